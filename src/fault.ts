@@ -1,0 +1,9 @@
+/** The store cannot do it now, and the same request may succeed later: a full disk, a lock, a lost connection. */
+export class StoreUnavailable extends Error {
+  override readonly name = 'StoreUnavailable'
+}
+
+/** The program cannot start or go on as it was told. The message is one line for a person: what, and how to mend it. */
+export class SetupError extends Error {
+  override readonly name = 'SetupError'
+}

@@ -1,0 +1,111 @@
+import type { Awaitable } from './awaitable.ts'
+import { cannotRead, type Field, oneOf, unknownNames } from './field.ts'
+import { int64 } from './int64.ts'
+
+export const petStatus = oneOf(['available', 'pending', 'sold'])
+export type PetStatus = NonNullable<ReturnType<typeof petStatus.read>>
+
+export interface NewPet {
+  readonly name: string
+  readonly categoryId: bigint
+  /** Absent where the client gave none; no status filter finds such an animal. */
+  readonly status?: PetStatus
+}
+
+export interface Pet extends NewPet {
+  readonly id: bigint
+}
+
+export const nameCharsMax = 1_000
+
+// Patterns as JSON Schema means them, with the u flag: a surrogate matches only where it has no partner.
+const notBlank = '\\S'
+const unstorable = '[\\u0000\\uD800-\\uDFFF]'
+const notBlankPattern = new RegExp(notBlank, 'u')
+const unstorablePattern = new RegExp(unstorable, 'u')
+
+export const petName: Field<string> = {
+  schema: {
+    type: 'string',
+    minLength: 1,
+    maxLength: nameCharsMax,
+    pattern: notBlank,
+    not: { pattern: unstorable },
+  },
+  expected: 'text of 1 to 1,000 characters, not all white space, without U+0000 or an unpaired surrogate',
+  read(value) {
+    if (typeof value !== 'string' || hasMoreCharsThan(value, nameCharsMax)) return undefined
+    return notBlankPattern.test(value) && !unstorablePattern.test(value) ? value : undefined
+  },
+}
+
+/** Characters are Unicode code points, as in JSON Schema; a string's length counts some of them twice. */
+function hasMoreCharsThan(text: string, max: number): boolean {
+  return text.length > max && (text.length > 2 * max || [...text].length > max)
+}
+
+export const newPetFields = { name: petName, categoryId: int64, status: petStatus } as const
+export const newPetRequired: readonly (keyof typeof newPetFields)[] = ['name', 'categoryId']
+
+export type ReadNewPet =
+  | { readonly ok: true; readonly pet: NewPet }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/**
+ * Reads what a client sent as an animal, and says everything that is wrong with it, not just the first thing.
+ * Properties that an animal does not have are left out; with `strict` they are problems.
+ */
+export function readNewPet(value: unknown, strict = false): ReadNewPet {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { ok: false, problems: [cannotRead('the body', value, 'an object with name and categoryId')] }
+  }
+  const sent = value as Record<string, unknown>
+  const problems: string[] = []
+  const read = <T>(name: keyof typeof newPetFields, field: Field<T>): T | undefined => {
+    if (!Object.hasOwn(sent, name)) {
+      if (newPetRequired.includes(name)) problems.push(`${name} is missing: expected ${field.expected}`)
+      return undefined
+    }
+    const found = field.read(sent[name])
+    if (found === undefined) problems.push(cannotRead(name, sent[name], field.expected))
+    return found
+  }
+  const name = read('name', petName)
+  const categoryId = read('categoryId', int64)
+  const status = read('status', petStatus)
+  if (strict) problems.push(...unknownNames('property', Object.keys(sent), Object.keys(newPetFields)))
+  if (problems.length > 0 || name === undefined || categoryId === undefined) return { ok: false, problems }
+  return { ok: true, pet: status === undefined ? { name, categoryId } : { name, categoryId, status } }
+}
+
+/** Built by hand because `JSON.stringify` knows no bigint; the integers come out digit for digit. */
+export function petToJson({ id, name, categoryId, status }: Pet): string {
+  const known = `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId}`
+  return status === undefined ? `${known}}` : `${known},"status":"${status}"}`
+}
+
+export interface PageRequest {
+  readonly limit: number
+  /** Only animals with this status. */
+  readonly status?: PetStatus
+  /** Only animals with a higher id: where the page before ended. */
+  readonly after?: bigint
+}
+
+export interface PetPage {
+  readonly pets: readonly Pet[]
+  /** Whether animals follow this page. */
+  readonly more: boolean
+}
+
+/**
+ * Keeps the animals. Two databases implement it, one answering at once and one later; both pass one contract suite.
+ * A store that cannot answer now throws (or rejects with) StoreUnavailable, and has then changed nothing.
+ */
+export interface PetStore {
+  /** Ascending by id; every page costs the same at any depth. */
+  list(page: PageRequest): Awaitable<PetPage>
+  /** The animal with its new id, higher than all before. When this returns, the animal survives a crash. */
+  create(pet: NewPet): Awaitable<Pet>
+  get(id: bigint): Awaitable<Pet | undefined>
+}
