@@ -1,0 +1,39 @@
+import type { KeyStore } from '../api-key.ts'
+import type { Awaitable } from '../awaitable.ts'
+import { SetupError } from '../fault.ts'
+import type { PetStore } from '../pet.ts'
+import { openSqlite } from './sqlite/open.ts'
+
+/** Everything that is kept, in one database. */
+export interface Stores {
+  readonly pets: PetStore
+  readonly keys: KeyStore
+  /** Where it is kept, for people: never a password. */
+  readonly place: string
+  close(): Awaitable<void>
+}
+
+export interface OpenOptions {
+  /** Whether to make a store where there is none yet; else that is a SetupError. */
+  readonly create: boolean
+}
+
+/** What is wrong with a DATABASE_URL, before anything is opened; undefined where nothing is. Shows no password. */
+export function databaseUrlProblem(url: string): string | undefined {
+  if (!url.startsWith('sqlite:')) return 'expected sqlite:FILE, such as sqlite:data/petstore.db'
+  const file = sqliteFile(url)
+  if (file !== '' && file !== ':memory:' && !file.startsWith('//') && !file.includes('\0')) return undefined
+  return 'expected a file after sqlite:, such as sqlite:data/petstore.db or sqlite:/var/lib/petstore.db'
+}
+
+/** Opens the store that a DATABASE_URL names, and brings it up to this version's schema. */
+export function openStores(url: string, options: OpenOptions): Awaitable<Stores> {
+  const problem = databaseUrlProblem(url)
+  if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
+  return openSqlite(sqliteFile(url), options)
+}
+
+/** `sqlite:data/pets.db` is relative to the working folder; `sqlite:/var/pets.db` and `sqlite:///var/pets.db` are not. */
+function sqliteFile(url: string): string {
+  return url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
+}
