@@ -1,0 +1,158 @@
+import type { KeyStore } from '../api-key.ts'
+import { type Awaitable, whenReady } from '../awaitable.ts'
+import { StoreUnavailable } from '../fault.ts'
+import type { PetStore } from '../pet.ts'
+import { type Answer, problem, withHeaders } from './answer.ts'
+import { type Caller, createAuthenticator, insufficientScope } from './authenticate.ts'
+import { bodyBytesMax } from './body.ts'
+import { describe } from './describe.ts'
+import { createKeyUses } from './key-uses.ts'
+import { createLinks, versionPrefix } from './links.ts'
+import type { Operation } from './operation.ts'
+import { petRoutes } from './pets.ts'
+import { prefersStrict } from './prefer.ts'
+import { parseQuery } from './query.ts'
+import { requestIdOf } from './request-id.ts'
+import { allowedMethods, createRouter, type Match } from './route.ts'
+import { type Target, targetOf } from './target.ts'
+
+export interface AppParts {
+  readonly pets: PetStore
+  readonly keys: KeyStore
+  /** Told of every fault; the client is told only the request's id. */
+  readonly logFault: (requestId: string, cause: unknown) => void
+  readonly environmentKey?: string | undefined
+  readonly publicUrl?: string | undefined
+  readonly stagingUrl?: string | undefined
+  readonly version: string
+}
+
+export interface App {
+  /** Answers one request; never throws and never rejects. */
+  fetch(request: Request): Awaitable<Response>
+  /** Writes down when each key was last used. */
+  flush(): Promise<void>
+  /** From now on every answer closes its connection, so that clients go elsewhere. */
+  drain(): void
+}
+
+const retryAfterSeconds = 1
+
+/** The way of a request, from top to bottom: id, credential, route, method, operation, answer. */
+export function createApp(parts: AppParts): App {
+  const { pets, keys, logFault, publicUrl } = parts
+  const links = createLinks(publicUrl)
+  const authenticator = createAuthenticator(parts)
+  const uses = createKeyUses(keys)
+  const findRoute = createRouter(petRoutes({ pets, links }))
+  const description = JSON.stringify(describe(parts))
+  let draining = false
+
+  function answerTo(request: Request): Awaitable<Answer> {
+    const target = targetOf(request.url)
+    if (!isUnderVersion(target.path)) return siteAnswer(request, target)
+    const authentication = authenticator.authenticate(request.headers.get('authorization'))
+    return whenReady(authentication, judged =>
+      judged.ok ? routed(request, target, judged.caller) : judged.answer,
+    )
+  }
+
+  function routed(request: Request, target: Target, caller: Caller): Awaitable<Answer> {
+    const match = findRoute(target.path.slice(versionPrefix.length))
+    if (!match) return nothingAt(target.path)
+    const operation = operationOf(match, request.method)
+    if (!operation) return notAllowed(request.method, allowedMethods(match.route))
+    if (caller.keyId !== undefined) uses.record(caller.keyId, operation.deprecated === true)
+    if (operation.writes && caller.readOnly) return insufficientScope()
+    const strict = prefersStrict(request.headers.get('prefer'))
+    const query = parseQuery(target.query, strict ? operation.parameters : undefined)
+    const answer = operation.handle({ request, params: match.params, query, strict })
+    return strict ? whenReady(answer, strictlyHandled) : answer
+  }
+
+  /** What stands beside the interface and needs no key. */
+  function siteAnswer(request: Request, { path }: Target): Answer {
+    if (path !== '/openapi.json') return nothingAt(path)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(request.method, 'GET, HEAD')
+    return { status: 200, body: description }
+  }
+
+  function respond(request: Request, requestId: string, answer: Answer): Response {
+    const headers: Record<string, string> = {
+      'Content-Type': 'application/json',
+      'X-Request-Id': requestId,
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      ...answer.headers,
+    }
+    if (draining || (answer.status >= 400 && leavesBodyUnread(request))) headers['Connection'] = 'close'
+    // Bun leaves the Date out of an answer to HEAD, and GET has one.
+    if (request.method === 'HEAD') headers['Date'] = new Date().toUTCString()
+    return new Response(answer.body, { status: answer.status, headers })
+  }
+
+  function faultAnswer(requestId: string, cause: unknown): Answer {
+    logFault(requestId, cause)
+    if (cause instanceof StoreUnavailable) {
+      const message = `The store does not answer now: try again in ${retryAfterSeconds} s`
+      return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
+    }
+    return problem(
+      'internal_error',
+      `The service failed; its log has the cause under request id ${requestId}`,
+    )
+  }
+
+  return {
+    fetch(request) {
+      const requestId = requestIdOf(request.headers.get('x-request-id'))
+      const failed = (cause: unknown) => respond(request, requestId, faultAnswer(requestId, cause))
+      try {
+        const answer = answerTo(request)
+        if (!(answer instanceof Promise)) return respond(request, requestId, answer)
+        return answer.then(ready => respond(request, requestId, ready)).catch(failed)
+      } catch (cause) {
+        return failed(cause)
+      }
+    },
+    flush: () => uses.flush(),
+    drain() {
+      draining = true
+    },
+  }
+}
+
+function isUnderVersion(path: string): boolean {
+  return (
+    path.startsWith(versionPrefix) &&
+    (path.length === versionPrefix.length || path[versionPrefix.length] === '/')
+  )
+}
+
+function operationOf({ route }: Match, method: string): Operation | undefined {
+  if (method === 'GET' || method === 'HEAD') return route.operations.GET
+  return method === 'POST' ? route.operations.POST : undefined
+}
+
+function strictlyHandled(answer: Answer): Answer {
+  return withHeaders(answer, { 'Preference-Applied': 'handling=strict' })
+}
+
+function nothingAt(path: string): Answer {
+  const shown = path.length > 80 ? `${path.slice(0, 80)}…` : path
+  return problem(
+    'not_found',
+    `Nothing is at ${shown}: the animals are at /v1/pets, the description at /openapi.json`,
+  )
+}
+
+function notAllowed(method: string, allow: string): Answer {
+  return problem('method_not_allowed', `Cannot ${method} here: expected one of ${allow}`, { Allow: allow })
+}
+
+/** A refusal may come before the body was read; what is left of a large one is not worth waiting for. */
+function leavesBodyUnread(request: Request): boolean {
+  if (request.body === null || request.bodyUsed) return false
+  const announced = request.headers.get('content-length')
+  return announced === null || Number(announced) > bodyBytesMax
+}

@@ -1,0 +1,103 @@
+import { timingSafeEqual } from 'node:crypto'
+import { type ApiKey, hashApiKey, isWellFormedApiKey, type KeyStore, refusal } from '../api-key.ts'
+import { type Awaitable, whenReady } from '../awaitable.ts'
+import { type Answer, problem } from './answer.ts'
+
+/** Whoever sent a request, by the key they sent. */
+export interface Caller {
+  /** Absent for the key from the environment: the store does not know it. */
+  readonly keyId?: bigint
+  readonly keyName: string
+  readonly readOnly: boolean
+}
+
+export type Authentication =
+  | { readonly ok: true; readonly caller: Caller }
+  | { readonly ok: false; readonly answer: Answer }
+
+export interface Authenticator {
+  /** Judges an Authorization header. Answers at once for a key that was verified a moment ago. */
+  authenticate(header: string | null): Awaitable<Authentication>
+}
+
+/** A revoked key is accepted for this long at most: well below the promised 5 seconds. */
+const verifiedForMs = 2_000
+const verifiedKeysMax = 10_000
+
+interface Verified {
+  readonly accepted: Authentication
+  readonly untilMs: number
+}
+
+export interface AuthenticatorParts {
+  readonly keys: KeyStore
+  /** A key from outside, accepted beside those in the store. */
+  readonly environmentKey?: string | undefined
+}
+
+export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts): Authenticator {
+  const environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashApiKey(environmentKey))
+  // By the header's whole text: a look-up tells by its time no more than whether all of it is equal.
+  const verified = new Map<string, Verified>()
+
+  function verify(header: string, token: string): Awaitable<Authentication> {
+    const hash = hashApiKey(token)
+    if (environmentHash && timingSafeEqual(environmentHash, Buffer.from(hash))) {
+      return remember(header, { keyName: 'PETSTORE_API_KEY', readOnly: false })
+    }
+    if (!isWellFormedApiKey(token)) return refused('The API key is not one of this service, or is mistyped')
+    return whenReady(keys.find(hash), key => judge(header, key))
+  }
+
+  function judge(header: string, key: ApiKey | undefined): Authentication {
+    if (!key) return refused('The API key is unknown')
+    const why = refusal(key, new Date())
+    if (why) return refused(`The API key has ${why === 'expired' ? 'expired' : 'been revoked'}`)
+    const caller = { keyId: key.id, keyName: key.name, readOnly: key.readOnly }
+    return remember(header, caller, key.expiresAt?.getTime())
+  }
+
+  function remember(header: string, caller: Caller, expiresAtMs = Number.POSITIVE_INFINITY): Authentication {
+    const accepted = { ok: true, caller } as const
+    // The oldest goes first: a Map keeps the order in which its entries were made.
+    verified.delete(header)
+    if (verified.size >= verifiedKeysMax) verified.delete(verified.keys().next().value ?? '')
+    verified.set(header, { accepted, untilMs: Math.min(Date.now() + verifiedForMs, expiresAtMs) })
+    return accepted
+  }
+
+  return {
+    authenticate(header) {
+      if (header === null) return missing()
+      const known = verified.get(header)
+      if (known && Date.now() < known.untilMs) return known.accepted
+      const presented = /^bearer(?: +(\S.*?))? *$/i.exec(header)
+      if (!presented) return missing()
+      const [, token] = presented
+      if (token === undefined) return missing()
+      if (!/^[\x21-\x7e]+$/.test(token)) return refused('Expected exactly one API key after "Bearer"')
+      return verify(header, token)
+    },
+  }
+}
+
+const challenge = 'Bearer realm="petstore"'
+
+function missing(): Authentication {
+  const message = 'The API key is missing: expected the header "Authorization: Bearer <API_KEY>"'
+  return { ok: false, answer: problem('missing_api_key', message, { 'WWW-Authenticate': challenge }) }
+}
+
+function refused(message: string): Authentication {
+  // RFC 6750 allows no quotes inside the description.
+  const description = message.replaceAll('"', "'")
+  const header = `${challenge}, error="invalid_token", error_description="${description}"`
+  return { ok: false, answer: problem('invalid_api_key', message, { 'WWW-Authenticate': header }) }
+}
+
+/** What a read-only key is told when it wants to write. */
+export function insufficientScope(): Answer {
+  const message = 'The API key may only read: adding an animal needs a key that may write'
+  const header = `${challenge}, error="insufficient_scope", error_description="${message}"`
+  return problem('read_only_key', message, { 'WWW-Authenticate': header })
+}

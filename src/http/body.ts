@@ -1,0 +1,79 @@
+import type { Awaitable } from '../awaitable.ts'
+import { parseJson } from '../json.ts'
+import { type Answer, problem } from './answer.ts'
+
+export const bodyBytesMax = 64 * 1024
+
+export type ReadBody =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly answer: Answer }
+
+/** Reads a JSON body: media type, then size, then encoding, then JSON; each failure is its own answer. */
+export async function readJsonBody(request: Request): Promise<ReadBody> {
+  // What the headers say alone is judged before a byte is read; only an empty body comes first, whatever its type.
+  const announced = Number(request.headers.get('content-length') ?? Number.NaN)
+  if (request.body === null || announced === 0) return refused(missingBody())
+  const refusal = mediaTypeRefusal(request.headers)
+  if (refusal && announced > 0) return refused(refusal)
+  if (announced > bodyBytesMax) return refused(tooLarge())
+  const bytes = await readBytes(request, announced)
+  if (bytes?.length === 0) return refused(missingBody())
+  if (refusal) return refused(refusal)
+  return bytes ? parse(bytes) : refused(tooLarge())
+}
+
+function parse(bytes: Uint8Array): ReadBody {
+  let text: string
+  try {
+    // A Request's own text() would replace invalid bytes and keep a name that nobody sent.
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return refused(problem('invalid_json', 'Cannot read the body: expected UTF-8, found bytes that are not'))
+  }
+  const parsed = parseJson(text)
+  if (parsed.ok) return parsed
+  return refused(problem('invalid_json', `Cannot read the body as JSON: ${parsed.why}`))
+}
+
+/** All bytes of the body; undefined as soon as they are too many. */
+function readBytes(request: Request, announced: number): Awaitable<Uint8Array | undefined> {
+  return announced > 0 ? request.bytes() : readChunks(request)
+}
+
+async function readChunks(request: Request): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of request.body ?? []) {
+    length += chunk.byteLength
+    if (length > bodyBytesMax) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** No Content-Type is taken as JSON; parameters such as charset are allowed, the body is UTF-8 in any case. */
+function mediaTypeRefusal(headers: Headers): Answer | undefined {
+  const encoding = headers.get('content-encoding')
+  if (encoding !== null) {
+    const message = `Cannot read a body with Content-Encoding ${JSON.stringify(encoding)}: expected none`
+    return problem('unsupported_content_encoding', message, { 'Accept-Encoding': 'identity' })
+  }
+  const type = headers.get('content-type')
+  if (type === null || /^\s*application\/json\s*(?:;[^,]*)?$/i.test(type)) return undefined
+  const message = `Cannot read a body of type ${JSON.stringify(type)}: expected application/json`
+  return problem('unsupported_media_type', message, { Accept: 'application/json' })
+}
+
+function missingBody(): Answer {
+  return problem('missing_body', 'The body is missing: expected a JSON object with name and categoryId')
+}
+
+/** The rest of the body is not read, so nothing else can be said on this connection. */
+function tooLarge(): Answer {
+  const message = `The body is too large: expected at most ${bodyBytesMax} bytes`
+  return problem('body_too_large', message, { Connection: 'close' })
+}
+
+function refused(answer: Answer): ReadBody {
+  return { ok: false, answer }
+}

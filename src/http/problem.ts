@@ -1,0 +1,39 @@
+/**
+ * Every way in which a request can fail: a closed, published set. There is one code for each thing that a client would
+ * do differently; what exactly was wrong is in the message.
+ */
+export const problems = {
+  missing_api_key: { status: 401, meaning: 'No bearer credential was sent. Send the API key.' },
+  invalid_api_key: { status: 401, meaning: 'The API key is unknown, expired or revoked. Get another one.' },
+  read_only_key: { status: 403, meaning: 'The API key may read but not add. Use one that may write.' },
+  not_found: { status: 404, meaning: 'Nothing is at this path. Correct the address.' },
+  pet_not_found: { status: 404, meaning: 'No animal has this identifier.' },
+  method_not_allowed: {
+    status: 405,
+    meaning: 'The path does not take this method. Allow lists those it takes.',
+  },
+  body_too_large: { status: 413, meaning: 'The body is larger than the limit. Send less.' },
+  unsupported_media_type: { status: 415, meaning: 'The body is of another type. Send application/json.' },
+  unsupported_content_encoding: { status: 415, meaning: 'The body is compressed. Send it as it is.' },
+  missing_body: { status: 400, meaning: 'The body is missing or empty. Send the animal.' },
+  invalid_json: { status: 400, meaning: 'The body is not JSON in UTF-8. Mend how it is written.' },
+  invalid_request: {
+    status: 400,
+    meaning: 'Parameters or properties break a rule. Mend those that the message names.',
+  },
+  invalid_cursor: {
+    status: 400,
+    meaning: 'The cursor is not one of this list. Begin again at its first page.',
+  },
+  internal_error: { status: 500, meaning: 'The service failed. Report the request id.' },
+  store_unavailable: {
+    status: 503,
+    meaning: 'The store does not answer now. Try again after Retry-After seconds.',
+  },
+} as const satisfies Record<string, { status: number; meaning: string }>
+
+export type ProblemCode = keyof typeof problems
+
+export function errorToJson(code: ProblemCode, message: string): string {
+  return JSON.stringify({ code, message, status: problems[code].status })
+}

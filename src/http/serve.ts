@@ -1,0 +1,61 @@
+import { SetupError } from '../fault.ts'
+import type { App } from './app.ts'
+
+export interface Listener {
+  readonly port: number
+  /** Answers what is under way, then takes nothing more. */
+  stop(): Promise<void>
+}
+
+/** While connections are told to close, clients still send on them; then the socket is closed. */
+const closingMs = 300
+/** A client that sends or takes nothing for this long is cut off. */
+const idleSeconds = 30
+/** Above this Bun answers itself, without an Error body; below it our own limit holds. */
+const bodyBytesBackstop = 1024 ** 3
+
+export function listen(app: App, host: string, port: number): Listener {
+  const server = startServer(app, host, port)
+  return {
+    port: server.port ?? port,
+    async stop() {
+      app.drain()
+      await Bun.sleep(closingMs)
+      await server.stop()
+    },
+  }
+}
+
+function startServer(app: App, hostname: string, port: number) {
+  try {
+    return Bun.serve({
+      hostname,
+      port,
+      // On by default, and it shows messages and paths to whoever causes an error.
+      development: false,
+      idleTimeout: idleSeconds,
+      maxRequestBodySize: bodyBytesBackstop,
+      fetch: request => app.fetch(request),
+    })
+  } catch (error) {
+    throw setupErrorOf(error, hostname, port)
+  }
+}
+
+function setupErrorOf(error: unknown, host: string, port: number): unknown {
+  const code = (error as { code?: string }).code
+  const where = `${host}:${port}`
+  if (code === 'EADDRINUSE') {
+    return new SetupError(
+      `Cannot listen on ${where}: the port is taken; stop what uses it, or choose another with PORT`,
+    )
+  }
+  if (code === 'EACCES') {
+    return new SetupError(
+      `Cannot listen on ${where}: no right to use this port; choose one above 1023 with PORT`,
+    )
+  }
+  return new SetupError(`Cannot listen on ${where}: check HOST and PORT (${code ?? 'no cause given'})`, {
+    cause: error,
+  })
+}
