@@ -1,0 +1,21 @@
+/** What a command may touch of the process around it. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Results. */
+  out(text: string): void
+  /** Everything else. */
+  err(text: string): void
+}
+
+export const exitCode = { success: 0, failure: 1, misuse: 2 } as const
+
+/** The command was given something that it cannot use. Each problem is a line of its own. */
+export class Misuse extends Error {
+  override readonly name = 'Misuse'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}

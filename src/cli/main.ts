@@ -1,0 +1,113 @@
+import { Command, CommanderError } from 'commander'
+import { SetupError, StoreUnavailable } from '../fault.ts'
+import { exitCode, type Io, Misuse } from './io.ts'
+import { type CreateKeyOptions, createKey, listKeys, revokeKey } from './keys.ts'
+import { serve } from './serve.ts'
+import { type Flags, type Setting, settings } from './settings.ts'
+import { version } from './version.ts'
+
+/** Runs one command and says how it ended: 0 success, 1 failure, 2 misuse. */
+export async function main(args: readonly string[], io: Io): Promise<number> {
+  let code: number = exitCode.success
+  const program = commands(io, ended => {
+    code = ended
+  })
+  try {
+    await program.parseAsync(args.map(withoutProductPrefix), { from: 'user' })
+    return code
+  } catch (error) {
+    return report(error, io)
+  }
+}
+
+/** `--petstore-public-url` is PETSTORE_PUBLIC_URL to the letter; `--public-url` is what one types. */
+function withoutProductPrefix(arg: string): string {
+  return arg.replace(/^--petstore-/, '--')
+}
+
+function commands(io: Io, ended: (code: number) => void): Command {
+  const program = new Command('petstore')
+    .description("Keeps a store's catalogue of animals and serves it over HTTP.")
+    .version(version)
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ writeOut: text => io.out(text), writeErr: text => io.err(text) })
+    .exitOverride()
+    .addHelpText('after', examples)
+
+  const serveCommand = command(program, 'serve', 'run the server until Ctrl-C or SIGTERM')
+  for (const setting of Object.values(settings)) addSetting(serveCommand, setting)
+  serveCommand
+    .addHelpText(
+      'after',
+      '\nA flag wins over the variable of the same name; all mistakes are reported together.',
+    )
+    .action(async (flags: Flags) => ended(await serve(flags, io)))
+
+  const keys = command(program, 'keys', 'make, list and revoke API keys')
+  const create = command(
+    keys,
+    'create',
+    'make a key and print it alone on stdout; it is shown only this once',
+  )
+    .requiredOption('--name <name>', 'what people call it: in keys list and in the log')
+    .option('--expires <when>', '90d, 12h, 4w, 1y from now, or a date such as 2030-01-31 (default: never)')
+    .option('--read-only', 'may list and fetch, but not add')
+  addSetting(create, settings.databaseUrl).action(async (options: CreateKeyOptions & Flags) =>
+    createKey(options, options, io),
+  )
+  const list = command(keys, 'list', 'show all keys: by first characters, never whole').option(
+    '--json',
+    'for programs: a JSON array',
+  )
+  addSetting(list, settings.databaseUrl).action(async (options: { json?: boolean }) =>
+    listKeys(options, options as Flags, io),
+  )
+  const revoke = command(keys, 'revoke', 'end a key; running servers refuse it within 5 seconds').argument(
+    '<which>',
+    "the key's name, or its first characters",
+  )
+  addSetting(revoke, settings.databaseUrl).action(async (which: string, flags: Flags) =>
+    revokeKey(which, flags, io),
+  )
+  return program
+}
+
+function command(parent: Command, name: string, description: string): Command {
+  return parent.command(name).description(description).summary(description)
+}
+
+function addSetting(to: Command, { flag, placeholder, variable, help }: Setting): Command {
+  return to.option(`--${flag} <${placeholder}>`, `${help} [${variable}]`)
+}
+
+const examples = `
+Examples:
+  petstore serve                                  serve data/petstore.db on http://127.0.0.1:8080/v1
+  petstore serve --port 9000 --host 0.0.0.0       listen elsewhere
+  petstore keys create --name till                print a new key
+  petstore keys create --name screen --read-only --expires 90d
+  petstore keys revoke till`
+
+function report(error: unknown, io: Io): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.success : exitCode.misuse
+  if (error instanceof Misuse) {
+    for (const problem of error.problems) io.err(`petstore: ${problem}\n`)
+    return exitCode.misuse
+  }
+  if (error instanceof SetupError || error instanceof StoreUnavailable) {
+    io.err(`petstore: ${error.message}\n`)
+    return exitCode.failure
+  }
+  // A defect of ours: what whoever mends it needs.
+  io.err(`petstore: ${error instanceof Error ? error.stack : String(error)}\n`)
+  return exitCode.failure
+}
+
+if (import.meta.main) {
+  const code = await main(process.argv.slice(2), {
+    env: process.env,
+    out: text => process.stdout.write(text),
+    err: text => process.stderr.write(text),
+  })
+  process.exit(code)
+}

@@ -1,0 +1,172 @@
+import { cannotRead } from '../field.ts'
+import { databaseUrlProblem } from '../store/open.ts'
+import { Misuse } from './io.ts'
+
+export type Env = Readonly<Record<string, string | undefined>>
+
+/** What the flags of a command gave, by the name that commander makes of them. */
+export type Flags = Readonly<Record<string, string | undefined>>
+
+export interface ServeSettings {
+  readonly port: number
+  readonly host: string
+  readonly databaseUrl: string
+  readonly environmentKey?: string
+  readonly publicUrl?: string
+  readonly stagingUrl?: string
+}
+
+/** A setting has one name in two spellings: a variable, and a flag that wins over it. */
+export interface Setting {
+  readonly variable: string
+  readonly flag: string
+  readonly placeholder: string
+  readonly help: string
+}
+
+export const settings = {
+  port: {
+    variable: 'PORT',
+    flag: 'port',
+    placeholder: 'number',
+    help: 'port to listen on, 0 for any free one (default 8080)',
+  },
+  host: {
+    variable: 'HOST',
+    flag: 'host',
+    placeholder: 'address',
+    help: 'address to listen on (default 127.0.0.1)',
+  },
+  databaseUrl: {
+    variable: 'DATABASE_URL',
+    flag: 'database-url',
+    placeholder: 'url',
+    help: 'the store (default sqlite:data/petstore.db)',
+  },
+  apiKey: {
+    variable: 'PETSTORE_API_KEY',
+    flag: 'api-key',
+    placeholder: 'key',
+    help: 'a key to accept beside those in the store; the process list shows a flag, so prefer the variable',
+  },
+  publicUrl: {
+    variable: 'PETSTORE_PUBLIC_URL',
+    flag: 'public-url',
+    placeholder: 'url',
+    help: 'base address as clients see it, for links (default: links are relative)',
+  },
+  stagingUrl: {
+    variable: 'PETSTORE_STAGING_URL',
+    flag: 'staging-url',
+    placeholder: 'url',
+    help: 'base address of the staging deployment, for the OpenAPI document',
+  },
+} as const satisfies Record<string, Setting>
+
+const environmentKeyCharsMin = 16
+
+/** Reads every setting of `serve`, and reports all mistakes together. */
+export function readServeSettings(flags: Flags, env: Env): ServeSettings {
+  const reader = createReader(flags, env)
+  const port = reader.read('port', portOf, 'a whole number from 0 to 65535') ?? 8080
+  const host = reader.read('host', hostOf, 'a host name or an IP address') ?? '127.0.0.1'
+  const databaseUrl = readDatabaseUrl(reader)
+  const environmentKey = readEnvironmentKey(reader)
+  const publicUrl = reader.read('publicUrl', baseAddressOf, baseAddressForm)
+  const stagingUrl = reader.read('stagingUrl', baseAddressOf, baseAddressForm)
+  reader.finish()
+  return {
+    port,
+    host,
+    databaseUrl,
+    ...(environmentKey !== undefined && { environmentKey }),
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(stagingUrl !== undefined && { stagingUrl }),
+  }
+}
+
+/** The one setting of the commands that work on the store itself. */
+export function readStoreSettings(flags: Flags, env: Env): string {
+  const reader = createReader(flags, env)
+  const databaseUrl = readDatabaseUrl(reader)
+  reader.finish()
+  return databaseUrl
+}
+
+type SettingName = keyof typeof settings
+
+interface Reader {
+  /** What was given, and how it was called; undefined where nothing was. An empty variable counts as not set. */
+  given(name: SettingName): { readonly value: string; readonly label: string } | undefined
+  read<T>(name: SettingName, parse: (text: string) => T | undefined, expected: string): T | undefined
+  problem(text: string): void
+  /** Throws where there was any problem. */
+  finish(): void
+}
+
+function createReader(flags: Flags, env: Env): Reader {
+  const problems: string[] = []
+  const reader: Reader = {
+    given(name) {
+      const { variable, flag } = settings[name]
+      const flagged = flags[name]
+      if (flagged !== undefined) return { value: flagged, label: `--${flag}` }
+      const value = env[variable]
+      return value ? { value, label: variable } : undefined
+    },
+    read(name, parse, expected) {
+      const given = reader.given(name)
+      if (!given) return undefined
+      const value = parse(given.value)
+      if (value === undefined) problems.push(cannotRead(given.label, given.value, expected))
+      return value
+    },
+    problem: text => problems.push(text),
+    finish() {
+      if (problems.length > 0) throw new Misuse(problems)
+    },
+  }
+  return reader
+}
+
+function readDatabaseUrl(reader: Reader): string {
+  const given = reader.given('databaseUrl')
+  if (!given) return 'sqlite:data/petstore.db'
+  const problem = databaseUrlProblem(given.value)
+  if (problem) reader.problem(`Cannot read ${given.label}: ${problem}`)
+  return given.value
+}
+
+/** A secret: what is wrong with it is said without showing it. */
+function readEnvironmentKey(reader: Reader): string | undefined {
+  const given = reader.given('apiKey')
+  if (!given) return undefined
+  const { value, label } = given
+  if (value.length < environmentKeyCharsMin || !/^[\x21-\x7e]*$/.test(value)) {
+    reader.problem(
+      `Cannot use ${label} (${value.length} characters): expected at least ${environmentKeyCharsMin}, all of them visible ASCII; bin/petstore keys create makes a good one`,
+    )
+  }
+  return value
+}
+
+function portOf(text: string): number | undefined {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined
+}
+
+function hostOf(text: string): string | undefined {
+  const host = text.replace(/^\[(.*)\]$/, '$1')
+  return /^[A-Za-z0-9._:-]+$/.test(host) ? host : undefined
+}
+
+const baseAddressForm =
+  'an http or https address without user, query or fragment, such as https://pets.example.com/v1'
+
+/** The interface's base addresses end in /v1; an address without it is taken as what stands before. */
+function baseAddressOf(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+    return undefined
+  const address = `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+  return address.endsWith('/v1') ? address : `${address}/v1`
+}
