@@ -1,0 +1,95 @@
+import { join } from 'node:path'
+import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
+import { type AppParts, createApp } from '../../src/http/app.ts'
+import { listen } from '../../src/http/serve.ts'
+import { openStores, type Stores } from '../../src/store/open.ts'
+import { createConformance } from './conformance.ts'
+import { temporaryFolder } from './folder.ts'
+
+export type ServiceOptions = Partial<
+  Pick<AppParts, 'pets' | 'keys' | 'environmentKey' | 'publicUrl' | 'stagingUrl'>
+>
+
+export interface CallInit {
+  readonly method?: string
+  readonly headers?: Record<string, string>
+  readonly body?: string | Uint8Array<ArrayBuffer> | ReadableStream
+  /** The key to send; null for none, absent for one that may do everything. */
+  readonly key?: string | null
+}
+
+export interface Service extends AsyncDisposable {
+  readonly origin: string
+  readonly port: number
+  readonly file: string
+  readonly stores: Stores
+  /** Every fault that was logged. */
+  readonly faults: { readonly requestId: string; readonly cause: unknown }[]
+  /** A key that may do everything. */
+  readonly key: string
+  newKey(options?: Partial<Pick<NewApiKey, 'name' | 'readOnly' | 'expiresAt'>>): Promise<string>
+  /** Sends a request over the wire, and holds its answer against the OpenAPI document before handing it on. */
+  call(path: string, init?: CallInit): Promise<Answer>
+  flush(): Promise<void>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly json: ReturnType<typeof JSON.parse>
+}
+
+/** The whole service in this process: a real file, a real port on 127.0.0.1. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const folder = temporaryFolder()
+  const file = join(folder.path, 'pets.db')
+  const stores = await openStores(`sqlite:${file}`, { create: true })
+  const faults: Service['faults'] = []
+  const parts = {
+    ...stores,
+    ...options,
+    version: '0.0.0-test',
+    logFault: (requestId: string, cause: unknown) => faults.push({ requestId, cause }),
+  }
+  const app = createApp(parts)
+  const listener = listen(app, '127.0.0.1', 0)
+  const origin = `http://127.0.0.1:${listener.port}`
+  const conformance = createConformance(parts)
+
+  async function newKey(given: Partial<NewApiKey> = {}): Promise<string> {
+    const { key, record } = issueApiKey({ name: 'test', readOnly: false, createdAt: new Date(), ...given })
+    await stores.keys.create(record)
+    return key
+  }
+  const everything = await newKey()
+
+  return {
+    origin,
+    port: listener.port,
+    file,
+    stores,
+    faults,
+    key: everything,
+    newKey,
+    async call(path, { method = 'GET', headers = {}, body, key = everything } = {}) {
+      const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
+      const response = await fetch(`${origin}${path}`, {
+        method,
+        headers: { ...authorization, ...headers },
+        redirect: 'manual',
+        ...(body !== undefined && { body }),
+      })
+      const text = await response.text()
+      conformance.check(method, path, response, text)
+      const json = text === '' ? undefined : JSON.parse(text)
+      return { status: response.status, headers: response.headers, text, json }
+    },
+    flush: () => app.flush(),
+    async [Symbol.asyncDispose]() {
+      await listener.stop()
+      await stores.close()
+      folder[Symbol.dispose]()
+    },
+  }
+}
