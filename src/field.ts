@@ -1,4 +1,4 @@
-import { InexactNumber } from './json.ts'
+import { InexactNumber, isJsonObject } from './json.ts'
 
 /** A JSON Schema (2020-12) as it stands in the published description. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
@@ -43,7 +43,7 @@ const shownCharsMax = 40
 export function show(value: unknown): string {
   if (value instanceof InexactNumber) return cut(value.source)
   if (Array.isArray(value)) return '[…]'
-  if (typeof value === 'object' && value !== null) return '{…}'
+  if (isJsonObject(value)) return '{…}'
   return typeof value === 'string' ? JSON.stringify(cut(value)) : cut(String(value))
 }
 

@@ -9,6 +9,12 @@ export class InexactNumber {
   }
 }
 
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof InexactNumber)
+  )
+}
+
 export type ParsedJson =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly why: string }

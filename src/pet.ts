@@ -1,6 +1,7 @@
 import type { Awaitable } from './awaitable.ts'
 import { cannotRead, type Field, oneOf, unknownNames } from './field.ts'
 import { int64 } from './int64.ts'
+import { isJsonObject } from './json.ts'
 
 export const petStatus = oneOf(['available', 'pending', 'sold'])
 export type PetStatus = NonNullable<ReturnType<typeof petStatus.read>>
@@ -55,11 +56,10 @@ export type ReadNewPet =
  * Reads what a client sent as an animal, and says everything that is wrong with it, not just the first thing.
  * Properties that an animal does not have are left out; with `strict` they are problems.
  */
-export function readNewPet(value: unknown, strict = false): ReadNewPet {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { ok: false, problems: [cannotRead('the body', value, 'an object with name and categoryId')] }
+export function readNewPet(sent: unknown, strict = false): ReadNewPet {
+  if (!isJsonObject(sent)) {
+    return { ok: false, problems: [cannotRead('the body', sent, 'an object with name and categoryId')] }
   }
-  const sent = value as Record<string, unknown>
   const problems: string[] = []
   const read = <T>(name: keyof typeof newPetFields, field: Field<T>): T | undefined => {
     if (!Object.hasOwn(sent, name)) {
