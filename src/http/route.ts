@@ -16,7 +16,6 @@ export function createRouter(routes: readonly Route[]): (path: string) => Match 
   const compiled = routes.map(route => ({ route, segments: route.path.split('/') }))
   return path => {
     const sent = decodeSegments(path)
-    if (!sent) return undefined
     for (const { route, segments } of compiled) {
       const params = fit(segments, sent)
       if (params) return { route, params }
@@ -25,14 +24,18 @@ export function createRouter(routes: readonly Route[]): (path: string) => Match 
   }
 }
 
-/** Split first, then decoded: an encoded slash stays part of its segment. Undefined where an escape is malformed. */
-function decodeSegments(path: string): string[] | undefined {
+/** Split first, then decoded: an encoded slash stays part of its segment. */
+function decodeSegments(path: string): string[] {
   const segments = path.split('/')
-  if (!path.includes('%')) return segments
+  return path.includes('%') ? segments.map(decode) : segments
+}
+
+/** A malformed escape stands for nothing but itself. */
+function decode(segment: string): string {
   try {
-    return segments.map(decodeURIComponent)
+    return decodeURIComponent(segment)
   } catch {
-    return undefined
+    return segment
   }
 }
 
