@@ -34,7 +34,6 @@ export const migrations: readonly string[] = [
 
 /** Takes the steps that the file lacks, each in a transaction of its own. */
 export function migrate(database: Database, file: string): void {
-  if (pragma(database, 'application_id') !== applicationId) claim(database, file)
   const found = pragma(database, 'user_version')
   if (found > migrations.length) {
     throw new SetupError(
@@ -55,8 +54,9 @@ function step(database: Database, version: number, sql: string): void {
   take.immediate()
 }
 
-/** An empty file becomes ours; a database that somebody else made is not touched. */
-function claim(database: Database, file: string): void {
+/** An empty file becomes ours; a database that somebody else made is refused before anything in it changes. */
+export function claim(database: Database, file: string): void {
+  if (pragma(database, 'application_id') === applicationId) return
   const take = database.transaction(() => {
     if (pragma(database, 'application_id') === applicationId) return
     const tables = database.query<{ n: bigint }, []>('SELECT count(*) AS n FROM sqlite_schema').get()

@@ -5,7 +5,7 @@ import { SetupError } from '../../fault.ts'
 import type { OpenOptions, Stores } from '../open.ts'
 import { setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
-import { migrate } from './migrations.ts'
+import { claim, migrate } from './migrations.ts'
 import { createPetStore } from './pets.ts'
 
 const busyTimeoutMs = 5_000
@@ -19,6 +19,8 @@ export function openSqlite(file: string, { create }: OpenOptions): Stores {
   }
   try {
     const writing = connect(file, 'readwrite')
+    claim(writing, file)
+    switchToWal(writing)
     migrate(writing, file)
     const reading = connect(file, 'readonly')
     return {
@@ -49,12 +51,9 @@ function createFile(file: string): void {
 function connect(file: string, mode: 'readwrite' | 'readonly'): Database {
   const database = new Database(file, { [mode]: true, safeIntegers: true, strict: true })
   database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-  if (mode === 'readwrite') {
-    switchToWal(database)
-    // FULL: a commit is on the disk when it returns, not only safe from a crash of the process.
-    database.run('PRAGMA synchronous = FULL')
-    database.run('PRAGMA foreign_keys = ON')
-  }
+  // FULL: a commit is on the disk when it returns, not only safe from a crash of the process.
+  database.run('PRAGMA synchronous = FULL')
+  database.run('PRAGMA foreign_keys = ON')
   return database
 }
 
