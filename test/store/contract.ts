@@ -1,0 +1,262 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
+import type { NewPet, Pet, PetStatus } from '../../src/pet.ts'
+import type { Stores } from '../../src/store/open.ts'
+
+/** An empty database of its own, which can be opened more than once, as several processes would. */
+export interface StoreUnderTest extends AsyncDisposable {
+  open(): Promise<Stores>
+}
+
+/** What every store promises, whatever database is behind it. */
+export function describeStoreContract(database: string, create: () => Promise<StoreUnderTest>): void {
+  let underTest: StoreUnderTest
+  let stores: Stores
+  beforeEach(async () => {
+    underTest = await create()
+    stores = await underTest.open()
+  })
+  afterEach(async () => {
+    await stores.close()
+    await underTest[Symbol.asyncDispose]()
+  })
+
+  const add = async (pet: Partial<NewPet> = {}) => stores.pets.create({ name: 'Rex', categoryId: 1n, ...pet })
+  const idsOf = (pets: readonly Pet[]) => pets.map(({ id }) => id)
+
+  async function walk(limit: number, status?: PetStatus, between = async () => {}): Promise<Pet[]> {
+    const seen: Pet[] = []
+    for (;;) {
+      const after = seen.at(-1)?.id
+      const page = await stores.pets.list({
+        limit,
+        ...(status && { status }),
+        ...(after !== undefined && { after }),
+      })
+      seen.push(...page.pets)
+      if (!page.more) return seen
+      await between()
+    }
+  }
+
+  describe(`${database}: animals`, () => {
+    test('an empty store lists nothing and finds nothing', async () => {
+      expect(await stores.pets.list({ limit: 20 })).toEqual({ pets: [], more: false })
+      expect(await stores.pets.get(1n)).toBeUndefined()
+    })
+
+    test.each([9223372036854775807n, -9223372036854775808n, 9007199254740993n, -9007199254740993n, 0n])(
+      'categoryId %p comes back digit for digit',
+      async categoryId => {
+        const created = await add({ categoryId })
+        expect(created.categoryId).toBe(categoryId)
+        expect((await stores.pets.get(created.id))?.categoryId).toBe(categoryId)
+        expect((await stores.pets.list({ limit: 1 })).pets[0]?.categoryId).toBe(categoryId)
+      },
+    )
+
+    test('whatever name and category, the animal comes back exactly as it was added', async () => {
+      const pet = fc.record(
+        {
+          name: fc.string({ unit: 'grapheme', minLength: 1 }).filter(name => !name.includes('\0')),
+          categoryId: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+          status: fc.constantFrom('available' as const, 'pending' as const, 'sold' as const),
+        },
+        { requiredKeys: ['name', 'categoryId'] },
+      )
+      await fc.assert(
+        fc.asyncProperty(pet, async sent => {
+          const created = await stores.pets.create(sent)
+          expect(created).toEqual({ ...sent, id: created.id })
+          expect(await stores.pets.get(created.id)).toEqual(created)
+        }),
+        { numRuns: 50 },
+      )
+    })
+
+    test('a name is kept to the letter: spaces, accents in either form, right to left, emoji', async () => {
+      const names = [
+        '  Rex ',
+        'Zoë',
+        'Zoe\u0308',
+        'كلب',
+        '🐕‍🦺',
+        "Robert'); DROP TABLE pets;--",
+        '\u2028',
+        '%_\\"\'`',
+      ]
+      for (const name of names) expect((await add({ name })).name).toBe(name)
+      expect((await walk(3)).map(({ name }) => name)).toEqual(names)
+    })
+
+    test('an animal without a status comes back without one, and no filter finds it', async () => {
+      const { id } = await add()
+      expect(await stores.pets.get(id)).toEqual({ id, name: 'Rex', categoryId: 1n })
+      for (const status of ['available', 'pending', 'sold'] as const) {
+        expect((await stores.pets.list({ limit: 20, status })).pets).toEqual([])
+      }
+    })
+
+    test('ids rise with every animal', async () => {
+      const ids = idsOf([await add(), await add(), await add()])
+      expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : 1)))
+      expect(new Set(ids).size).toBe(3)
+      expect(ids[0]).toBeGreaterThan(0n)
+    })
+
+    test.each([9223372036854775807n, -9223372036854775808n, 0n, -1n])('no animal has id %p', async id => {
+      await add()
+      expect(await stores.pets.get(id)).toBeUndefined()
+    })
+
+    test('a list says whether more animals follow, on the very last one too', async () => {
+      for (let i = 0; i < 5; i++) await add()
+      expect((await stores.pets.list({ limit: 4 })).more).toBe(true)
+      expect((await stores.pets.list({ limit: 5 })).more).toBe(false)
+      expect((await stores.pets.list({ limit: 6 })).pets).toHaveLength(5)
+    })
+
+    test('walking with any limit and any status visits every animal once, in ascending order', async () => {
+      const statuses = ['available', 'pending', 'sold', undefined] as const
+      const added: Pet[] = []
+      for (let i = 0; i < 47; i++) {
+        const status = statuses[(i * 7) % 4]
+        added.push(await add(status ? { status } : {}))
+      }
+      for (const limit of [1, 2, 7, 46, 47, 48, 100]) {
+        expect(idsOf(await walk(limit))).toEqual(idsOf(added))
+        for (const status of ['available', 'pending', 'sold'] as const) {
+          expect(idsOf(await walk(limit, status))).toEqual(idsOf(added.filter(pet => pet.status === status)))
+        }
+      }
+    })
+
+    test('walking while animals are added misses none and shows none twice', async () => {
+      const added: Pet[] = []
+      for (let i = 0; i < 10; i++) added.push(await add())
+      let more = 12
+      const seen = await walk(3, undefined, async () => {
+        if (more-- > 0) added.push(await add())
+      })
+      expect(idsOf(seen)).toEqual(idsOf(added))
+    })
+
+    test('walking on after the last id finds nothing, and does not fail', async () => {
+      await add()
+      expect(await stores.pets.list({ limit: 5, after: 9223372036854775807n })).toEqual({
+        pets: [],
+        more: false,
+      })
+    })
+
+    test('animals are there after the store was closed and opened again', async () => {
+      const pet = await add({ name: 'Kept', categoryId: -5n, status: 'sold' })
+      await stores.close()
+      stores = await underTest.open()
+      expect(await stores.pets.get(pet.id)).toEqual(pet)
+      expect((await add()).id).toBeGreaterThan(pet.id)
+    })
+
+    test('a second process sees an animal as soon as it is added', async () => {
+      const other = await underTest.open()
+      try {
+        const pet = await add()
+        expect(await other.pets.get(pet.id)).toEqual(pet)
+        const theirs = await other.pets.create({ name: 'Theirs', categoryId: 2n })
+        expect(await stores.pets.get(theirs.id)).toEqual(theirs)
+      } finally {
+        await other.close()
+      }
+    })
+  })
+
+  describe(`${database}: keys`, () => {
+    const record = (options: Partial<NewApiKey> = {}) =>
+      issueApiKey({ name: 'till', readOnly: false, createdAt: new Date(1_700_000_000_123), ...options })
+        .record
+
+    test('a key is found by its hash, with all that was said of it', async () => {
+      const plain = record()
+      const full = record({ name: 'Bildschirm 🖥', readOnly: true, expiresAt: new Date(1_900_000_000_456) })
+      for (const key of [plain, full]) {
+        const created = await stores.keys.create(key)
+        expect(created).toEqual({ ...key, id: created.id, deprecatedUses: 0n })
+        expect(await stores.keys.find(key.hash)).toEqual(created)
+      }
+    })
+
+    test('an unknown hash is found nowhere', async () => {
+      await stores.keys.create(record())
+      expect(await stores.keys.find(record().hash)).toBeUndefined()
+    })
+
+    test('keys are listed oldest first, revoked ones too', async () => {
+      const first = await stores.keys.create(record({ name: 'a' }))
+      await stores.keys.create(record({ name: 'b' }))
+      await stores.keys.revoke(first.id, new Date(1_700_000_001_000))
+      const listed = await stores.keys.list()
+      expect(listed.map(({ name }) => name)).toEqual(['a', 'b'])
+      expect(listed[0]?.revokedAt).toEqual(new Date(1_700_000_001_000))
+    })
+
+    test('the same key is not kept twice', async () => {
+      const key = record()
+      await stores.keys.create(key)
+      await expect((async () => stores.keys.create(key))()).rejects.toThrow()
+      expect(await stores.keys.list()).toHaveLength(1)
+    })
+
+    test('a key is revoked once; one that is not there is not', async () => {
+      const { id } = await stores.keys.create(record())
+      expect(await stores.keys.revoke(id, new Date(1_000))).toBe(true)
+      expect(await stores.keys.revoke(id, new Date(2_000))).toBe(false)
+      expect(await stores.keys.revoke(id + 1n, new Date())).toBe(false)
+      expect((await stores.keys.list())[0]?.revokedAt).toEqual(new Date(1_000))
+    })
+
+    test('a first key is made only where there has never been one', async () => {
+      const first = await stores.keys.createFirst(record({ name: 'first' }))
+      expect(first?.name).toBe('first')
+      expect(await stores.keys.createFirst(record())).toBeUndefined()
+      if (first) await stores.keys.revoke(first.id, new Date())
+      expect(await stores.keys.createFirst(record())).toBeUndefined()
+      expect(await stores.keys.list()).toHaveLength(1)
+    })
+
+    test('uses add up, and times never go backwards', async () => {
+      const { id, hash } = await stores.keys.create(record())
+      const at = (seconds: number) => new Date(1_800_000_000_000 + seconds * 1_000)
+      await stores.keys.recordUses([{ id, lastUsedAt: at(5), deprecatedUses: 0 }])
+      expect((await stores.keys.find(hash))?.deprecatedLastUsedAt).toBeUndefined()
+      await stores.keys.recordUses([
+        { id, lastUsedAt: at(9), deprecatedUses: 3, deprecatedLastUsedAt: at(8) },
+      ])
+      await stores.keys.recordUses([
+        { id, lastUsedAt: at(7), deprecatedUses: 2, deprecatedLastUsedAt: at(6) },
+      ])
+      expect(await stores.keys.find(hash)).toMatchObject({
+        lastUsedAt: at(9),
+        deprecatedUses: 5n,
+        deprecatedLastUsedAt: at(8),
+      })
+    })
+
+    test('a use of a key that is gone is no error', async () => {
+      await stores.keys.recordUses([{ id: 99n, lastUsedAt: new Date(), deprecatedUses: 1 }])
+      expect(await stores.keys.list()).toEqual([])
+    })
+
+    test('a second process sees a key made or revoked by the first', async () => {
+      const other = await underTest.open()
+      try {
+        const key = await stores.keys.create(record())
+        expect(await other.keys.find(key.hash)).toEqual(key)
+        await other.keys.revoke(key.id, new Date())
+        expect((await stores.keys.find(key.hash))?.revokedAt).toBeDefined()
+      } finally {
+        await other.close()
+      }
+    })
+  })
+}
