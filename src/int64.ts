@@ -34,10 +34,17 @@ function integerOf(source: string): bigint | undefined {
   if (!parts) return undefined
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts
   const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
+  const significant = digits.slice(0, lengthWithoutZeros(digits))
   if (significant === '') return 0n
   const zeros = digits.length - significant.length - fraction.length + Number(exponent)
   // More than 19 digits lie outside the range: decided before a huge exponent is written out.
   if (zeros < 0 || significant.length + zeros > 19) return undefined
   return inRange(BigInt(`${sign}${significant}${'0'.repeat(zeros)}`))
+}
+
+/** A loop, because /0+$/ would take quadratic time over a long run of zeros that is not at the end. */
+function lengthWithoutZeros(digits: string): number {
+  let length = digits.length
+  while (length > 0 && digits[length - 1] === '0') length--
+  return length
 }

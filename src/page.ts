@@ -2,8 +2,8 @@ import { crc32 } from 'node:zlib'
 import type { Field } from './field.ts'
 import type { PetStatus } from './pet.ts'
 
-export const limitMin = 1
-export const limitMax = 100
+const limitMin = 1
+const limitMax = 100
 export const limitDefault = 20
 
 /** A query parameter: text, in the one spelling that a JSON integer has. */

@@ -15,6 +15,14 @@ interface Count {
 
 export function createKeyUses(keys: KeyStore): KeyUses {
   const counts = new Map<bigint, Count>()
+  let flushing = Promise.resolve()
+
+  async function write(): Promise<void> {
+    const taken = [...counts].map(([id, count]) => [id, { ...count }] as const)
+    if (taken.length === 0) return
+    await keys.recordUses(taken.map(([id, count]) => keyUseOf(id, count)))
+    forget(taken)
+  }
 
   function forget(written: readonly (readonly [bigint, Count])[]): void {
     for (const [id, { lastUsedAtMs, deprecatedUses }] of written) {
@@ -37,11 +45,10 @@ export function createKeyUses(keys: KeyStore): KeyUses {
       count.deprecatedUses++
       count.deprecatedLastUsedAtMs = count.lastUsedAtMs
     },
-    async flush() {
-      const taken = [...counts].map(([id, count]) => [id, { ...count }] as const)
-      if (taken.length === 0) return
-      await keys.recordUses(taken.map(([id, count]) => keyUseOf(id, count)))
-      forget(taken)
+    flush() {
+      // One after another: what one flush is writing must not be taken by the next as well.
+      flushing = flushing.catch(() => {}).then(write)
+      return flushing
     },
   }
 }

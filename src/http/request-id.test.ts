@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'bun:test'
+import { requestIdOf } from './request-id.ts'
+
+const ours = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+
+describe("the client's own request id is kept", () => {
+  test.each([
+    'a',
+    '7',
+    '123e4567-e89b-42d3-a456-426614174000',
+    'Root=1-67891233-abcdef012345678912345678',
+    'trace/span:7@host~1.2_3+x==',
+    'x'.repeat(128),
+  ])('%s', id => {
+    expect(requestIdOf(id)).toBe(id)
+  })
+})
+
+describe('a request id that is not safe to repeat is replaced', () => {
+  test.each([
+    '',
+    ' ',
+    'a b',
+    ' a',
+    'a\n',
+    'a\r\nSet-Cookie: b=c',
+    'a\tb',
+    'a\u0000',
+    '"a"',
+    'a,b',
+    'a;b',
+    '<script>',
+    '$(id)',
+    '%0a',
+    'é',
+    '😀',
+    '\u001b[31m',
+    'x'.repeat(129),
+  ])('%j', id => {
+    expect(requestIdOf(id)).toMatch(ours)
+  })
+})
+
+test('without one, every request gets its own', () => {
+  expect(requestIdOf(null)).toMatch(ours)
+  expect(requestIdOf(null)).not.toBe(requestIdOf(null))
+})
