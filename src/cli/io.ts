@@ -1,8 +1,8 @@
 /** What a command may touch of the process around it. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** Results. */
-  out(text: string): void
+  /** Results. Settles when they are written; rejects where they cannot be. */
+  out(text: string): Promise<void>
   /** Everything else. */
   err(text: string): void
 }

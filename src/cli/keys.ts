@@ -1,4 +1,12 @@
-import { type ApiKey, issueApiKey, keyNameCharsMax, refusal, shownPart } from '../api-key.ts'
+import {
+  type ApiKey,
+  hashApiKey,
+  issueApiKey,
+  isWellFormedApiKey,
+  keyNameCharsMax,
+  refusal,
+  shownPart,
+} from '../api-key.ts'
 import { SetupError } from '../fault.ts'
 import { cannotRead } from '../field.ts'
 import { openStores, type Stores } from '../store/open.ts'
@@ -8,59 +16,72 @@ import { type Flags, readStoreSettings } from './settings.ts'
 import { table } from './table.ts'
 
 export interface CreateKeyOptions {
-  readonly name: string
+  readonly name?: string
   readonly expires?: string
   readonly readOnly?: boolean
 }
 
 export async function createKey(options: CreateKeyOptions, flags: Flags, io: Io): Promise<void> {
-  const now = new Date()
-  const expiresAt = options.expires === undefined ? undefined : readExpiry(options.expires, now)
-  const problems: string[] = []
-  if (!/^[^\p{Cc}]*\S[^\p{Cc}]*$/u.test(options.name) || options.name.length > keyNameCharsMax) {
-    problems.push(cannotRead('--name', options.name, `1 to ${keyNameCharsMax} characters on one line`))
-  }
-  if (options.expires !== undefined && !expiresAt) {
-    problems.push(cannotRead('--expires', options.expires, `${expiryForm}, in the future`))
-  }
-  if (problems.length > 0) throw new Misuse(problems)
+  const wanted = readCreateOptions(options)
   await withStores(flags, io, { create: true }, async stores => {
-    const readOnly = options.readOnly === true
-    const { key, record } = issueApiKey({
-      name: options.name,
-      readOnly,
-      createdAt: now,
-      ...(expiresAt && { expiresAt }),
-    })
-    await stores.keys.create(record)
+    const { key, record } = issueApiKey(wanted)
+    const { id } = await stores.keys.create(record)
     io.err(
       `Key "${record.name}" (${accessOf(record.readOnly)}) is in ${stores.place}; it is shown only this once:\n`,
     )
-    io.out(`${key}\n`)
+    try {
+      await io.out(`${key}\n`)
+    } catch (cause) {
+      await stores.keys.revoke(id, new Date())
+      throw new SetupError('Cannot write the key to stdout: it is revoked again, since nobody has seen it', {
+        cause,
+      })
+    }
   })
+}
+
+/** All mistakes together. */
+function readCreateOptions({ name, expires, readOnly = false }: CreateKeyOptions) {
+  const createdAt = new Date()
+  const expiresAt = expires === undefined ? undefined : readExpiry(expires, createdAt)
+  const problems: string[] = []
+  const nameForm = `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`
+  if (name === undefined) problems.push(`--name is missing: expected ${nameForm}`)
+  else if (!isKeyName(name)) problems.push(cannotRead('--name', name, nameForm))
+  if (expires !== undefined && !expiresAt) {
+    problems.push(cannotRead('--expires', expires, `${expiryForm}, in the future`))
+  }
+  if (name === undefined || problems.length > 0) throw new Misuse(problems)
+  return { name, readOnly, createdAt, ...(expiresAt && { expiresAt }) }
+}
+
+function isKeyName(name: string): boolean {
+  return /^[^-\p{Cc}][^\p{Cc}]*$/u.test(name) && /\S/.test(name) && name.length <= keyNameCharsMax
 }
 
 export async function listKeys(options: { readonly json?: boolean }, flags: Flags, io: Io): Promise<void> {
   await withStores(flags, io, { create: false }, async stores => {
     const keys = await stores.keys.list()
-    if (options.json) io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
+    if (options.json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
     else if (keys.length === 0)
       io.err('The store holds no key: bin/petstore keys create --name NAME makes one\n')
-    else io.out(table(columns, keys.map(rowOf)))
+    else await io.out(table(columns, keys.map(rowOf)))
   })
 }
 
 /** `which` is a key's name, its first characters, or the whole key, as somebody found it where it should not be. */
 export async function revokeKey(which: string, flags: Flags, io: Io): Promise<void> {
   await withStores(flags, io, { create: false }, async stores => {
-    const inForce = (await stores.keys.list()).filter(key => !key.revokedAt)
-    const shown = shownPart(which)
-    const matching = inForce.filter(key => key.name === which || key.shown === shown)
+    const whole = isWellFormedApiKey(which)
+    const hash = hashApiKey(which)
+    const matching = (await stores.keys.list()).filter(
+      key => !key.revokedAt && (whole ? key.hash === hash : key.name === which || key.shown === which),
+    )
     const [key] = matching
-    const label = which.length > shown.length && which.startsWith('pets_') ? `${shown}…` : which
+    const label = whole ? `${shownPart(which)}…` : which
     if (!key) throw new SetupError(`No key in force is called "${label}": bin/petstore keys list shows them`)
     if (matching.length > 1) {
-      const choices = matching.map(({ shown: first }) => first).join(', ')
+      const choices = matching.map(({ shown }) => shown).join(', ')
       throw new SetupError(
         `${matching.length} keys are called "${label}": name one by its first characters (${choices})`,
       )

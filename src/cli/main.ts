@@ -30,7 +30,11 @@ function commands(io: Io, ended: (code: number) => void): Command {
     .description("Keeps a store's catalogue of animals and serves it over HTTP.")
     .version(version)
     .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ writeOut: text => io.out(text), writeErr: text => io.err(text) })
+    .configureOutput({
+      writeOut: text => void io.out(text),
+      writeErr: text => io.err(text),
+      outputError: (text, write) => write(text.replace(/^error: /, 'petstore: ')),
+    })
     .exitOverride()
     .addHelpText('after', examples)
 
@@ -49,7 +53,7 @@ function commands(io: Io, ended: (code: number) => void): Command {
     'create',
     'make a key and print it alone on stdout; it is shown only this once',
   )
-    .requiredOption('--name <name>', 'what people call it: in keys list and in the log')
+    .option('--name <name>', 'what people call it: in keys list and in the log (required)')
     .option('--expires <when>', '90d, 12h, 4w, 1y from now, or a date such as 2030-01-31 (default: never)')
     .option('--read-only', 'may list and fetch, but not add')
   addSetting(create, settings.databaseUrl).action(async (options: CreateKeyOptions & Flags) =>
@@ -64,7 +68,7 @@ function commands(io: Io, ended: (code: number) => void): Command {
   )
   const revoke = command(keys, 'revoke', 'end a key; running servers refuse it within 5 seconds').argument(
     '<which>',
-    "the key's name, or its first characters",
+    "the key's name, its first characters (as keys list shows them), or the whole key",
   )
   addSetting(revoke, settings.databaseUrl).action(async (which: string, flags: Flags) =>
     revokeKey(which, flags, io),
@@ -104,10 +108,15 @@ function report(error: unknown, io: Io): number {
 }
 
 if (import.meta.main) {
-  const code = await main(process.argv.slice(2), {
+  // What goes wrong with stdout reaches whoever wrote to it; without a listener it would end the process first.
+  process.stdout.on('error', () => {})
+  // Not process.exit: that would cut off what a pipe has not taken yet.
+  process.exitCode = await main(process.argv.slice(2), {
     env: process.env,
-    out: text => process.stdout.write(text),
+    out: text =>
+      new Promise((resolve, reject) =>
+        process.stdout.write(text, error => (error ? reject(error) : resolve())),
+      ),
     err: text => process.stderr.write(text),
   })
-  process.exit(code)
 }

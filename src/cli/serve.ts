@@ -20,7 +20,7 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const flushing = setInterval(flush, flushEveryMs)
   try {
     const listener = listen(app, settings.host, settings.port)
-    io.out(await welcome(settings, listener, stores))
+    await io.out(await welcome(settings, listener, stores))
     await stopRequested
     io.err('Stopping\n')
     await listener.stop()

@@ -118,7 +118,7 @@ function createReader(flags: Flags, env: Env): Reader {
       const given = reader.given(name)
       if (!given) return undefined
       const value = parse(given.value)
-      if (value === undefined) problems.push(cannotRead(given.label, given.value, expected))
+      if (value === undefined) problems.push(cannotRead(given.label, withoutPassword(given.value), expected))
       return value
     },
     problem: text => problems.push(text),
@@ -169,4 +169,9 @@ function baseAddressOf(text: string): string | undefined {
     return undefined
   const address = `${url.origin}${url.pathname}`.replace(/\/+$/, '')
   return address.endsWith('/v1') ? address : `${address}/v1`
+}
+
+/** An address in a message shows who, where and what, but not the secret in front of the @. */
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/[^/@]*@/, '//…@')
 }

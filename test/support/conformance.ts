@@ -46,7 +46,8 @@ export function createConformance(deployment: Deployment): Conformance {
   }
 
   function describedResponse(method: string, path: string, status: number): DescribedResponse | undefined {
-    const [bare = ''] = path.split('?', 1)
+    // As the client sent it: dots are resolved.
+    const bare = new URL(path, 'http://localhost').pathname
     const template = /^\/v1\/pets$/.test(bare) ? '/pets' : '/pets/{petId}'
     if (!/^\/v1\/pets(?:\/[^/]+)?$/.test(bare)) return undefined
     const operations = document.paths[template] as Record<

@@ -33,7 +33,7 @@ export interface Service extends AsyncDisposable {
   flush(): Promise<void>
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string

@@ -1,0 +1,86 @@
+import { expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import manifest from '../../package.json' with { type: 'json' }
+import { temporaryFolder } from '../support/folder.ts'
+import { pasteCurl, projectFolder, run, startServer } from '../support/process.ts'
+
+/** npm fetches Bun from its registry, if it is not in its cache. */
+const waitMs = 150_000
+const testMsMax = 180_000
+
+/** How this machine reaches the registry is its own affair. */
+const network = Object.fromEntries(
+  Object.entries(process.env).flatMap(([name, value]) =>
+    value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig))$/i.test(name)
+      ? [[name, value]]
+      : [],
+  ),
+)
+
+/** `npm pack` into `folder`: the file's name, and the paths that it holds. */
+async function pack(folder: string): Promise<{ filename: string; files: string[] }> {
+  const command = ['npm', 'pack', '--json', '--pack-destination', folder]
+  const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder, env: network, waitMs })
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+  const [packed] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }]
+  return { filename: packed.filename, files: packed.files.map(({ path }) => path) }
+}
+
+/** A machine with Node and npm, the usual tools, and no Bun. */
+async function machineWithoutBun(folder: string): Promise<Record<string, string>> {
+  const bin = join(folder, 'bin')
+  mkdirSync(bin)
+  for (const tool of ['node', 'npm', 'npx', 'sh', 'env', 'dirname', 'readlink', 'uname', 'curl']) {
+    const path = Bun.which(tool)
+    if (!path) throw new Error(`${tool} is not on PATH, and this test needs it`)
+    symlinkSync(path, join(bin, tool))
+  }
+  // npx keeps what it unpacked in its cache for ever: a cache of our own, which shares only the downloads.
+  const { stdout } = await run(['npm', 'config', 'get', 'cache'], { cwd: folder })
+  const downloads = join(stdout.trim(), '_cacache')
+  mkdirSync(downloads, { recursive: true })
+  const cache = join(folder, 'cache')
+  mkdirSync(cache)
+  symlinkSync(downloads, join(cache, '_cacache'))
+  return { ...network, PATH: bin, npm_config_cache: cache }
+}
+
+test(
+  'npx runs the packed program on a machine without Bun: it serves, and Ctrl-C ends all of it',
+  async () => {
+    using folder = temporaryFolder()
+    const { filename } = await pack(folder.path)
+    const env = await machineWithoutBun(folder.path)
+    const cwd = join(folder.path, 'empty')
+    mkdirSync(cwd)
+    // npx takes an absolute path for a program to run, not for a package.
+    const npx = ['npx', '--yes', `../${filename}`]
+    expect(await run(['sh', '-c', 'command -v bun'], { cwd, env })).toMatchObject({ stdout: '' })
+
+    const version = await run([...npx, '--version'], { cwd, env, waitMs })
+    expect(version).toMatchObject({ exitCode: 0, stdout: `${manifest.version}\n` })
+
+    await using server = await startServer({ command: [...npx, 'serve', '--port', '0'], cwd, env, waitMs })
+    expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
+    const { stderr } = await server.stopAll('SIGINT')
+    expect(stderr).toEndWith('Stopping\n')
+    await expect(fetch(server.url)).rejects.toThrow()
+    expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
+  },
+  testMsMax,
+)
+
+test(
+  'the package holds the program and its licence, and neither tests nor data',
+  async () => {
+    using folder = temporaryFolder()
+    const { files } = await pack(folder.path)
+    expect(files).toContain('bin/petstore')
+    expect(files).toContain('src/cli/main.ts')
+    expect(files).toContain('LICENSE')
+    const stray = /\.test\.ts$|^(test|bench|data|scripts|node_modules)\/|\.(db|log|tgz)\b|(^|\/)\.env/
+    expect(files.filter(file => stray.test(file))).toEqual([])
+  },
+  testMsMax,
+)

@@ -1,0 +1,112 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../support/folder.ts'
+import { pasteCurl, petstore, projectFolder, startServer, testMsMax } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
+
+const outsideKey = 'a-key-from-outside-0123456789'
+
+test('the first start in an empty folder makes a private store and shows a key that works when pasted', async () => {
+  using folder = temporaryFolder()
+  await using server = await startServer({ cwd: folder.path })
+  expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
+  expect(server.stdout).toMatch(/^The first API key, shown only this once: pets_[0-9A-Za-z]{36}$/m)
+  expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+
+  const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
+  expect(mode('data')).toBe('700')
+  const files = readdirSync(join(folder.path, 'data')).map(name => `data/${name}`)
+  expect(files).toContain('data/petstore.db')
+  for (const file of files) expect([file, mode(file)]).toEqual([file, '600'])
+})
+
+test('a second start finds the animals again and shows no key', async () => {
+  using folder = temporaryFolder()
+  await using first = await startServer({ cwd: folder.path })
+  const [key = ''] = /pets_\w+/.exec(first.stdout) ?? []
+  await first.fetch('/pets', key, { method: 'POST', body: '{"name":"Rex","categoryId":7}' })
+  await first.stop('SIGTERM')
+
+  await using second = await startServer({ cwd: folder.path })
+  expect(second.stdout).not.toContain('pets_')
+  expect(second.stdout).toContain('keys create --name')
+  const response = await second.fetch('/pets', key)
+  expect(await response.text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
+})
+
+test('with PETSTORE_API_KEY set no key is made, and that key works but is shown nowhere', async () => {
+  using folder = temporaryFolder()
+  const env = { PETSTORE_API_KEY: outsideKey }
+  await using server = await startServer({ cwd: folder.path, env })
+  expect(await pasteCurl(server, { cwd: folder.path, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
+  const { stdout, stderr } = await server.stop('SIGTERM')
+  expect(stdout + stderr).not.toContain(outsideKey)
+  expect(stdout + stderr).not.toContain('pets_')
+  expect(await petstore(['keys', 'list', '--json'], { cwd: folder.path })).toMatchObject({ stdout: '[]\n' })
+})
+
+test.each([
+  ['SIGTERM', ['SIGTERM']],
+  ['SIGINT', ['SIGINT']],
+  ['SIGINT twice', ['SIGINT', 'SIGINT']],
+  ['SIGINT, then SIGTERM', ['SIGINT', 'SIGTERM']],
+] as [string, NodeJS.Signals[]][])(
+  '%s stops it with exit code 0 and without a word on stdout',
+  async (_, signals) => {
+    using folder = temporaryFolder()
+    await using server = await startServer({ cwd: folder.path })
+    const greeting = server.stdout
+    expect(await server.stop(...signals)).toEqual({ exitCode: 0, stdout: greeting, stderr: 'Stopping\n' })
+    // The last one out folds the write-ahead log back in: one file is the whole store.
+    expect(readdirSync(join(folder.path, 'data'))).toEqual(['petstore.db'])
+  },
+)
+
+test('npm start serves, and Ctrl-C, which reaches it twice under npm, stops it with exit code 0', async () => {
+  using folder = temporaryFolder()
+  const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
+  await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
+  expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect((await server.stopAll('SIGINT')).exitCode).toBe(0)
+  await expect(fetch(server.url)).rejects.toThrow()
+})
+
+test('SIGTERM to npm start alone stops the server behind it too', async () => {
+  using folder = temporaryFolder()
+  const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
+  await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
+  expect((await server.stop('SIGTERM')).exitCode).toBe(0)
+  await expect(fetch(server.url)).rejects.toThrow()
+})
+
+test('a flag wins over its variable', async () => {
+  using folder = temporaryFolder()
+  const env = { PORT: '1', HOST: '192.0.2.1', DATABASE_URL: 'sqlite:variable.db' }
+  const args = ['serve', '--port', '0', '--host', '127.0.0.1', '--database-url', 'sqlite:flag.db']
+  await using server = await startServer({ cwd: folder.path, env, args })
+  expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d{4,5}\/v1$/)
+  expect(existsSync(join(folder.path, 'flag.db'))).toBe(true)
+  expect(existsSync(join(folder.path, 'variable.db'))).toBe(false)
+})
+
+test.each(['--public-url', '--petstore-public-url'])('%s makes Location absolute', async flag => {
+  using folder = temporaryFolder()
+  const args = ['serve', '--port=0', `${flag}=https://pets.example.com/shop`]
+  const env = { PETSTORE_API_KEY: outsideKey, PETSTORE_PUBLIC_URL: 'https://other.example.com' }
+  await using server = await startServer({ cwd: folder.path, args, env })
+  const body = '{"name":"Rex","categoryId":7}'
+  const created = await server.fetch('/pets', outsideKey, { method: 'POST', body })
+  expect(created.headers.get('location')).toBe('https://pets.example.com/shop/v1/pets/1')
+})
+
+test('a .env file in the working folder is ignored', async () => {
+  using folder = temporaryFolder()
+  const ignored = 'PETSTORE_API_KEY=short\nHOST=192.0.2.1\nDATABASE_URL=sqlite:elsewhere.db\n'
+  writeFileSync(join(folder.path, '.env'), ignored)
+  await using server = await startServer({ cwd: folder.path })
+  expect(server.url).toStartWith('http://127.0.0.1:')
+  expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
+})
