@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Awaitable } from './awaitable.ts'
 import { cannotRead, type Field, oneOf, unknownNames } from './field.ts'
 import { int64 } from './int64.ts'
@@ -17,7 +18,7 @@ export interface Pet extends NewPet {
   readonly id: bigint
 }
 
-export const nameCharsMax = 1_000
+const nameCharsMax = 1_000
 
 // Patterns as JSON Schema means them, with the u flag: a surrogate matches only where it has no partner.
 const notBlank = '\\S'
@@ -105,7 +106,35 @@ export interface PetPage {
 export interface PetStore {
   /** Ascending by id; every page costs the same at any depth. */
   list(page: PageRequest): Awaitable<PetPage>
-  /** The animal with its new id, higher than all before. When this returns, the animal survives a crash. */
+  /** The animal with its new id, higher than all before. When this answers, the animal survives a crash. */
   create(pet: NewPet): Awaitable<Pet>
+  /** The same, but at most once under one key; key and animal are kept in one transaction. */
+  createOnce(pet: NewPet, once: Once): Awaitable<Creation>
   get(id: bigint): Awaitable<Pet | undefined>
+  /** Forgets keys of creations that are older than they are kept, at most so many, and says how many it forgot. */
+  forgetExpired(now: Date, atMost: number): Awaitable<number>
+}
+
+/** A client's own name for one creation, so that asking for it again adds nothing. */
+export interface Once {
+  /** Whose name it is: two API keys may use the same one. */
+  readonly scope: string
+  readonly key: string
+  readonly at: Date
+}
+
+/** For how long a creation is remembered by its key. */
+export const onceKeptMs = 24 * 60 * 60 * 1_000
+
+export type Creation =
+  /** `replayed`: it had been added before under this key; this is that animal. */
+  | { readonly outcome: 'created' | 'replayed'; readonly pet: Pet }
+  /** The key stands for another animal, or its creation has not ended yet. */
+  | { readonly outcome: 'different' | 'running' }
+
+/** Equal for equal animals, however they were written. */
+export function fingerprintOf(pet: NewPet): string {
+  return createHash('sha256')
+    .update(petToJson({ ...pet, id: 0n }))
+    .digest('hex')
 }

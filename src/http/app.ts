@@ -66,7 +66,7 @@ export function createApp(parts: AppParts): App {
     if (operation.writes && caller.readOnly) return insufficientScope()
     const strict = prefersStrict(request.headers.get('prefer'))
     const query = parseQuery(target.query, strict ? operation.parameters : undefined)
-    const answer = operation.handle({ request, params: match.params, query, strict })
+    const answer = operation.handle({ request, caller, params: match.params, query, strict })
     return strict ? whenReady(answer, strictlyHandled) : answer
   }
 

@@ -9,9 +9,11 @@ export interface Caller {
   readonly keyId?: bigint
   readonly keyName: string
   readonly readOnly: boolean
+  /** Whose Idempotency-Keys and rate are counted together: the key's hash. */
+  readonly scope: string
 }
 
-export type Authentication =
+type Authentication =
   | { readonly ok: true; readonly caller: Caller }
   | { readonly ok: false; readonly answer: Answer }
 
@@ -43,7 +45,7 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
   function verify(header: string, token: string): Awaitable<Authentication> {
     const hash = hashApiKey(token)
     if (environmentHash && timingSafeEqual(environmentHash, Buffer.from(hash))) {
-      return remember(header, { keyName: 'PETSTORE_API_KEY', readOnly: false })
+      return remember(header, { keyName: 'PETSTORE_API_KEY', readOnly: false, scope: hash })
     }
     if (!isWellFormedApiKey(token)) return refused('The API key is not one of this service, or is mistyped')
     return whenReady(keys.find(hash), key => judge(header, key))
@@ -53,7 +55,7 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
     if (!key) return refused('The API key is unknown')
     const why = refusal(key, new Date())
     if (why) return refused(`The API key has ${why === 'expired' ? 'expired' : 'been revoked'}`)
-    const caller = { keyId: key.id, keyName: key.name, readOnly: key.readOnly }
+    const caller = { keyId: key.id, keyName: key.name, readOnly: key.readOnly, scope: key.hash }
     return remember(header, caller, key.expiresAt?.getTime())
   }
 

@@ -1,10 +1,12 @@
 import type { Awaitable } from '../awaitable.ts'
 import type { Answer } from './answer.ts'
+import type { Caller } from './authenticate.ts'
 import type { Query } from './query.ts'
 
 /** A request that has passed the credential, the route and the method. */
-export interface Call {
+interface Call {
   readonly request: Request
+  readonly caller: Caller
   readonly params: Readonly<Record<string, string>>
   readonly query: Query
   /** `Prefer: handling=strict`: what we do not know is an error, not ignored. */

@@ -2,9 +2,19 @@ import { whenReady } from '../awaitable.ts'
 import { show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
-import { type PageRequest, type PetPage, type PetStore, petStatus, petToJson, readNewPet } from '../pet.ts'
+import {
+  type Creation,
+  type PageRequest,
+  type Pet,
+  type PetPage,
+  type PetStore,
+  petStatus,
+  petToJson,
+  readNewPet,
+} from '../pet.ts'
 import { type Answer, problem, withHeaders } from './answer.ts'
 import { readJsonBody } from './body.ts'
+import { readIdempotencyKey } from './idempotency-key.ts'
 import type { Links } from './links.ts'
 import type { Operation } from './operation.ts'
 import type { Route } from './route.ts'
@@ -53,15 +63,47 @@ function createPet({ pets, links }: PetRouteParts): Operation {
     id: 'createPet',
     parameters: [],
     writes: true,
-    async handle({ request, query, strict }) {
+    async handle({ request, query, caller, strict }) {
       const body = await readJsonBody(request)
       if (!body.ok) return body.answer
       const read = readNewPet(body.value, strict)
-      const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
-      if (!read.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
-      const pet = await pets.create(read.pet)
-      return { status: 201, body: petToJson(pet), headers: { Location: links.api(`/pets/${pet.id}`) } }
+      const key = readIdempotencyKey(request.headers.get('idempotency-key'))
+      const problems = [
+        ...query.problems,
+        ...(read.ok ? [] : read.problems),
+        ...(key.ok ? [] : [key.problem]),
+      ]
+      if (!read.ok || !key.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
+      if (key.value === undefined) return createdAnswer(await pets.create(read.pet), links)
+      const once = { scope: caller.scope, key: key.value, at: new Date() }
+      return onceAnswer(await pets.createOnce(read.pet, once), links)
     },
+  }
+}
+
+function createdAnswer(pet: Pet, links: Links): Answer {
+  return { status: 201, body: petToJson(pet), headers: { Location: links.api(`/pets/${pet.id}`) } }
+}
+
+function onceAnswer(creation: Creation, links: Links): Answer {
+  switch (creation.outcome) {
+    case 'created':
+      return createdAnswer(creation.pet, links)
+    case 'replayed':
+      return withHeaders(createdAnswer(creation.pet, links), { 'Idempotency-Replayed': 'true' })
+    case 'different':
+      return problem(
+        'idempotency_key_reused',
+        'The Idempotency-Key was used for another animal: send a new key for a new animal',
+      )
+    case 'running':
+      return problem(
+        'idempotency_key_in_use',
+        'The first request with this Idempotency-Key has not ended yet',
+        {
+          'Retry-After': '1',
+        },
+      )
   }
 }
 

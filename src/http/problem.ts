@@ -25,6 +25,15 @@ export const problems = {
     status: 400,
     meaning: 'The cursor is not one of this list. Begin again at its first page.',
   },
+  idempotency_key_in_use: {
+    status: 409,
+    meaning:
+      'The first request with this Idempotency-Key has not ended. Try again after Retry-After seconds.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    meaning: 'The Idempotency-Key stands for another animal. Send a new key for a new animal.',
+  },
   internal_error: { status: 500, meaning: 'The service failed. Report the request id.' },
   store_unavailable: {
     status: 503,

@@ -16,6 +16,8 @@ export interface Stores {
 export interface OpenOptions {
   /** Whether to make a store where there is none yet; else that is a SetupError. */
   readonly create: boolean
+  /** Told, in a line for the log, of what the store mends by itself. */
+  readonly onTrouble?: (message: string) => void
 }
 
 /** What is wrong with a DATABASE_URL, before anything is opened; undefined where nothing is. Shows no password. */

@@ -93,7 +93,9 @@ describe('a fault', () => {
     const fail = () => {
       throw new StoreUnavailable('SQLite: SQLITE_FULL')
     }
-    await using broken = await startService({ pets: { list: fail, create: fail, get: fail } })
+    await using broken = await startService({
+      pets: { list: fail, create: fail, createOnce: fail, get: fail, forgetExpired: fail },
+    })
     for (const [path, init] of [
       ['/v1/pets', {}],
       ['/v1/pets/1', {}],

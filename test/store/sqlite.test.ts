@@ -106,7 +106,9 @@ describe('SQLite: the file', () => {
     const url = `sqlite:${join(folder.path, 'pets.db')}`
     const module = join(import.meta.dir, '../../src/store/open.ts')
     const script = `const { openStores } = await import(${JSON.stringify(module)})
-      await (await openStores(${JSON.stringify(url)}, { create: true })).pets.create({ name: 'x', categoryId: 1n })`
+      const stores = await openStores(${JSON.stringify(url)}, { create: true })
+      await stores.pets.create({ name: 'x', categoryId: 1n })
+      await stores.close()`
     const processes = Array.from({ length: 8 }, () =>
       Bun.spawn([process.execPath, '--no-env-file', '-e', script], { stdout: 'pipe', stderr: 'pipe' }),
     )

@@ -40,7 +40,7 @@ const mends: readonly (readonly [RegExp, string])[] = [
   [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full'],
   [/^EISDIR/, 'it is a folder; name a file in DATABASE_URL'],
   [
-    /^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR)/,
+    /^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/,
     'its folder cannot be used; create it, or name another file in DATABASE_URL',
   ],
 ]

@@ -1,6 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import type { ApiKey, KeyStore, KeyUse, NewApiKey } from '../../api-key.ts'
 import { guarded } from './fault.ts'
+import type { Writer } from './writer.ts'
 
 type KeyRow = {
   id: bigint
@@ -78,45 +79,52 @@ function valuesOf(key: NewApiKey): InsertValues {
   }
 }
 
-export function createKeyStore(reading: Database, writing: Database): KeyStore {
+export function createKeyStore(reading: Database, writer: Writer): KeyStore {
   const find = reading.query<KeyRow, { hash: string }>(statements.find)
   const list = reading.query<KeyRow, []>(statements.list)
-  const create = writing.query<KeyRow, InsertValues>(statements.create)
-  const createFirst = writing.query<KeyRow, InsertValues>(statements.createFirst)
-  const revoke = writing.query<{ id: bigint }, { id: bigint; atMs: number }>(statements.revoke)
-  const recordUse = writing.query<
-    never,
-    { id: bigint; lastUsedAtMs: number; deprecatedUses: number; deprecatedLastUsedAtMs: number }
-  >(statements.recordUse)
-
   return {
     find(hash) {
       const row = guarded(() => find.get({ hash }))
       return row ? keyOf(row) : undefined
     },
     list: () => guarded(() => list.all()).map(keyOf),
-    create(key) {
-      const row = guarded(() => create.get(valuesOf(key)))
+    create: key => writer.write('createKey', key),
+    createFirst: key => writer.write('createFirstKey', key),
+    revoke: (id, at) => writer.write('revokeKey', id, at),
+    recordUses: uses => writer.write('recordKeyUses', uses),
+  }
+}
+
+/** Run by the writer, each inside a transaction. */
+export function createKeyWrites(database: Database) {
+  const create = database.query<KeyRow, InsertValues>(statements.create)
+  const createFirst = database.query<KeyRow, InsertValues>(statements.createFirst)
+  const revoke = database.query<{ id: bigint }, { id: bigint; atMs: number }>(statements.revoke)
+  const recordUse = database.query<
+    never,
+    { id: bigint; lastUsedAtMs: number; deprecatedUses: number; deprecatedLastUsedAtMs: number }
+  >(statements.recordUse)
+
+  return {
+    createKey(key: NewApiKey): ApiKey {
+      const row = create.get(valuesOf(key))
       if (!row) throw new Error('INSERT … RETURNING gave no row')
       return keyOf(row)
     },
-    createFirst(key) {
-      const row = guarded(() => createFirst.get(valuesOf(key)))
+    createFirstKey(key: NewApiKey): ApiKey | undefined {
+      const row = createFirst.get(valuesOf(key))
       return row ? keyOf(row) : undefined
     },
-    revoke: (id, at) => guarded(() => revoke.get({ id, atMs: at.getTime() })) !== null,
-    recordUses(uses: readonly KeyUse[]) {
-      const record = writing.transaction(() => {
-        for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
-          recordUse.run({
-            id,
-            lastUsedAtMs: lastUsedAt.getTime(),
-            deprecatedUses,
-            deprecatedLastUsedAtMs: deprecatedLastUsedAt?.getTime() ?? 0,
-          })
-        }
-      })
-      guarded(() => record.immediate())
+    revokeKey: (id: bigint, at: Date): boolean => revoke.get({ id, atMs: at.getTime() }) !== null,
+    recordKeyUses(uses: readonly KeyUse[]): void {
+      for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
+        recordUse.run({
+          id,
+          lastUsedAtMs: lastUsedAt.getTime(),
+          deprecatedUses,
+          deprecatedLastUsedAtMs: deprecatedLastUsedAt?.getTime() ?? 0,
+        })
+      }
     },
   }
 }

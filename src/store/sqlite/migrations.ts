@@ -30,6 +30,17 @@ export const migrations: readonly string[] = [
      deprecated_uses INTEGER NOT NULL DEFAULT 0,
      deprecated_last_used_at_ms INTEGER
    ) STRICT;`,
+
+  `CREATE TABLE creation_keys (
+     scope TEXT NOT NULL,
+     key TEXT NOT NULL,
+     fingerprint TEXT NOT NULL,
+     pet_id INTEGER NOT NULL,
+     created_at_ms INTEGER NOT NULL,
+     PRIMARY KEY (scope, key)
+   ) STRICT, WITHOUT ROWID;
+
+   CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);`,
 ]
 
 /** Takes the steps that the file lacks, each in a transaction of its own. */

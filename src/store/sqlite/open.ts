@@ -1,35 +1,30 @@
-import { Database } from 'bun:sqlite'
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import type { Database } from 'bun:sqlite'
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { SetupError } from '../../fault.ts'
 import type { OpenOptions, Stores } from '../open.ts'
+import { connect, switchToWal } from './connection.ts'
 import { setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
 import { claim, migrate } from './migrations.ts'
 import { createPetStore } from './pets.ts'
+import { createWriter } from './writer.ts'
 
-const busyTimeoutMs = 5_000
-
-/** Opens the file, one connection for writing and one that cannot write for reading. */
-export function openSqlite(file: string, { create }: OpenOptions): Stores {
-  if (!existsSync(file)) {
-    if (!create)
-      throw new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`)
-    createFile(file)
-  }
+/** Opens the file: reads on this thread through a connection that cannot write, writes in a thread of their own. */
+export function openSqlite(file: string, { create, onTrouble }: OpenOptions): Stores {
   try {
-    const writing = connect(file, 'readwrite')
-    claim(writing, file)
-    switchToWal(writing)
-    migrate(writing, file)
+    provideFile(file, create)
+    const anchor = prepare(file)
     const reading = connect(file, 'readonly')
+    const writer = createWriter(file, onTrouble)
     return {
-      pets: createPetStore(reading, writing),
-      keys: createKeyStore(reading, writing),
+      pets: createPetStore(reading, writer),
+      keys: createKeyStore(reading, writer),
       place: file,
-      close() {
+      async close() {
+        await writer.close()
         reading.close()
-        writing.close()
+        anchor.close()
       },
     }
   } catch (error) {
@@ -37,36 +32,32 @@ export function openSqlite(file: string, { create }: OpenOptions): Stores {
   }
 }
 
-/** Made before SQLite sees it, because SQLite would make it readable by everyone; -wal and -shm take its mode. */
-function createFile(file: string): void {
+/**
+ * The file is ours, in WAL mode and up to date before a second connection is opened. This first connection stays open:
+ * the last one to close moves the write-ahead log into the file, and one that only reads could not.
+ */
+function prepare(file: string): Database {
+  const database = connect(file, 'readwrite')
   try {
-    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    closeSync(openSync(file, 'a', 0o600))
+    claim(database, file)
+    switchToWal(database)
+    migrate(database, file)
+    return database
   } catch (error) {
-    throw setupErrorOf(error, file)
+    database.close()
+    throw error
   }
 }
 
-// Without safeIntegers values beyond 2^53 are silently rounded; without strict a missing parameter is silently NULL.
-function connect(file: string, mode: 'readwrite' | 'readonly'): Database {
-  const database = new Database(file, { [mode]: true, safeIntegers: true, strict: true })
-  database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-  // FULL: a commit is on the disk when it returns, not only safe from a crash of the process.
-  database.run('PRAGMA synchronous = FULL')
-  database.run('PRAGMA foreign_keys = ON')
-  return database
-}
-
-/** Two processes that switch a new file at once get BUSY whatever the timeout: the loser asks again. */
-function switchToWal(database: Database): void {
-  const deadline = Date.now() + busyTimeoutMs
-  for (;;) {
-    try {
-      database.run('PRAGMA journal_mode = WAL')
-      return
-    } catch (error) {
-      if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
-      Bun.sleepSync(20)
-    }
+/** SQLite says no more than that it cannot open a file; here it is still known whether that is a right or a folder. */
+function provideFile(file: string, create: boolean): void {
+  if (!existsSync(file)) {
+    if (!create)
+      throw new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`)
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    // SQLite would make it readable by everyone; -wal and -shm take its mode.
+    closeSync(openSync(file, 'a', 0o600))
   }
+  if (statSync(file).isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  accessSync(file, constants.R_OK | constants.W_OK)
 }

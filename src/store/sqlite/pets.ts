@@ -1,6 +1,18 @@
 import type { Database } from 'bun:sqlite'
-import type { NewPet, PageRequest, Pet, PetPage, PetStatus, PetStore } from '../../pet.ts'
+import {
+  type Creation,
+  fingerprintOf,
+  type NewPet,
+  type Once,
+  onceKeptMs,
+  type PageRequest,
+  type Pet,
+  type PetPage,
+  type PetStatus,
+  type PetStore,
+} from '../../pet.ts'
 import { guarded } from './fault.ts'
+import type { Writer } from './writer.ts'
 
 type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }
 
@@ -18,23 +30,28 @@ export const statements = {
     WHERE status = $status AND id > $after
     ORDER BY id LIMIT $rows`,
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = $id',
-  create: `
-    INSERT INTO pets (name, category_id, status) VALUES ($name, $categoryId, $status)
-    RETURNING id, name, category_id, status`,
+  create: 'INSERT INTO pets (name, category_id, status) VALUES ($name, $categoryId, $status) RETURNING id',
+  findOnce: `
+    SELECT fingerprint, pet_id FROM creation_keys
+    WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
+  // An expired one may still be there: it is overwritten.
+  keepOnce: `
+    INSERT OR REPLACE INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+    VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
+  forgetExpired: `
+    DELETE FROM creation_keys WHERE (scope, key) IN (
+      SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $atMost)`,
 } as const
 
 /** Ids begin at 1; so the first page and the later ones are one statement. */
 const beforeAll = 0n
 
-export function createPetStore(reading: Database, writing: Database): PetStore {
+export function createPetStore(reading: Database, writer: Writer): PetStore {
   const list = reading.query<PetRow, { after: bigint; rows: number }>(statements.list)
   const listByStatus = reading.query<PetRow, { status: PetStatus; after: bigint; rows: number }>(
     statements.listByStatus,
   )
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
-  const create = writing.query<PetRow, { name: string; categoryId: bigint; status: PetStatus | null }>(
-    statements.create,
-  )
 
   return {
     list({ limit, status, after = beforeAll }: PageRequest): PetPage {
@@ -45,14 +62,52 @@ export function createPetStore(reading: Database, writing: Database): PetStore {
       )
       return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
     },
-    create({ name, categoryId, status }: NewPet): Pet {
-      const row = guarded(() => create.get({ name, categoryId, status: status ?? null }))
-      if (!row) throw new Error('INSERT … RETURNING gave no row')
-      return petOf(row)
-    },
-    get(id: bigint): Pet | undefined {
+    get(id) {
       const row = guarded(() => get.get({ id }))
       return row ? petOf(row) : undefined
     },
+    create: pet => writer.write('createPet', pet),
+    createOnce: (pet, once) => writer.write('createPetOnce', pet, once),
+    forgetExpired: (now, atMost) => writer.write('forgetExpired', now.getTime() - onceKeptMs, atMost),
+  }
+}
+
+/** Run by the writer, each inside a transaction. */
+export function createPetWrites(database: Database) {
+  const insert = database.query<
+    { id: bigint },
+    { name: string; categoryId: bigint; status: PetStatus | null }
+  >(statements.create)
+  const findOnce = database.query<
+    { fingerprint: string; pet_id: bigint },
+    { scope: string; key: string; expiredMs: number }
+  >(statements.findOnce)
+  const keepOnce = database.query<
+    never,
+    { scope: string; key: string; fingerprint: string; petId: bigint; atMs: number }
+  >(statements.keepOnce)
+  const forget = database.query<never, { expiredMs: number; atMost: number }>(statements.forgetExpired)
+
+  function createPet(pet: NewPet): Pet {
+    const { name, categoryId, status } = pet
+    const row = insert.get({ name, categoryId, status: status ?? null })
+    if (!row) throw new Error('INSERT … RETURNING gave no row')
+    return { ...pet, id: row.id }
+  }
+
+  return {
+    createPet,
+    /** The one writer takes one creation after another, so that none is ever found still running. */
+    createPetOnce(pet: NewPet, { scope, key, at }: Once): Creation {
+      const fingerprint = fingerprintOf(pet)
+      const known = findOnce.get({ scope, key, expiredMs: at.getTime() - onceKeptMs })
+      if (known && known.fingerprint !== fingerprint) return { outcome: 'different' }
+      if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
+      const created = createPet(pet)
+      keepOnce.run({ scope, key, fingerprint, petId: created.id, atMs: at.getTime() })
+      return { outcome: 'created', pet: created }
+    },
+    forgetExpired: (expiredMs: number, atMost: number): number =>
+      Number(forget.run({ expiredMs, atMost }).changes),
   }
 }
