@@ -1,6 +1,7 @@
 import { issueApiKey, type KeyStore } from '../api-key.ts'
 import { createApp } from '../http/app.ts'
 import { type Listener, listen } from '../http/serve.ts'
+import type { PetStore } from '../pet.ts'
 import { openStores, type Stores } from '../store/open.ts'
 import { exitCode, type Io } from './io.ts'
 import { type Flags, readServeSettings, type ServeSettings } from './settings.ts'
@@ -9,27 +10,42 @@ import { version } from './version.ts'
 /** How long a use of a key may go unrecorded, should the process be killed. */
 const flushEveryMs = 5_000
 
+/** Keys of creations that are no longer kept are forgotten in steps, so that no step holds up an animal for long. */
+const sweepEveryMs = 60_000
+const sweptAtOnce = 500
+
 /** Puts the service together, runs it until it is told to stop, and takes it apart again. */
 export async function serve(flags: Flags, io: Io): Promise<number> {
   const settings = readServeSettings(flags, io.env)
   const stopRequested = nextStopSignal()
-  const stores = await openStores(settings.databaseUrl, { create: true })
+  const onTrouble = (message: string) => io.err(`${new Date().toISOString()} error ${message}\n`)
+  const stores = await openStores(settings.databaseUrl, { create: true, onTrouble })
   const logFault = (requestId: string, cause: unknown) => io.err(`${faultLine(requestId, cause)}\n`)
   const app = createApp({ ...stores, ...settings, logFault, version })
   const flush = () => app.flush().catch(cause => logFault('-', cause))
   const flushing = setInterval(flush, flushEveryMs)
+  const sweeping = setInterval(
+    () => forgetExpired(stores.pets).catch(cause => logFault('-', cause)),
+    sweepEveryMs,
+  )
   try {
     const listener = listen(app, settings.host, settings.port)
     await io.out(await welcome(settings, listener, stores))
     await stopRequested
     io.err('Stopping\n')
-    await listener.stop()
+    const cutOff = await listener.stop(settings.drainMs)
+    if (cutOff > 0) io.err(`${cutOff} requests were not answered within the drain time and were cut off\n`)
     return exitCode.success
   } finally {
     clearInterval(flushing)
+    clearInterval(sweeping)
     await flush()
     await stores.close()
   }
+}
+
+async function forgetExpired(pets: PetStore): Promise<void> {
+  while ((await pets.forgetExpired(new Date(), sweptAtOnce)) === sweptAtOnce) await Bun.sleep(10)
 }
 
 /** Ctrl-C under npm can arrive twice; the second one changes nothing. */

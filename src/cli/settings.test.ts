@@ -13,7 +13,7 @@ function problemsOf(flags: Flags, env: Env, read: (flags: Flags, env: Env) => un
 }
 
 describe('without any setting', () => {
-  const defaults = { port: 8080, host: '127.0.0.1', databaseUrl: 'sqlite:data/petstore.db' }
+  const defaults = { port: 8080, host: '127.0.0.1', databaseUrl: 'sqlite:data/petstore.db', drainMs: 10_000 }
 
   test('the service listens on 127.0.0.1:8080 and keeps data/petstore.db', () => {
     expect(readServeSettings({}, {})).toStrictEqual(defaults)
@@ -39,6 +39,8 @@ describe('variables and flags', () => {
     PETSTORE_API_KEY: 'key-from-the-variable',
     PETSTORE_PUBLIC_URL: 'https://variable.example/v1',
     PETSTORE_STAGING_URL: 'https://staging.variable.example/v1',
+    PETSTORE_RATE_LIMIT: '10/s',
+    PETSTORE_DRAIN_TIME: '1s',
   }
   const flags = {
     port: '2',
@@ -47,6 +49,8 @@ describe('variables and flags', () => {
     apiKey: 'key-from-the-flag',
     publicUrl: 'https://flag.example/v1',
     stagingUrl: 'https://staging.flag.example/v1',
+    rateLimit: '600/m',
+    drainTime: '250ms',
   }
   const flagged = {
     port: 2,
@@ -55,6 +59,8 @@ describe('variables and flags', () => {
     environmentKey: 'key-from-the-flag',
     publicUrl: 'https://flag.example/v1',
     stagingUrl: 'https://staging.flag.example/v1',
+    rateLimit: { requests: 600, seconds: 60 },
+    drainMs: 250,
   }
 
   test('every setting can be a variable', () => {
@@ -65,6 +71,8 @@ describe('variables and flags', () => {
       environmentKey: 'key-from-the-variable',
       publicUrl: 'https://variable.example/v1',
       stagingUrl: 'https://staging.variable.example/v1',
+      rateLimit: { requests: 10, seconds: 1 },
+      drainMs: 1_000,
     })
     expect(readStoreSettings({}, env)).toBe('sqlite:variable.db')
   })
@@ -261,4 +269,37 @@ test('no two settings share a variable or a flag', () => {
   const all = Object.values(settings)
   expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length)
   expect(new Set(all.map(({ flag }) => flag)).size).toBe(all.length)
+})
+
+describe('PETSTORE_RATE_LIMIT', () => {
+  test.each([
+    ['1/s', { requests: 1, seconds: 1 }],
+    ['100/s', { requests: 100, seconds: 1 }],
+    ['600/m', { requests: 600, seconds: 60 }],
+    ['999999999/h', { requests: 999_999_999, seconds: 3_600 }],
+  ])('%s is a rate', (rate, rateLimit) => {
+    expect(readServeSettings({}, { PETSTORE_RATE_LIMIT: rate }).rateLimit).toEqual(rateLimit)
+  })
+
+  test.each(['0/s', '-1/s', '1.5/s', '100', '100/d', '/s', '100/ s', '1e3/s', '1000000000/s'])(
+    '%s is none',
+    rate => {
+      expect(problemsOf({}, { PETSTORE_RATE_LIMIT: rate })).toHaveLength(1)
+    },
+  )
+})
+
+describe('PETSTORE_DRAIN_TIME', () => {
+  test.each([
+    ['0s', 0],
+    ['500ms', 500],
+    ['30s', 30_000],
+    ['300s', 300_000],
+  ])('%s is a time', (time, drainMs) => {
+    expect(readServeSettings({}, { PETSTORE_DRAIN_TIME: time }).drainMs).toBe(drainMs)
+  })
+
+  test.each(['301s', '10', '-1s', '1.5s', '1m', 's', 'soon'])('%s is none', time => {
+    expect(problemsOf({}, { PETSTORE_DRAIN_TIME: time })).toHaveLength(1)
+  })
 })

@@ -14,6 +14,10 @@ export interface ServeSettings {
   readonly environmentKey?: string
   readonly publicUrl?: string
   readonly stagingUrl?: string
+  /** Requests of one key in so many seconds; absent where there is no limit. */
+  readonly rateLimit?: { readonly requests: number; readonly seconds: number }
+  /** How long a stop waits for requests that are under way. */
+  readonly drainMs: number
 }
 
 /** A setting has one name in two spellings: a variable, and a flag that wins over it. */
@@ -61,6 +65,18 @@ export const settings = {
     placeholder: 'url',
     help: 'base address of the staging deployment, for the OpenAPI document',
   },
+  rateLimit: {
+    variable: 'PETSTORE_RATE_LIMIT',
+    flag: 'rate-limit',
+    placeholder: 'rate',
+    help: 'requests of one key on this instance, such as 100/s, 600/m or 5000/h (default: no limit)',
+  },
+  drainTime: {
+    variable: 'PETSTORE_DRAIN_TIME',
+    flag: 'drain-time',
+    placeholder: 'time',
+    help: 'how long a stop waits for requests under way, such as 500ms or 30s (default 10s)',
+  },
 } as const satisfies Record<string, Setting>
 
 const environmentKeyCharsMin = 16
@@ -74,8 +90,17 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
   const environmentKey = readEnvironmentKey(reader)
   const publicUrl = reader.read('publicUrl', baseAddressOf, baseAddressForm)
   const stagingUrl = reader.read('stagingUrl', baseAddressOf, baseAddressForm)
+  const rateLimit = reader.read(
+    'rateLimit',
+    rateLimitOf,
+    'requests per second, minute or hour, such as 100/s or 600/m',
+  )
+  const drainMs =
+    reader.read('drainTime', drainMsOf, 'a time from 0s to 300s, such as 500ms or 30s') ?? 10_000
   reader.finish()
   return {
+    drainMs,
+    ...(rateLimit && { rateLimit }),
     port,
     host,
     databaseUrl,
@@ -157,6 +182,18 @@ function portOf(text: string): number | undefined {
 function hostOf(text: string): string | undefined {
   const host = text.replace(/^\[(.*)\]$/, '$1')
   return /^[A-Za-z0-9._:-]+$/.test(host) ? host : undefined
+}
+
+function rateLimitOf(text: string): ServeSettings['rateLimit'] {
+  const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
+  if (unit === undefined) return undefined
+  return { requests: Number(requests), seconds: unit === 's' ? 1 : unit === 'm' ? 60 : 3_600 }
+}
+
+function drainMsOf(text: string): number | undefined {
+  const [, amount, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
+  const ms = Number(amount) * (unit === 's' ? 1_000 : 1)
+  return ms <= 300_000 ? ms : undefined
 }
 
 const baseAddressForm =

@@ -12,6 +12,7 @@ import type { Operation } from './operation.ts'
 import { petRoutes } from './pets.ts'
 import { prefersStrict } from './prefer.ts'
 import { parseQuery } from './query.ts'
+import { createRateLimiter, type RateLimit } from './rate-limit.ts'
 import { requestIdOf } from './request-id.ts'
 import { allowedMethods, createRouter, type Match } from './route.ts'
 import { type Target, targetOf } from './target.ts'
@@ -25,6 +26,8 @@ export interface AppParts {
   readonly publicUrl?: string | undefined
   readonly stagingUrl?: string | undefined
   readonly version: string
+  /** For each key, on this instance; none unless it is configured. */
+  readonly rateLimit?: RateLimit | undefined
 }
 
 export interface App {
@@ -38,13 +41,14 @@ export interface App {
 
 const retryAfterSeconds = 1
 
-/** The way of a request, from top to bottom: id, credential, route, method, operation, answer. */
+/** The way of a request, from top to bottom: id, credential, rate, route, method, operation, answer. */
 export function createApp(parts: AppParts): App {
   const { pets, keys, logFault, publicUrl } = parts
   const links = createLinks(publicUrl)
   const authenticator = createAuthenticator(parts)
   const uses = createKeyUses(keys)
   const findRoute = createRouter(petRoutes({ pets, links }))
+  const limiter = parts.rateLimit && createRateLimiter(parts.rateLimit)
   const description = JSON.stringify(describe(parts))
   let draining = false
 
@@ -53,8 +57,14 @@ export function createApp(parts: AppParts): App {
     if (!isUnderVersion(target.path)) return siteAnswer(request, target)
     const authentication = authenticator.authenticate(request.headers.get('authorization'))
     return whenReady(authentication, judged =>
-      judged.ok ? routed(request, target, judged.caller) : judged.answer,
+      judged.ok ? limited(request, target, judged.caller) : judged.answer,
     )
+  }
+
+  function limited(request: Request, target: Target, caller: Caller): Awaitable<Answer> {
+    if (!limiter) return routed(request, target, caller)
+    const { headers, refusal } = limiter.count(caller.scope)
+    return refusal ?? whenReady(routed(request, target, caller), answer => withHeaders(answer, headers))
   }
 
   function routed(request: Request, target: Target, caller: Caller): Awaitable<Answer> {

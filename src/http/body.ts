@@ -1,8 +1,10 @@
-import type { Awaitable } from '../awaitable.ts'
 import { parseJson } from '../json.ts'
 import { type Answer, problem } from './answer.ts'
 
 export const bodyBytesMax = 64 * 1024
+
+/** A whole body has to be here by then; the server's idle time-out alone is satisfied by a byte now and then. */
+export const bodyMs = 10_000
 
 export type ReadBody =
   | { readonly ok: true; readonly value: unknown }
@@ -16,7 +18,8 @@ export async function readJsonBody(request: Request): Promise<ReadBody> {
   const refusal = mediaTypeRefusal(request.headers)
   if (refusal && announced > 0) return refused(refusal)
   if (announced > bodyBytesMax) return refused(tooLarge())
-  const bytes = await readBytes(request, announced)
+  const bytes = await withinTime(readBytes(request, announced))
+  if (bytes === 'late') return refused(tooSlow())
   if (bytes?.length === 0) return refused(missingBody())
   if (refusal) return refused(refusal)
   return bytes ? parse(bytes) : refused(tooLarge())
@@ -36,8 +39,20 @@ function parse(bytes: Uint8Array): ReadBody {
 }
 
 /** All bytes of the body; undefined as soon as they are too many. */
-function readBytes(request: Request, announced: number): Awaitable<Uint8Array | undefined> {
+function readBytes(request: Request, announced: number): Promise<Uint8Array | undefined> {
   return announced > 0 ? request.bytes() : readChunks(request)
+}
+
+async function withinTime<T>(work: Promise<T>): Promise<T | 'late'> {
+  const { promise: late, resolve } = Promise.withResolvers<'late'>()
+  const timer = setTimeout(resolve, bodyMs, 'late')
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+    // Whoever was too slow may also hang up later: nobody listens to that any more.
+    work.catch(() => {})
+  }
 }
 
 async function readChunks(request: Request): Promise<Uint8Array | undefined> {
@@ -66,6 +81,11 @@ function mediaTypeRefusal(headers: Headers): Answer | undefined {
 
 function missingBody(): Answer {
   return problem('missing_body', 'The body is missing: expected a JSON object with name and categoryId')
+}
+
+function tooSlow(): Answer {
+  const message = `The body came too slowly: expected all of it within ${bodyMs / 1_000} s`
+  return problem('request_timeout', message, { Connection: 'close' })
 }
 
 /** The rest of the body is not read, so nothing else can be said on this connection. */

@@ -3,6 +3,7 @@ import { int64 } from '../int64.ts'
 import { cursorFor, pageLimit } from '../page.ts'
 import { newPetFields, newPetRequired, petStatus } from '../pet.ts'
 import { bodyBytesMax } from './body.ts'
+import { idempotencyKey } from './idempotency-key.ts'
 import { versionPrefix } from './links.ts'
 import { type ProblemCode, problems } from './problem.ts'
 
@@ -109,6 +110,14 @@ const headers = {
   Allow: { ...header('The methods that the path takes.'), required: true },
   'Retry-After': { ...header('Seconds to wait.', { type: 'string', pattern: '^[0-9]+$' }), required: true },
   'Preference-Applied': header('Present where `Prefer: handling=strict` was honoured.'),
+  'Idempotency-Replayed': header(
+    '`true` where the answer is that of an earlier request with the same Idempotency-Key.',
+    {
+      const: 'true',
+    },
+  ),
+  RateLimit: header('What is left of the rate, where one is configured.'),
+  'RateLimit-Policy': header('The rate, where one is configured.'),
   NextPage: header('While more animals follow: the next page, as `rel="next"` (RFC 8288).'),
   Location: { ...header('The address of the new animal.'), required: true },
   Deprecation: { ...header('Since when the operation is deprecated (RFC 9745).'), required: true },
@@ -126,6 +135,8 @@ const commonHeaders: Headers = {
   'Cache-Control': headerRef('Cache-Control'),
   'X-Content-Type-Options': headerRef('X-Content-Type-Options'),
   'Preference-Applied': headerRef('Preference-Applied'),
+  RateLimit: headerRef('RateLimit'),
+  'RateLimit-Policy': headerRef('RateLimit-Policy'),
 }
 
 const deprecationHeaders: Headers = {
@@ -139,6 +150,8 @@ const failureHeaders: Record<number, Headers> = {
   401: { 'WWW-Authenticate': headerRef('WWW-Authenticate') },
   403: { 'WWW-Authenticate': headerRef('WWW-Authenticate') },
   405: { Allow: headerRef('Allow') },
+  409: { 'Retry-After': headerRef('Retry-After') },
+  429: { 'Retry-After': headerRef('Retry-After') },
   503: { 'Retry-After': headerRef('Retry-After') },
 }
 
@@ -165,6 +178,7 @@ const everywhere: readonly ProblemCode[] = [
   'missing_api_key',
   'invalid_api_key',
   'method_not_allowed',
+  'rate_limited',
   'internal_error',
   'store_unavailable',
 ]
@@ -176,6 +190,15 @@ const preferParameter = {
     '`handling=strict` (RFC 7240): unknown parameters and properties are refused instead of ignored.',
   schema: { type: 'string' },
   example: 'handling=strict',
+}
+
+const idempotencyKeyParameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    "The client's own name for this creation, kept for 24 hours: sent again with the same animal, it gives the first answer again and adds nothing.",
+  schema: idempotencyKey.schema,
+  example: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
 }
 
 const listPets = {
@@ -219,7 +242,7 @@ const createPet = {
   tags: ['pets'],
   summary: 'Add an animal',
   description: `The body is UTF-8 and at most ${bodyBytesMax} bytes. When this is answered, the animal survives a crash.`,
-  parameters: [preferParameter],
+  parameters: [preferParameter, idempotencyKeyParameter],
   requestBody: {
     required: true,
     content: json(schemaRef('NewPet'), { name: 'Rex', categoryId: 7, status: 'available' }),
@@ -227,7 +250,11 @@ const createPet = {
   responses: {
     '201': {
       description: 'The animal, with its identifier.',
-      headers: { ...commonHeaders, Location: headerRef('Location') },
+      headers: {
+        ...commonHeaders,
+        Location: headerRef('Location'),
+        'Idempotency-Replayed': headerRef('Idempotency-Replayed'),
+      },
       content: json(schemaRef('Pet'), rex),
     },
     ...failures([
@@ -236,9 +263,12 @@ const createPet = {
       'missing_body',
       'invalid_json',
       'invalid_request',
+      'request_timeout',
       'body_too_large',
       'unsupported_media_type',
       'unsupported_content_encoding',
+      'idempotency_key_in_use',
+      'idempotency_key_reused',
     ]),
   },
 }

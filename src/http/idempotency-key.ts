@@ -3,8 +3,8 @@ import { cannotRead, type Field } from '../field.ts'
 const charsMax = 255
 
 /** A client's own name for one request: visible ASCII, bare or in quotes. Both spellings are the same key. */
-const idempotencyKey: Field<string> = {
-  schema: { type: 'string', minLength: 1 },
+export const idempotencyKey: Field<string> = {
+  schema: { type: 'string', minLength: 1, pattern: '^[\\x21-\\x7e]+$' },
   expected: `1 to ${charsMax} visible ASCII characters, bare or in double quotes`,
   read(value) {
     if (typeof value !== 'string') return undefined

@@ -12,6 +12,7 @@ export const problems = {
     status: 405,
     meaning: 'The path does not take this method. Allow lists those it takes.',
   },
+  request_timeout: { status: 408, meaning: 'The body came too slowly. Send it again, faster.' },
   body_too_large: { status: 413, meaning: 'The body is larger than the limit. Send less.' },
   unsupported_media_type: { status: 415, meaning: 'The body is of another type. Send application/json.' },
   unsupported_content_encoding: { status: 415, meaning: 'The body is compressed. Send it as it is.' },
@@ -33,6 +34,10 @@ export const problems = {
   idempotency_key_reused: {
     status: 422,
     meaning: 'The Idempotency-Key stands for another animal. Send a new key for a new animal.',
+  },
+  rate_limited: {
+    status: 429,
+    meaning: 'The API key has made too many requests. Try again after Retry-After seconds.',
   },
   internal_error: { status: 500, meaning: 'The service failed. Report the request id.' },
   store_unavailable: {

@@ -3,8 +3,8 @@ import type { App } from './app.ts'
 
 export interface Listener {
   readonly port: number
-  /** Answers what is under way, then takes nothing more. */
-  stop(): Promise<void>
+  /** Answers what is under way, then takes nothing more. What is not answered by then is cut off: how many. */
+  stop(drainMs: number): Promise<number>
 }
 
 /** While connections are told to close, clients still send on them; then the socket is closed. */
@@ -18,10 +18,14 @@ export function listen(app: App, host: string, port: number): Listener {
   const server = startServer(app, host, port)
   return {
     port: server.port ?? port,
-    async stop() {
+    async stop(drainMs) {
       app.drain()
-      await Bun.sleep(closingMs)
-      await server.stop()
+      await Bun.sleep(Math.min(closingMs, drainMs))
+      const stopped = server.stop().then(() => 'stopped')
+      if ((await Promise.race([stopped, Bun.sleep(drainMs)])) === 'stopped') return 0
+      const cutOff = server.pendingRequests
+      await server.stop(true)
+      return cutOff
     },
   }
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import type { NewPet, Pet, PetStatus } from '../../src/pet.ts'
+import type { Creation, NewPet, Once, Pet, PetStatus } from '../../src/pet.ts'
 import type { Stores } from '../../src/store/open.ts'
 
 /** An empty database of its own, which can be opened more than once, as several processes would. */
@@ -165,6 +165,93 @@ export function describeStoreContract(database: string, create: () => Promise<St
         expect(await other.pets.get(pet.id)).toEqual(pet)
         const theirs = await other.pets.create({ name: 'Theirs', categoryId: 2n })
         expect(await stores.pets.get(theirs.id)).toEqual(theirs)
+      } finally {
+        await other.close()
+      }
+    })
+  })
+
+  describe(`${database}: a creation under a key of its own`, () => {
+    const pet: NewPet = { name: 'Rex', categoryId: 9223372036854775807n, status: 'sold' }
+    const once = (changes: Partial<Once> = {}): Once => ({ scope: 'a', key: 'k', at: new Date(), ...changes })
+    function petOf(creation: Creation): Pet {
+      if (!('pet' in creation)) throw new Error(`no animal: ${creation.outcome}`)
+      return creation.pet
+    }
+    const dayMs = 24 * 60 * 60 * 1_000
+    const count = async () => (await stores.pets.list({ limit: 100 })).pets.length
+
+    test('adds the animal once, and gives it again', async () => {
+      const first = await stores.pets.createOnce(pet, once())
+      expect(first).toMatchObject({ outcome: 'created', pet })
+      const again = await stores.pets.createOnce({ ...pet }, once())
+      expect(again).toEqual({ outcome: 'replayed', pet: petOf(first) })
+      expect(await count()).toBe(1)
+    })
+
+    test.each<[string, Partial<NewPet>]>([
+      ['name', { name: 'Max' }],
+      ['category', { categoryId: 9223372036854775806n }],
+      ['status', { status: 'pending' }],
+    ])('tells an animal with another %s from the first', async (_, other) => {
+      await stores.pets.createOnce(pet, once())
+      expect(await stores.pets.createOnce({ ...pet, ...other }, once())).toEqual({ outcome: 'different' })
+      expect(await count()).toBe(1)
+    })
+
+    test('tells an animal without a status from one with', async () => {
+      await stores.pets.createOnce(pet, once())
+      const { name, categoryId } = pet
+      expect(await stores.pets.createOnce({ name, categoryId }, once())).toEqual({ outcome: 'different' })
+    })
+
+    test('is one for each scope and each key', async () => {
+      for (const changes of [{}, { scope: 'b' }, { key: 'K' }, { key: 'k ' }]) {
+        expect((await stores.pets.createOnce(pet, once(changes))).outcome).toBe('created')
+      }
+      expect(await count()).toBe(4)
+    })
+
+    test('is remembered for 24 hours, and not longer', async () => {
+      const at = new Date('2026-01-01T00:00:00Z')
+      const later = (ms: number) => once({ at: new Date(at.getTime() + ms) })
+      await stores.pets.createOnce(pet, once({ at }))
+      expect((await stores.pets.createOnce(pet, later(dayMs - 1))).outcome).toBe('replayed')
+      expect((await stores.pets.createOnce(pet, later(dayMs))).outcome).toBe('created')
+      expect((await stores.pets.createOnce(pet, later(dayMs + 1))).outcome).toBe('replayed')
+      expect(await count()).toBe(2)
+    })
+
+    test('is forgotten in steps once it has expired', async () => {
+      const at = new Date('2026-01-01T00:00:00Z')
+      for (let i = 0; i < 5; i++) await stores.pets.createOnce(pet, once({ key: `old ${i}`, at }))
+      await stores.pets.createOnce(pet, once({ key: 'new', at: new Date(at.getTime() + dayMs) }))
+      const now = new Date(at.getTime() + dayMs)
+      expect(await stores.pets.forgetExpired(now, 3)).toBe(3)
+      expect(await stores.pets.forgetExpired(now, 3)).toBe(2)
+      expect(await stores.pets.forgetExpired(now, 3)).toBe(0)
+      expect((await stores.pets.createOnce(pet, once({ key: 'new', at: now }))).outcome).toBe('replayed')
+    })
+
+    test('is remembered after the store was closed and opened again', async () => {
+      const first = await stores.pets.createOnce(pet, once())
+      await stores.close()
+      stores = await underTest.open()
+      expect(await stores.pets.createOnce(pet, once())).toEqual({ outcome: 'replayed', pet: petOf(first) })
+    })
+
+    test('adds one animal when a hundred ask at once, through two processes', async () => {
+      const other = await underTest.open()
+      try {
+        const all = await Promise.all(
+          Array.from({ length: 100 }, (_, i) => (i % 2 ? stores : other).pets.createOnce(pet, once())),
+        )
+        const outcomes = all.map(({ outcome }) => outcome)
+        expect(outcomes.filter(outcome => outcome === 'created')).toHaveLength(1)
+        expect(outcomes).not.toContain('different')
+        const ids = all.flatMap(creation => ('pet' in creation ? [creation.pet.id] : []))
+        expect(new Set(ids).size).toBe(1)
+        expect(await count()).toBe(1)
       } finally {
         await other.close()
       }

@@ -7,7 +7,7 @@ import { createConformance } from './conformance.ts'
 import { temporaryFolder } from './folder.ts'
 
 export type ServiceOptions = Partial<
-  Pick<AppParts, 'pets' | 'keys' | 'environmentKey' | 'publicUrl' | 'stagingUrl'>
+  Pick<AppParts, 'pets' | 'keys' | 'environmentKey' | 'rateLimit' | 'publicUrl' | 'stagingUrl'>
 >
 
 export interface CallInit {
@@ -87,7 +87,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     },
     flush: () => app.flush(),
     async [Symbol.asyncDispose]() {
-      await listener.stop()
+      await listener.stop(5_000)
       await stores.close()
       folder[Symbol.dispose]()
     },
