@@ -5,6 +5,8 @@ export interface Io {
   out(text: string): Promise<void>
   /** Everything else. */
   err(text: string): void
+  /** Whether a person is watching what goes to `err`. */
+  readonly isTerminal: boolean
 }
 
 export const exitCode = { success: 0, failure: 1, misuse: 2 } as const

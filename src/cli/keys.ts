@@ -9,11 +9,11 @@ import {
 } from '../api-key.ts'
 import { SetupError } from '../fault.ts'
 import { cannotRead } from '../field.ts'
-import { openStores, type Stores } from '../store/open.ts'
 import { expiryForm, readExpiry } from './expiry.ts'
 import { type Io, Misuse } from './io.ts'
-import { type Flags, readStoreSettings } from './settings.ts'
+import type { Flags } from './settings.ts'
 import { table } from './table.ts'
+import { withStores } from './with-stores.ts'
 
 export interface CreateKeyOptions {
   readonly name?: string
@@ -89,20 +89,6 @@ export async function revokeKey(which: string, flags: Flags, io: Io): Promise<vo
     await stores.keys.revoke(key.id, new Date())
     io.err(`Key "${key.name}" (${key.shown}…) is revoked; running servers refuse it within 5 seconds\n`)
   })
-}
-
-async function withStores(
-  flags: Flags,
-  io: Io,
-  options: { readonly create: boolean },
-  work: (stores: Stores) => Promise<void>,
-): Promise<void> {
-  const stores = await openStores(readStoreSettings(flags, io.env), options)
-  try {
-    await work(stores)
-  } finally {
-    await stores.close()
-  }
 }
 
 const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']

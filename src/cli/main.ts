@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { SetupError, StoreUnavailable } from '../fault.ts'
+import { backUpStore } from './backup.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 import { type CreateKeyOptions, createKey, listKeys, revokeKey } from './keys.ts'
 import { serve } from './serve.ts'
@@ -73,6 +74,15 @@ function commands(io: Io, ended: (code: number) => void): Command {
   addSetting(revoke, settings.databaseUrl).action(async (which: string, flags: Flags) =>
     revokeKey(which, flags, io),
   )
+
+  const backup = command(
+    program,
+    'backup',
+    'copy the running store into a new file, and check the copy',
+  ).argument('<file>', 'where to; a file that is there already is not overwritten')
+  addSetting(backup, settings.databaseUrl).action(async (file: string, flags: Flags) =>
+    backUpStore(file, flags, io),
+  )
   return program
 }
 
@@ -90,7 +100,8 @@ Examples:
   petstore serve --port 9000 --host 0.0.0.0       listen elsewhere
   petstore keys create --name till                print a new key
   petstore keys create --name screen --read-only --expires 90d
-  petstore keys revoke till`
+  petstore keys revoke till
+  petstore backup pets-2030-01-31.db              copy the store while it runs`
 
 function report(error: unknown, io: Io): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.success : exitCode.misuse
@@ -118,5 +129,6 @@ if (import.meta.main) {
         process.stdout.write(text, error => (error ? reject(error) : resolve())),
       ),
     err: text => process.stderr.write(text),
+    isTerminal: process.stderr.isTTY === true,
   })
 }

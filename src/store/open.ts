@@ -2,6 +2,7 @@ import type { KeyStore } from '../api-key.ts'
 import type { Awaitable } from '../awaitable.ts'
 import { SetupError } from '../fault.ts'
 import type { PetStore } from '../pet.ts'
+import { backUpSqlite } from './sqlite/backup.ts'
 import { openSqlite } from './sqlite/open.ts'
 
 /** Everything that is kept, in one database. */
@@ -11,6 +12,11 @@ export interface Stores {
   /** Where it is kept, for people: never a password. */
   readonly place: string
   close(): Awaitable<void>
+}
+
+export interface Backup {
+  readonly pets: bigint
+  readonly bytes: number
 }
 
 export interface OpenOptions {
@@ -33,6 +39,20 @@ export function openStores(url: string, options: OpenOptions): Awaitable<Stores>
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
   return openSqlite(sqliteFile(url), options)
+}
+
+/**
+ * Copies everything that is kept, as it is at one moment, into a new file, while others go on reading and writing.
+ * The store is left as it is, at whatever version: this is what one does before an upgrade.
+ */
+export async function backUp(
+  url: string,
+  target: string,
+  onProgress: (fraction: number) => void,
+): Promise<Backup> {
+  const problem = databaseUrlProblem(url)
+  if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
+  return backUpSqlite(sqliteFile(url), target, onProgress)
 }
 
 /** `sqlite:data/pets.db` is relative to the working folder; `sqlite:/var/pets.db` and `sqlite:///var/pets.db` are not. */

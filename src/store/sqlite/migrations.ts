@@ -67,9 +67,9 @@ function step(database: Database, version: number, sql: string): void {
 
 /** An empty file becomes ours; a database that somebody else made is refused before anything in it changes. */
 export function claim(database: Database, file: string): void {
-  if (pragma(database, 'application_id') === applicationId) return
+  if (isOurs(database)) return
   const take = database.transaction(() => {
-    if (pragma(database, 'application_id') === applicationId) return
+    if (isOurs(database)) return
     const tables = database.query<{ n: bigint }, []>('SELECT count(*) AS n FROM sqlite_schema').get()
     if (tables?.n !== 0n) {
       throw new SetupError(
@@ -79,6 +79,10 @@ export function claim(database: Database, file: string): void {
     database.run(`PRAGMA application_id = ${applicationId}`)
   })
   take.immediate()
+}
+
+export function isOurs(database: Database): boolean {
+  return pragma(database, 'application_id') === applicationId
 }
 
 function pragma(database: Database, name: 'application_id' | 'user_version'): number {

@@ -1,0 +1,18 @@
+import { openStores, type Stores } from '../store/open.ts'
+import type { Io } from './io.ts'
+import { type Flags, readStoreSettings } from './settings.ts'
+
+/** Opens the store that a command was pointed to, does the work, and closes it whatever happens. */
+export async function withStores(
+  flags: Flags,
+  io: Io,
+  options: { readonly create: boolean },
+  work: (stores: Stores) => Promise<void>,
+): Promise<void> {
+  const stores = await openStores(readStoreSettings(flags, io.env), options)
+  try {
+    await work(stores)
+  } finally {
+    await stores.close()
+  }
+}

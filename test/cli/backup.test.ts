@@ -1,0 +1,113 @@
+import { Database } from 'bun:sqlite'
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../support/folder.ts'
+import { petstore, type Server, startServer, testMsMax } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
+
+const key = 'a-key-from-outside-0123456789'
+const env = { PETSTORE_API_KEY: key }
+const add = (server: Server, name: string) =>
+  server.fetch('/pets', key, { method: 'POST', body: JSON.stringify({ name, categoryId: 1 }) })
+
+async function everything(server: Server): Promise<string[]> {
+  const animals: string[] = []
+  for (let path: string | undefined = '/pets?limit=100'; path; ) {
+    const response = await server.fetch(path, key)
+    animals.push(...(await response.text()).slice(1, -1).split(/(?<=\}),/))
+    path = /<\/v1([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+  }
+  return animals.filter(Boolean)
+}
+
+test('a backup of a running, busy store is restored whole', async () => {
+  using folder = temporaryFolder()
+  await using server = await startServer({ cwd: folder.path, env })
+  for (let i = 0; i < 200; i++) await add(server, `before ${i}`)
+  const before = await everything(server)
+  let busy = true
+  const writing = Array.from({ length: 4 }, async () => {
+    while (busy) expect((await add(server, 'meanwhile')).status).toBe(201)
+  })
+  const made = await petstore(['backup', 'copy.db'], { cwd: folder.path })
+  busy = false
+  await Promise.all(writing)
+  expect(made).toMatchObject({ exitCode: 0, stdout: '' })
+  expect(made.stderr).toMatch(/copy\.db holds \d+ animals in [\d,]+ bytes/)
+  expect(statSync(join(folder.path, 'copy.db')).mode & 0o777).toBe(0o600)
+  expect(readdirSync(folder.path).toSorted()).toEqual(['copy.db', 'data'])
+  const after = await everything(server)
+  await server.stop('SIGTERM')
+
+  const restored = join(folder.path, 'restored')
+  mkdirSync(join(restored, 'data'), { recursive: true })
+  copyFileSync(join(folder.path, 'copy.db'), join(restored, 'data/petstore.db'))
+  await using again = await startServer({ cwd: restored, env })
+  const kept = await everything(again)
+  expect(kept.slice(0, before.length)).toEqual(before)
+  expect(kept).toEqual(after.slice(0, kept.length))
+  expect((await add(again, 'new')).status).toBe(201)
+})
+
+test('a stopped store, of an older schema too, is copied and not changed', async () => {
+  using folder = temporaryFolder()
+  await (await startServer({ cwd: folder.path, env })).stop('SIGTERM')
+  const file = join(folder.path, 'data/petstore.db')
+  const older = new Database(file)
+  older.run('DROP TABLE creation_keys')
+  older.run('PRAGMA user_version = 1')
+  older.close()
+  const before = readFileSync(file)
+  expect(await petstore(['backup', 'copy.db'], { cwd: folder.path })).toMatchObject({ exitCode: 0 })
+  expect(readFileSync(file).equals(before)).toBe(true)
+  using copy = new Database(join(folder.path, 'copy.db'), { readonly: true })
+  expect(copy.query('PRAGMA user_version').values()).toEqual([[1]])
+})
+
+test.each<[string, string, RegExp]>([
+  ['a file that is there', 'taken.db', /there is a file of this name/],
+  ['a folder that is not there', 'nowhere/copy.db', /its folder does not exist/],
+  ['a folder', 'data', /there is a file of this name/],
+])('a backup to %s is refused, and nothing is left behind', async (_, target, message) => {
+  using folder = temporaryFolder()
+  await (await startServer({ cwd: folder.path, env })).stop('SIGTERM')
+  writeFileSync(join(folder.path, 'taken.db'), 'mine')
+  const { exitCode, stderr } = await petstore(['backup', target], { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toMatch(/\n\s+at /)
+  expect(readFileSync(join(folder.path, 'taken.db'), 'utf8')).toBe('mine')
+  expect(readdirSync(folder.path).toSorted()).toEqual(['data', 'taken.db'])
+})
+
+test.each<[string, (file: string) => void, RegExp]>([
+  ['is not there', () => {}, /There is no store/],
+  ['is no database', file => writeFileSync(file, 'no database '.repeat(1000)), /not a store of ours/],
+  [
+    "is another program's",
+    file => {
+      const theirs = new Database(file)
+      theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
+      theirs.close()
+    },
+    /not a store of ours/,
+  ],
+])('a store that %s cannot be copied', async (_, make, message) => {
+  using folder = temporaryFolder()
+  make(join(folder.path, 'pets.db'))
+  const args = ['backup', 'copy.db', '--database-url', 'sqlite:pets.db']
+  const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(message)
+  expect(existsSync(join(folder.path, 'copy.db'))).toBe(false)
+})
