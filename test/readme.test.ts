@@ -1,0 +1,70 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from './support/folder.ts'
+import { projectFolder, run, startServer } from './support/process.ts'
+
+// npm fetches Bun from its registry, if it is not in its cache.
+const waitMs = 150_000
+setDefaultTimeout(180_000)
+
+/** How this machine reaches the registry is its own affair. */
+const network = Object.fromEntries(
+  Object.entries(process.env).flatMap(([name, value]) =>
+    value &&
+    /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
+      ? [[name, value]]
+      : [],
+  ),
+)
+
+const readme = readFileSync(join(projectFolder, 'README.md'), 'utf8')
+
+/** The fenced blocks of some languages, in order. */
+function blocksIn(text: string, ...languages: string[]): string[] {
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, language = '', block = '']) =>
+    languages.includes(language) ? [block] : [],
+  )
+}
+
+function section(title: string): string {
+  const [, text = ''] = readme.split(`\n## ${title}\n`)
+  return text.split('\n## ', 1)[0] ?? ''
+}
+
+/** What a clone would hold: neither dependencies nor data. */
+async function freshClone(folder: string): Promise<void> {
+  // Whoever runs the tests need not be who owns the files.
+  const git = ['git', '-c', 'safe.directory=*', 'ls-files', '-z', '-co', '--exclude-standard']
+  const { exitCode, stdout, stderr } = await run(git, { cwd: projectFolder })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  for (const file of stdout.split('\0')) {
+    const from = join(projectFolder, file)
+    if (file !== '' && existsSync(from)) cpSync(from, join(folder, file))
+  }
+  expect(existsSync(join(folder, 'node_modules'))).toBe(false)
+}
+
+test('the README begins with the two commands that matter', () => {
+  expect(blocksIn(readme, 'sh').slice(0, 2)).toEqual(['npm start\n', 'npm test\n'])
+})
+
+test('npm start works in a fresh clone, and the five minutes of the README print what it shows', async () => {
+  using folder = temporaryFolder()
+  await freshClone(folder.path)
+  const env = { ...network, PORT: '0' }
+  await using server = await startServer({ command: ['npm', 'start'], cwd: folder.path, env, waitMs })
+  expect(server.stdout).toMatch(/^The first API key, shown only this once: pets_\w{36}$/m)
+
+  const minutes = section('Five minutes')
+  const commands = blocksIn(minutes, 'sh').join('').replaceAll('127.0.0.1:8080', new URL(server.url).host)
+  const script = `set -euo pipefail\n${commands}`
+  const { exitCode, stdout, stderr } = await run(['bash', '-c', script], { cwd: folder.path, waitMs })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('Key "demo"') })
+  const shown = blocksIn(minutes, 'json', 'text').flatMap(block => block.trimEnd().split('\n'))
+  expect(shown.length).toBeGreaterThan(8)
+  for (const line of shown) expect(stdout).toContain(line)
+
+  expect(await server.stop('SIGTERM')).toMatchObject({ exitCode: 0 })
+  await expect(fetch(server.url)).rejects.toThrow()
+})
