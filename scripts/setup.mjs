@@ -38,8 +38,15 @@ function packagesIn(file) {
 
 function install() {
   console.error(wantsDev ? 'Installing the tools for tests and checks…' : 'Installing the runtime…')
-  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', ...(wantsDev ? [] : ['--omit=dev'])]
-  if (run('npm', args, 'inherit') !== 0) fail('npm ci failed; the lines above say why')
+  const args = [
+    'install',
+    '--no-save',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+    ...(wantsDev ? [] : ['--omit=dev']),
+  ]
+  if (run('npm', args, 'inherit') !== 0) fail('npm install failed; the lines above say why')
 }
 
 function run(command, args, output) {
