@@ -9,7 +9,7 @@ const shownChars = prefix.length + 4
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = new RegExp(`^${prefix}[0-9A-Za-z]{${secretChars + checksumChars}}$`)
 
-/** A key's name is for people: in `keys list` and in the log. */
+/** A key's name is for people. */
 export const keyNameCharsMax = 100
 
 /** `pets_`, 30 random base62 characters, and a checksum over both in 6 more. */

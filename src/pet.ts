@@ -100,7 +100,8 @@ export interface PetPage {
 }
 
 /**
- * Keeps the animals. Two databases implement it, one answering at once and one later; both pass one contract suite.
+ * Keeps the animals. A database that answers at once can implement it, and one that answers later; the contract suite
+ * takes either.
  * A store that cannot answer now throws (or rejects with) StoreUnavailable, and has then changed nothing.
  */
 export interface PetStore {

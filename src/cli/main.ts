@@ -54,7 +54,7 @@ function commands(io: Io, ended: (code: number) => void): Command {
     'create',
     'make a key and print it alone on stdout; it is shown only this once',
   )
-    .option('--name <name>', 'what people call it: in keys list and in the log (required)')
+    .option('--name <name>', 'what people call it, in keys list (required)')
     .option('--expires <when>', '90d, 12h, 4w, 1y from now, or a date such as 2030-01-31 (default: never)')
     .option('--read-only', 'may list and fetch, but not add')
   addSetting(create, settings.databaseUrl).action(async (options: CreateKeyOptions & Flags) =>

@@ -34,7 +34,7 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
     await stopRequested
     io.err('Stopping\n')
     const cutOff = await listener.stop(settings.drainMs)
-    if (cutOff > 0) io.err(`${cutOff} requests were not answered within the drain time and were cut off\n`)
+    if (cutOff > 0) io.err(`Cut off after the drain time, unanswered: ${cutOff}\n`)
     return exitCode.success
   } finally {
     clearInterval(flushing)

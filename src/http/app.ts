@@ -101,7 +101,9 @@ export function createApp(parts: AppParts): App {
     return new Response(answer.body, { status: answer.status, headers })
   }
 
-  function faultAnswer(requestId: string, cause: unknown): Answer {
+  function faultAnswer(request: Request, requestId: string, cause: unknown): Answer {
+    // A client that hung up in the middle of its body is no fault of ours, and hears no answer.
+    if (request.signal.aborted) return problem('request_timeout', 'The connection was closed')
     logFault(requestId, cause)
     if (cause instanceof StoreUnavailable) {
       const message = `The store does not answer now: try again in ${retryAfterSeconds} s`
@@ -116,7 +118,7 @@ export function createApp(parts: AppParts): App {
   return {
     fetch(request) {
       const requestId = requestIdOf(request.headers.get('x-request-id'))
-      const failed = (cause: unknown) => respond(request, requestId, faultAnswer(requestId, cause))
+      const failed = (cause: unknown) => respond(request, requestId, faultAnswer(request, requestId, cause))
       try {
         const answer = answerTo(request)
         if (!(answer instanceof Promise)) return respond(request, requestId, answer)

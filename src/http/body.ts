@@ -4,7 +4,7 @@ import { type Answer, problem } from './answer.ts'
 export const bodyBytesMax = 64 * 1024
 
 /** A whole body has to be here by then; the server's idle time-out alone is satisfied by a byte now and then. */
-export const bodyMs = 10_000
+const bodyMs = 10_000
 
 export type ReadBody =
   | { readonly ok: true; readonly value: unknown }
