@@ -1,0 +1,24 @@
+// Our own service, but for one thing: each POST commits by itself, on the thread that serves.
+import { createApp } from '../../src/http/app.ts'
+import { listen } from '../../src/http/serve.ts'
+import { openStores } from '../../src/store/open.ts'
+import { createCommitter } from '../../src/store/sqlite/writer-thread.ts'
+
+const [file = '', environmentKey = ''] = process.argv.slice(2)
+const stores = await openStores(`sqlite:${file}`, { create: true })
+const committer = createCommitter(file)
+const app = createApp({
+  keys: stores.keys,
+  pets: {
+    ...stores.pets,
+    create(pet) {
+      const [written] = committer.commit([{ name: 'createPet', args: [pet] }])
+      if (!written?.ok) throw new Error(written?.message)
+      return written.value as ReturnType<typeof stores.pets.create>
+    },
+  },
+  environmentKey,
+  version: '0.0.0',
+  logFault: (_requestId, cause) => process.stderr.write(`${cause}\n`),
+})
+process.stdout.write(` serves http://127.0.0.1:${listen(app, '127.0.0.1', 0).port}/v1\n`)
