@@ -58,7 +58,7 @@ function nextStopSignal(): Promise<void> {
 
 /** The cause, on lines of its own, under the id that the client was told. */
 function faultLine(requestId: string, cause: unknown): string {
-  const detail = cause instanceof Error ? (cause.stack ?? String(cause)) : String(cause)
+  const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
   return `${new Date().toISOString()} error request=${requestId} ${detail}`
 }
 

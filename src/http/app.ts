@@ -117,7 +117,7 @@ export function createApp(parts: AppParts): App {
 
   return {
     fetch(request) {
-      const requestId = requestIdOf(request.headers.get('x-request-id'))
+      const requestId = requestIdOf(request.headers.get('x-request-id'), request.headers.get('authorization'))
       const failed = (cause: unknown) => respond(request, requestId, faultAnswer(request, requestId, cause))
       try {
         const answer = answerTo(request)

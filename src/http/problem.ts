@@ -48,6 +48,8 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
+/** A message repeats what was sent, and somebody may send a key where it does not belong: of that only the first part. */
 export function errorToJson(code: ProblemCode, message: string): string {
-  return JSON.stringify({ code, message, status: problems[code].status })
+  const safe = message.replace(/(pets_\w{4})\w{8,}/g, '$1…')
+  return JSON.stringify({ code, message: safe, status: problems[code].status })
 }

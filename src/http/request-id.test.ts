@@ -12,7 +12,7 @@ describe("the client's own request id is kept", () => {
     'trace/span:7@host~1.2_3+x==',
     'x'.repeat(128),
   ])('%s', id => {
-    expect(requestIdOf(id)).toBe(id)
+    expect(requestIdOf(id, 'Bearer a7x')).toBe(id)
   })
 })
 
@@ -37,11 +37,18 @@ describe('a request id that is not safe to repeat is replaced', () => {
     '\u001b[31m',
     'x'.repeat(129),
   ])('%j', id => {
-    expect(requestIdOf(id)).toMatch(ours)
+    expect(requestIdOf(id, 'Bearer a7x')).toMatch(ours)
   })
 })
 
 test('without one, every request gets its own', () => {
-  expect(requestIdOf(null)).toMatch(ours)
-  expect(requestIdOf(null)).not.toBe(requestIdOf(null))
+  expect(requestIdOf(null, null)).toMatch(ours)
+  expect(requestIdOf(null, null)).not.toBe(requestIdOf(null, null))
+})
+
+test('a key that was sent as a request id is not repeated', () => {
+  const key = 'a-key-from-outside-0123456789'
+  expect(requestIdOf(key, `Bearer ${key}`)).toMatch(ours)
+  expect(requestIdOf(key, 'Bearer another-key-altogether')).toBe(key)
+  expect(requestIdOf(`pets_${'x'.repeat(36)}`, null)).toMatch(ours)
 })

@@ -21,8 +21,11 @@ export function listen(app: App, host: string, port: number): Listener {
     async stop(drainMs) {
       app.drain()
       await Bun.sleep(Math.min(closingMs, drainMs))
-      const stopped = server.stop().then(() => 'stopped')
-      if ((await Promise.race([stopped, Bun.sleep(drainMs)])) === 'stopped') return 0
+      const { promise: late, resolve } = Promise.withResolvers<'late'>()
+      const timer = setTimeout(resolve, drainMs, 'late')
+      const outcome = await Promise.race([server.stop(), late])
+      clearTimeout(timer)
+      if (outcome !== 'late') return 0
       const cutOff = server.pendingRequests
       await server.stop(true)
       return cutOff

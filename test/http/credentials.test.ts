@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { generateApiKey, issueApiKey } from '../../src/api-key.ts'
 import { sendRaw } from '../support/raw.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type CallInit, type Service, startService } from '../support/service.ts'
 
 const environmentKey = 'from-the-environment!'
 let service: Service
@@ -159,6 +160,33 @@ describe('a key', () => {
     expect(Date.now() - Number(found?.lastUsedAt)).toBeLessThan(10_000)
     await service.flush()
     expect((await service.stores.keys.find(record.hash))?.deprecatedUses).toBe(2n)
+  })
+})
+
+describe('a key in the wrong place', () => {
+  test.each([
+    ['a parameter', (key: string) => ({ path: `/v1/pets?limit=${key}` })],
+    ['a path', (key: string) => ({ path: `/v1/pets/${key}` })],
+    ['another path', (key: string) => ({ path: `/v1/${key}` })],
+    ['a request id', (key: string) => ({ path: '/v1/pets', headers: { 'x-request-id': key } })],
+    ['a body', (key: string) => ({ path: '/v1/pets', method: 'POST', body: key })],
+    [
+      'a media type',
+      (key: string) => ({ path: '/v1/pets', method: 'POST', body: '{}', headers: { 'content-type': key } }),
+    ],
+  ])('is not repeated by the answer: %s', async (_, place) => {
+    const { path, ...init }: { path: string } & CallInit = place(service.key)
+    const { text, headers } = await service.call(path, init)
+    expect(text + JSON.stringify([...headers])).not.toContain(service.key.slice(0, 20))
+  })
+
+  test('is not kept as an Idempotency-Key', async () => {
+    const headers = { 'idempotency-key': service.key }
+    const body = '{"name":"Rex","categoryId":1}'
+    expect((await service.call('/v1/pets', { method: 'POST', body, headers })).status).toBe(201)
+    for (const file of [service.file, `${service.file}-wal`]) {
+      expect(readFileSync(file).includes(service.key)).toBe(false)
+    }
   })
 })
 
