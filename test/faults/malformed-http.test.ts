@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { type Exchange, exchange, type Reply } from '../support/exchange.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { malformedBodies } from '../support/malformed-bodies.ts'
+import { dropped, get, type MalformedRow, malformedKey, placeholderName } from '../support/malformed-bytes.ts'
+import { malformedHeads } from '../support/malformed-heads.ts'
+import { type Server, startServer, testMsMax } from '../support/process.ts'
+import { smuggledName, smuggledRequests } from '../support/smuggled-requests.ts'
+
+setDefaultTimeout(testMsMax)
+
+const rows: readonly MalformedRow[] = [...malformedBodies, ...malformedHeads, ...smuggledRequests]
+
+let folder: ReturnType<typeof temporaryFolder>
+let server: Server
+let port: number
+
+beforeAll(async () => {
+  folder = temporaryFolder()
+  server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: malformedKey } })
+  port = Number(new URL(server.url).port)
+})
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  folder[Symbol.dispose]()
+})
+
+/** Asks on a connection that was left open: its only answer, and one that no row gets, is this. */
+const follower = get('', '/v1/pets/0')
+const followed = '404 pet_not_found'
+
+function shown({ status, body }: Reply): string {
+  if (body === '') return `${status} empty`
+  return status < 400 ? String(status) : `${status} ${JSON.parse(body).code}`
+}
+
+function outcomeOf({ replies, closed }: Exchange): string {
+  const answers = replies.map(shown)
+  if (closed) return `${answers.join('; ') || 'nothing'}, closed`
+  if (answers.at(-1) === followed) return `${answers.slice(0, -1).join('; ')}, open`
+  return answers.length === 0 ? 'nothing, waiting' : `${answers.join('; ')}, stuck`
+}
+
+/** How many replies there are in what a row expects. */
+function repliesOf(outcome: string): number {
+  return outcome.startsWith('nothing') ? 0 : outcome.split('; ').length
+}
+
+function count(text: string, part: string): number {
+  return text.split(part).length - 1
+}
+
+/** The animals of this name that the service keeps. */
+async function kept(name: string): Promise<number> {
+  const response = await server.fetch('/pets?limit=100', malformedKey)
+  expect(response.status).toBe(200)
+  const pets = (await response.json()) as readonly { readonly name: string }[]
+  expect(pets.map(pet => pet.name)).not.toContain(smuggledName)
+  return pets.filter(pet => pet.name === name).length
+}
+
+async function play([, bytes, ...outcomes]: MalformedRow, name: string, piecesMax: number): Promise<string> {
+  const named = bytes.replaceAll(placeholderName, name)
+  const pieceChars = Math.ceil(named.length / piecesMax)
+  const pieces = Array.from({ length: Math.ceil(named.length / pieceChars) }, (_, index) =>
+    named.slice(index * pieceChars, (index + 1) * pieceChars),
+  )
+  const expected = Math.max(...outcomes.map(repliesOf))
+  return outcomeOf(await exchange(port, pieces, { expected, follower }))
+}
+
+/** What was acknowledged is kept; what was not may be only where the reply could be lost. */
+async function expectKept([, bytes, ...outcomes]: MalformedRow, name: string, outcome: string) {
+  const acknowledged = count(outcome, '201')
+  const atMost = outcomes.length > 1 ? count(bytes, placeholderName) : acknowledged
+  expect(await kept(name)).toBeWithin(acknowledged, atMost + 1)
+}
+
+const nameOf = (prefix: string, index: number) => `${prefix}${index.toString(36).padStart(2, '0')}`
+
+test.each(rows.map((row, index) => [row[0], row, nameOf('w', index)] as const))(
+  '%s: answered or closed as written down, nothing smuggled, and the next client is served',
+  async (_, row, name) => {
+    const [, , ...outcomes] = row
+    const outcome = await play(row, name, 1)
+    expect(outcomes).toContain(outcome)
+    await expectKept(row, name, outcome)
+  },
+)
+
+test('all of them at once, each arriving in pieces, come to the same', async () => {
+  const played = await Promise.all(rows.map((row, index) => play(row, nameOf('p', index), 8)))
+  for (const [index, row] of rows.entries()) {
+    const [what, , ...outcomes] = row
+    const outcome = played[index] ?? ''
+    // What is sent to a connection that was closed resets it, and that can overtake the answer.
+    const allowed = outcomes.some(one => one.endsWith('closed')) ? [...outcomes, dropped] : outcomes
+    expect([what, allowed]).toEqual([what, expect.arrayContaining([outcome])])
+    await expectKept(row, nameOf('p', index), outcome)
+  }
+})
+
+test('after all of that the server stops as ever', async () => {
+  const { exitCode, stdout, stderr } = await server.stop('SIGTERM')
+  expect({ exitCode, end: stderr.slice(-'Stopping\n'.length) }).toEqual({ exitCode: 0, end: 'Stopping\n' })
+  expect(stdout + stderr).not.toContain(malformedKey)
+})

@@ -1,0 +1,110 @@
+import {
+  added,
+  animal,
+  dropped,
+  get,
+  listed,
+  type MalformedRow,
+  malformedKey,
+  post,
+  refused,
+  refusedSize,
+  refusedVersion,
+  request,
+  sized,
+} from './malformed-bytes.ts'
+
+const upgrade = 'Connection: Upgrade\r\nUpgrade: '
+const webSocket = `${upgrade}websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${btoa('0123456789abcdef')}\r\n`
+const hosted = (host: string) => get().replace('Host: pets.example\r\n', host)
+const long = 'a'.repeat(20_000)
+
+const headers: readonly MalformedRow[] = [
+  ['a space before a colon', get('X-Odd : 1\r\n'), refused],
+  ['a tab before a colon', get('X-Odd\t: 1\r\n'), refused],
+  ['a space before the first header', get().replace('Host', ' Host'), refused],
+  ['a folded header', get('X-Odd: 1\r\n 2\r\n'), refused],
+  ['a header folded with a tab', get('X-Odd: 1\r\n\t2\r\n'), refused],
+  ['a header without a colon', get('X-Odd\r\n'), refused],
+  ['an empty header name', get(': 1\r\n'), refused],
+  ['a space in a header name', get('X Odd: 1\r\n'), refused],
+  ['bare LF line ends', get().replaceAll('\r\n', '\n'), refusedVersion],
+  ['one bare LF', get('X-Odd: 1\nX-Other: 2\r\n'), refused],
+  ['bare CR line ends', get().replaceAll('\r\n', '\r'), refusedVersion],
+  ['one bare CR', get('X-Odd: 1\rX-Other: 2\r\n'), refused],
+  ['a CR at the end of a value', get('X-Odd: 1\r\r\n'), refused],
+  ['a NUL in a header name', get('X-O\0dd: 1\r\n'), refused],
+  ['a NUL in a header value', get('X-Odd: 1\0\r\n'), refused],
+  ['a control character in a value', get('X-Odd: 1\x07\r\n'), refused],
+  ['bytes above ASCII in a value', get('X-Odd: \xff\xfe\r\n'), listed],
+  ['bytes above ASCII in a header name', get('X-\xe9: 1\r\n'), refused],
+  ['a header of 10 KB', get(`X-Odd: ${long.slice(10_000)}\r\n`), listed],
+  ['a header of 20 KB', get(`X-Odd: ${long}\r\n`), refusedSize],
+  // So much is still under way when it is refused that the reset can overtake the answer.
+  ['a header of 100 KB', get(`X-Odd: ${long.repeat(5)}\r\n`), refusedSize, dropped],
+  ['a header name of 20 KB', get(`X-${long}: 1\r\n`), refusedSize],
+  ['a target of 20 KB', get('', `/v1/pets?a=${long}`), refusedSize],
+  ['150 headers', get('X-Odd: 1\r\n'.repeat(150)), listed],
+  ['250 headers', get('X-Odd: 1\r\n'.repeat(250)), refusedSize],
+  ['2,000 headers', get('X-Odd: 1\r\n'.repeat(2_000)), refusedSize],
+  ['no Host', hosted(''), refused],
+  ['two Hosts', hosted('Host: pets.example\r\nHost: other.example\r\n'), listed],
+  ['an empty Host', hosted('Host: \r\n'), listed],
+  ['a Host that is none', hosted('Host: \\@[:/#?\r\n'), listed],
+  ['two credentials', get(`Authorization: Bearer ${malformedKey}\r\n`), '401 invalid_api_key, open'],
+  [
+    'Expect: 100-continue',
+    post(`${sized(animal.length)}Expect: 100-continue\r\n`, animal),
+    '100 empty; 201, open',
+  ],
+  ['another expectation', post(`${sized(animal.length)}Expect: a-miracle\r\n`, animal), added],
+  ['an upgrade to HTTP/2', get(`${upgrade}h2c\r\nHTTP2-Settings: AAMAAABk\r\n`), listed],
+  ['an upgrade to a WebSocket', get(webSocket), listed],
+]
+
+const of = (version: string) => request('GET', '/v1/pets', version)
+const to = (target: string) => request('GET', target, 'HTTP/1.1')
+const by = (method: string, target = '/v1/pets') => request(method, target, 'HTTP/1.1')
+
+const requestLines: readonly MalformedRow[] = [
+  ['HTTP/0.9', 'GET /v1/pets\r\n', refusedVersion],
+  ['HTTP/0.9 with headers', of('HTTP/0.9'), refusedVersion],
+  ['HTTP/1.0', of('HTTP/1.0'), '200, closed'],
+  ['HTTP/1.2', of('HTTP/1.2'), refusedVersion],
+  ['HTTP/1.10', of('HTTP/1.10'), refusedVersion],
+  ['HTTP/2.0', of('HTTP/2.0'), refusedVersion],
+  ['http/1.1 in lower case', of('http/1.1'), refusedVersion],
+  ['a version that is garbage', of('PETS'), refusedVersion],
+  ['text behind the version', of('HTTP/1.1 x'), refusedVersion],
+  ['two spaces before the target', to(' /v1/pets'), refused],
+  ['a tab before the target', to('/v1/pets').replace(' ', '\t'), refusedVersion],
+  ['a space in the target', to('/v1/pets and more'), refusedVersion],
+  ['no target', to('').replace('  ', ' '), refused],
+  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', refused],
+  ['a TLS client hello', `\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03${'Z'.repeat(160)}`, refused],
+  ['nothing but zero bytes', '\0'.repeat(64), refused],
+  ['nothing but line ends', '\r\n'.repeat(50), refused],
+  ['line ends before a request', `\r\n\r\n${get()}`, refused],
+  ['a NUL in the target', to('/v1/pe\0ts'), refusedVersion],
+  ['a control character in the target', to('/v1/pe\x07ts'), refusedVersion],
+  ['bytes above ASCII in the target', to('/v1/p\xe9ts'), '404 not_found, open'],
+  ['a fragment in the target', to('/v1/pets#there'), listed],
+  ['dots in the target', to('/v1/../v1/./pets'), listed],
+  ['a backslash in the target', to('/v1\\pets'), listed],
+  ['an absolute target', to('http://pets.example/v1/pets'), listed],
+  ['an absolute target of another host', to('http://other.example/v1/pets'), listed],
+  ['an absolute target of another scheme', to('gopher://pets.example/v1/pets'), refused],
+  ['a target without its slash', to('v1/pets'), refused],
+  ['GET *', to('*'), refused],
+  ['OPTIONS *', by('OPTIONS', '*'), refused],
+  ['GET of an authority', to('pets.example:80'), refused],
+  ['CONNECT to an authority', by('CONNECT', 'pets.example:80'), '404 not_found, stuck'],
+  ['CONNECT to a path', by('CONNECT'), '405 method_not_allowed, open'],
+  ['TRACE', by('TRACE'), '405 method_not_allowed, open'],
+  ['a method in lower case', by('get'), dropped],
+  ['an unknown method', by('FOO'), dropped],
+  ['a method of 1,000 letters', by('A'.repeat(1_000)), dropped],
+  ['an empty method', by(''), refused],
+]
+
+export const malformedHeads = [...headers, ...requestLines]
