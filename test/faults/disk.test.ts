@@ -1,0 +1,160 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { closeSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { allAnimals, animalOf } from '../support/animals.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { type KeepAliveClient, keepAliveClient, type Reply, withClients } from '../support/keep-alive.ts'
+import { makeImmutable, obstacleTo, smallDisk } from '../support/mount.ts'
+import { type Server, startServer, testMsMax } from '../support/process.ts'
+import { inspectStore } from '../support/store-file.ts'
+
+setDefaultTimeout(testMsMax)
+
+const diskBytes = 3 * 1024 ** 2
+const key = 'a-key-for-disk-trouble-0123456789'
+const mustRun = process.env['CI'] === 'true' && process.getuid?.() === 0
+
+/** The test where it can be run, and a line that says why where it cannot. */
+function testUnless(obstacle: string | undefined, name: string, run: () => Promise<void>): void {
+  const skipped = obstacle !== undefined && !mustRun
+  if (skipped) process.stdout.write(`Skipped: ${name}: ${obstacle}\n`)
+  test.skipIf(skipped)(skipped ? `${name} (skipped: ${obstacle})` : name, run)
+}
+
+const noMount = obstacleTo(() => smallDisk(1024 ** 2))
+const noImmutable = obstacleTo(() => {
+  const folder = temporaryFolder()
+  const file = join(folder.path, 'file')
+  writeFileSync(file, '')
+  try {
+    const immutable = makeImmutable([file])
+    return {
+      [Symbol.dispose]() {
+        immutable[Symbol.dispose]()
+        folder[Symbol.dispose]()
+      },
+    }
+  } catch (error) {
+    folder[Symbol.dispose]()
+    throw error
+  }
+})
+
+const start = (folder: string): Promise<Server> =>
+  startServer({ cwd: folder, env: { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db' } })
+
+const clientOf = ({ url }: Server) => keepAliveClient(Number(new URL(url).port), key)
+
+async function answered(client: KeepAliveClient, body?: string): Promise<Reply> {
+  const method = body === undefined ? 'GET' : 'POST'
+  const outcome = await client.send({ method, path: '/v1/pets', ...(body !== undefined && { body }) })
+  if (outcome.kind !== 'answered') throw new Error(`${method} got no answer: it was ${outcome.kind}`)
+  return outcome.reply
+}
+
+/** A long name, so that a few hundred of them fill a small disk. */
+const longAnimal = (number: number) =>
+  `{"name":"${number} ${'🐘'.repeat(400)}","categoryId":${2n ** 62n + 1n}}`
+
+/** Adds an animal: noted where it was acknowledged, refused as a client can understand it where not. */
+function createAdder() {
+  const acknowledged = new Map<string, string>()
+  let made = 0
+  return {
+    acknowledged,
+    async add(client: KeepAliveClient): Promise<number> {
+      const body = longAnimal(++made)
+      const { status, text, headers } = await answered(client, body)
+      if (status === 201) acknowledged.set(animalOf(text).id, body)
+      else {
+        expect(headers.get('retry-after')).toMatch(/^\d+$/)
+        expect(headers.get('content-type')).toBe('application/json')
+        const error = { code: 'store_unavailable', message: expect.any(String), status: 503 }
+        expect([status, JSON.parse(text)]).toEqual([503, error])
+      }
+      return status
+    },
+  }
+}
+
+/** Leaves so many bytes free. */
+function fill(filler: string, folder: string, freeBytes: number): void {
+  const block = Buffer.alloc(4096)
+  const handle = openSync(filler, 'a')
+  try {
+    while (freeIn(folder) > freeBytes) writeSync(handle, block)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+function freeIn(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
+}
+
+/** After a kill there is exactly what was acknowledged: in the file, and for the next server. */
+async function expectExactly(
+  acknowledged: Map<string, string>,
+  server: Server,
+  folder: string,
+): Promise<void> {
+  await server.stop('SIGKILL')
+  expect(inspectStore(join(folder, 'pets.db'))).toEqual({ integrity: 'ok', animals: acknowledged.size })
+  await using next = await start(folder)
+  using client = clientOf(next)
+  expect(await allAnimals(client)).toEqual(acknowledged)
+}
+
+testUnless(
+  noMount,
+  'on a full disk POST is 503 and GET 200, and when there is space again POST is 201 without a restart',
+  async () => {
+    using disk = smallDisk(diskBytes)
+    const filler = join(disk.path, 'filler')
+    await using server = await start(disk.path)
+    using client = clientOf(server)
+    const adder = createAdder()
+    expect(await adder.add(client)).toBe(201)
+
+    // The disk runs full in the middle of what eight clients are adding.
+    fill(filler, disk.path, 256 * 1024)
+    const port = Number(new URL(server.url).port)
+    await withClients({ port, key, count: 8 }, async writing => {
+      while ((await adder.add(writing)) === 201);
+    })
+    expect(adder.acknowledged.size).toBeGreaterThan(8)
+    fill(filler, disk.path, 0)
+    for (let attempt = 0; attempt < 10; attempt++) {
+      expect(await adder.add(client)).toBe(503)
+      expect((await answered(client)).status).toBe(200)
+    }
+
+    rmSync(filler)
+    for (let attempt = 0; attempt < 10; attempt++) expect(await adder.add(client)).toBe(201)
+    await expectExactly(adder.acknowledged, server, disk.path)
+  },
+)
+
+// Not the -shm file: it is mapped into memory, and a kernel that refuses to write there ends the process.
+testUnless(
+  noImmutable,
+  'under files made immutable POST is 503, or 201 and kept, GET is 200, and afterwards POST is 201 without a restart',
+  async () => {
+    using folder = temporaryFolder()
+    const file = join(folder.path, 'pets.db')
+    await using server = await start(folder.path)
+    using client = clientOf(server)
+    const adder = createAdder()
+    expect(await adder.add(client)).toBe(201)
+    {
+      using _ = makeImmutable([file, `${file}-wal`])
+      for (let attempt = 0; attempt < 10; attempt++) {
+        await adder.add(client)
+        expect((await answered(client)).status).toBe(200)
+      }
+    }
+    expect(await adder.add(client)).toBe(201)
+    await expectExactly(adder.acknowledged, server, folder.path)
+  },
+)

@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { issueApiKey } from '../../src/api-key.ts'
+import { StoreUnavailable } from '../../src/fault.ts'
+import type { NewPet } from '../../src/pet.ts'
+import { openStores, type Stores } from '../../src/store/open.ts'
+import { createWriter, type Writer, writesWaitingMax } from '../../src/store/sqlite/writer.ts'
+import { diesAfter, diesBefore } from '../support/dying-writer-thread.ts'
+import { temporaryFolder } from '../support/folder.ts'
+
+const dyingThread = new URL('../support/dying-writer-thread.ts', import.meta.url)
+
+let folder: ReturnType<typeof temporaryFolder>
+/** Beside the writer: it has made the file, and it reads. */
+let stores: Stores
+let writer: Writer
+let troubles: string[]
+
+beforeEach(async () => {
+  folder = temporaryFolder()
+  const file = join(folder.path, 'pets.db')
+  stores = await openStores(`sqlite:${file}`, { create: true })
+  troubles = []
+  writer = createWriter(file, message => troubles.push(message), dyingThread)
+})
+
+afterEach(async () => {
+  await writer.close()
+  await stores.close()
+  folder[Symbol.dispose]()
+})
+
+const animal = (name: string): NewPet => ({ name, categoryId: 9007199254740993n })
+const add = (name: string) => outcomeOf(writer.write('createPet', animal(name)))
+
+/** What became of it, in a word. */
+function outcomeOf(write: Promise<unknown>): Promise<string> {
+  return write.then(
+    () => 'written',
+    error => (error instanceof StoreUnavailable ? 'unavailable' : String(error)),
+  )
+}
+
+async function names(): Promise<readonly string[]> {
+  const { pets } = await stores.pets.list({ limit: 100 })
+  return pets.map(({ name }) => name)
+}
+
+test('when the writing thread dies, everybody who waits is told, reads go on, and the next animal is added', async () => {
+  expect(await add('Rex')).toBe('written')
+  // The first of them is taken at once; the others gather behind it.
+  const waiting = [diesBefore, ...Array.from({ length: 50 }, (_, index) => `Waiting ${index}`)].map(add)
+  const reading = Promise.all([names(), Bun.sleep(1).then(names)])
+  expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'unavailable'))
+  expect(await reading).toEqual([['Rex'], ['Rex']])
+  expect(troubles).toEqual([expect.stringContaining('51 writes were given up')])
+
+  expect(await add('Bella')).toBe('written')
+  expect(await names()).toEqual(['Rex', 'Bella'])
+  expect(troubles).toHaveLength(1)
+})
+
+test('a thread that dies again and again holds nobody up', async () => {
+  for (let round = 1; round <= 5; round++) {
+    expect(await Promise.all([add('Kept'), add(diesBefore), add('Neighbour')])).toEqual([
+      'written',
+      'unavailable',
+      'unavailable',
+    ])
+    expect(troubles).toHaveLength(round)
+  }
+  expect(await names()).toEqual(Array.from({ length: 5 }, () => 'Kept'))
+})
+
+test('an animal kept by a thread that died before saying so is not doubled by sending its Idempotency-Key again', async () => {
+  const once = { scope: 'test', key: 'one', at: new Date() }
+  const create = () => writer.write('createPetOnce', animal('Rex'), once)
+  const first = add('First')
+  const unanswered = [outcomeOf(create()), add(diesAfter)]
+  expect(await first).toBe('written')
+  expect(await Promise.all(unanswered)).toEqual(['unavailable', 'unavailable'])
+  expect(await create()).toMatchObject({ outcome: 'replayed', pet: { id: 2n, name: 'Rex' } })
+  expect(await names()).toEqual(['First', 'Rex', diesAfter])
+})
+
+test('a write that is refused fails alone: its neighbours in the same transaction are kept', async () => {
+  const { record } = issueApiKey({ name: 'test', readOnly: false, createdAt: new Date() })
+  const first = outcomeOf(writer.write('createKey', record))
+  // These three gather behind the first one, and are committed together.
+  const together = [add('Before'), outcomeOf(writer.write('createKey', record)), add('After')]
+  expect(await first).toBe('written')
+  expect(await Promise.all(together)).toEqual(['written', expect.stringContaining('UNIQUE'), 'written'])
+  expect(await names()).toEqual(['Before', 'After'])
+  expect(await stores.keys.list()).toHaveLength(1)
+  expect(troubles).toEqual([])
+})
+
+test('more writes than may wait are refused at once, and all the others are made', async () => {
+  const surplus = 20
+  let settled = 0
+  const outcomes = Array.from({ length: writesWaitingMax + surplus }, async (_, index) => {
+    const outcome = await add(`Animal ${index}`)
+    settled += 1
+    return { outcome, place: settled }
+  })
+  const made = await Promise.all(outcomes.slice(0, writesWaitingMax))
+  const refused = await Promise.all(outcomes.slice(writesWaitingMax))
+  expect(made.filter(({ outcome }) => outcome !== 'written')).toEqual([])
+  expect(refused.filter(({ outcome }) => outcome !== 'unavailable')).toEqual([])
+  expect(Math.max(...refused.map(({ place }) => place))).toBe(surplus)
+  expect((await stores.pets.list({ limit: writesWaitingMax * 2 })).pets).toHaveLength(writesWaitingMax)
+  expect(await add('And one more')).toBe('written')
+})
+
+test('closing commits what is waiting, and takes nothing more', async () => {
+  const waiting = Array.from({ length: 50 }, (_, index) => add(`Animal ${index}`))
+  const closed = writer.close()
+  const late = add('Too late')
+  await closed
+  expect(await late).toBe('unavailable')
+  expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'written'))
+  expect(await names()).toHaveLength(50)
+  await writer.close()
+  expect(await add('Later still')).toBe('unavailable')
+  expect(troubles).toEqual([])
+})
+
+test('a thread that dies while it closes leaves nobody waiting', async () => {
+  const waiting = [add('Rex'), add(diesBefore)]
+  await writer.close()
+  expect(await Promise.all(waiting)).toEqual(['written', 'unavailable'])
+})
