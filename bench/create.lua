@@ -1,3 +1,3 @@
 wrk.method = "POST"
 wrk.headers["Content-Type"] = "application/json"
-wrk.body = '{"name":"Rex","categoryId":9007199254740993,"status":"available"}'
+wrk.body = '{"name":"Rex","categoryId":7,"status":"available"}'

@@ -2,7 +2,7 @@
 import { createApp } from '../../src/http/app.ts'
 import { listen } from '../../src/http/serve.ts'
 import { openStores } from '../../src/store/open.ts'
-import { createCommitter } from '../../src/store/sqlite/writer-thread.ts'
+import { createCommitter } from '../../src/store/sqlite/committer.ts'
 
 const [file = '', environmentKey = ''] = process.argv.slice(2)
 const stores = await openStores(`sqlite:${file}`, { create: true })
@@ -12,9 +12,12 @@ const app = createApp({
   pets: {
     ...stores.pets,
     create(pet) {
-      const [written] = committer.commit([{ name: 'createPet', args: [pet] }])
-      if (!written?.ok) throw new Error(written?.message)
-      return written.value as ReturnType<typeof stores.pets.create>
+      const { values, failures } = committer.commit([
+        ['createPet', pet.name, pet.categoryId, pet.status ?? null],
+      ])
+      const failure = failures?.get(0)
+      if (failure) throw new Error(failure.message)
+      return { ...pet, id: values[0] as bigint }
     },
   },
   environmentKey,

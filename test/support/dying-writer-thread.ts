@@ -1,5 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { createCommitter, type WriterThreadData } from '../../src/store/sqlite/writer-thread.ts'
+import { createCommitter, gather } from '../../src/store/sqlite/committer.ts'
+import type { WriterThreadData } from '../../src/store/sqlite/writer-thread.ts'
 import type { Write } from '../../src/store/sqlite/writes.ts'
 
 /** Ends the thread that is handed an animal of this name, before anything of its batch is written. */
@@ -11,22 +12,23 @@ export const diesAfter = 'Die after the commit'
 if (parentPort) {
   const port = parentPort
   const committer = createCommitter((workerData as WriterThreadData).file)
-  // The thread that it takes after listens already, as soon as it is imported.
-  port.removeAllListeners('message')
-  port.on('message', (batch: readonly Write[] | 'close') => {
-    if (batch === 'close') {
-      committer.close()
-      return port.postMessage('closed')
-    }
+  const take = gather(batch => {
     if (namesIn(batch).includes(diesBefore)) process.exit(1)
     const written = committer.commit(batch)
     if (namesIn(batch).includes(diesAfter)) process.exit(1)
     port.postMessage(written)
   })
+  port.on('message', (message: Write | 'close') => {
+    if (message !== 'close') return take(message)
+    setImmediate(() => {
+      committer.close()
+      port.postMessage('closed')
+    })
+  })
 }
 
-function namesIn(batch: readonly Write[]): readonly string[] {
-  return batch.flatMap(({ args: [first] }) =>
-    typeof first === 'object' && first !== null && 'name' in first ? [first.name] : [],
+function namesIn(batch: readonly Write[]): readonly unknown[] {
+  return batch.map(([, first]) =>
+    typeof first === 'object' && first !== null && 'name' in first ? first.name : first,
   )
 }

@@ -66,7 +66,10 @@ export function createPetStore(reading: Database, writer: Writer): PetStore {
       const row = guarded(() => get.get({ id }))
       return row ? petOf(row) : undefined
     },
-    create: pet => writer.write('createPet', pet),
+    async create(pet) {
+      const id = await writer.write('createPet', pet.name, pet.categoryId, pet.status ?? null)
+      return { ...pet, id }
+    },
     createOnce: (pet, once) => writer.write('createPetOnce', pet, once),
     forgetExpired: (now, atMost) => writer.write('forgetExpired', now.getTime() - onceKeptMs, atMost),
   }
@@ -88,11 +91,10 @@ export function createPetWrites(database: Database) {
   >(statements.keepOnce)
   const forget = database.query<never, { expiredMs: number; atMost: number }>(statements.forgetExpired)
 
-  function createPet(pet: NewPet): Pet {
-    const { name, categoryId, status } = pet
-    const row = insert.get({ name, categoryId, status: status ?? null })
+  function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
+    const row = insert.get({ name, categoryId, status })
     if (!row) throw new Error('INSERT … RETURNING gave no row')
-    return { ...pet, id: row.id }
+    return row.id
   }
 
   return {
@@ -103,9 +105,9 @@ export function createPetWrites(database: Database) {
       const known = findOnce.get({ scope, key, expiredMs: at.getTime() - onceKeptMs })
       if (known && known.fingerprint !== fingerprint) return { outcome: 'different' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
-      const created = createPet(pet)
-      keepOnce.run({ scope, key, fingerprint, petId: created.id, atMs: at.getTime() })
-      return { outcome: 'created', pet: created }
+      const id = createPet(pet.name, pet.categoryId, pet.status ?? null)
+      keepOnce.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
+      return { outcome: 'created', pet: { ...pet, id } }
     },
     forgetExpired: (expiredMs: number, atMost: number): number =>
       Number(forget.run({ expiredMs, atMost }).changes),

@@ -1,16 +1,16 @@
 import { Worker } from 'node:worker_threads'
 import { StoreUnavailable } from '../../fault.ts'
 import type { WriterThreadData } from './writer-thread.ts'
-import type { Write, WriteName, Writes, Written } from './writes.ts'
+import type { Failure, Write, WriteName, Writes, Written } from './writes.ts'
 
-/** Hands writes to the one thread that makes them. While it commits, the next ones gather, and go together. */
+/** Hands writes to the one thread that makes them; it commits together what reaches it while it is busy. */
 export interface Writer {
   /** Settles when the write is on the disk, or has failed and changed nothing. */
   write<Name extends WriteName>(
     name: Name,
     ...args: Parameters<Writes[Name]>
   ): Promise<ReturnType<Writes[Name]>>
-  /** Commits what is waiting, then ends the thread. */
+  /** Lets the thread commit what is waiting, then ends it. */
   close(): Promise<void>
 }
 
@@ -18,7 +18,6 @@ export interface Writer {
 export const writesWaitingMax = 1_024
 
 interface Waiting {
-  readonly write: Write
   resolve(value: unknown): void
   reject(error: Error): void
 }
@@ -28,15 +27,15 @@ export function createWriter(
   onTrouble: (message: string) => void = () => {},
   threadModule: URL = new URL('./writer-thread.ts', import.meta.url),
 ): Writer {
+  /** In the order in which the thread was given them, which is the order in which it answers. */
   let waiting: Waiting[] = []
-  let committing: Waiting[] = []
   let thread: Worker | undefined
   let closed: PromiseWithResolvers<void> | undefined
 
   function start(): Worker {
     const workerData: WriterThreadData = { file }
     const worker = new Worker(threadModule, { workerData })
-    worker.on('message', (message: readonly Written[] | 'closed') => {
+    worker.on('message', (message: Written | 'closed') => {
       if (message !== 'closed') return settle(message)
       void worker.terminate()
       closed?.resolve()
@@ -46,71 +45,52 @@ export function createWriter(
     return worker
   }
 
-  function commitNext(): void {
-    if (committing.length > 0) return
-    if (waiting.length === 0) {
-      if (closed) endThread()
-      return
+  function settle({ values, failures }: Written): void {
+    for (const [index, { resolve, reject }] of waiting.splice(0, values.length).entries()) {
+      const failure = failures?.get(index)
+      if (failure) reject(errorOf(failure))
+      else resolve(values[index])
     }
-    thread ??= start()
-    committing = waiting
-    waiting = []
-    thread.postMessage(committing.map(({ write }) => write))
-  }
-
-  function settle(written: readonly Written[]): void {
-    const settled = committing
-    committing = []
-    for (const [index, { resolve, reject }] of settled.entries()) {
-      const outcome = written[index]
-      if (outcome?.ok) resolve(outcome.value)
-      else reject(errorOf(outcome))
-    }
-    commitNext()
   }
 
   /** A thread that ended by itself leaves nobody waiting; the next write starts another one. */
   function ended(): void {
     thread = undefined
-    const abandoned = [...committing, ...waiting]
-    committing = []
+    const abandoned = waiting
     waiting = []
-    if (abandoned.length > 0 || !closed) {
+    if (!closed || abandoned.length > 0) {
       onTrouble(
-        `The writer's thread ended; ${abandoned.length} writes were given up, and it is started again`,
+        `The writer's thread ended; ${abandoned.length} writes were given up, the next one starts it again`,
       )
     }
     for (const { reject } of abandoned) reject(new StoreUnavailable("the writer's thread ended"))
     closed?.resolve()
   }
 
-  function endThread(): void {
-    if (thread) thread.postMessage('close')
-    else closed?.resolve()
-  }
-
   return {
     write(name, ...args) {
       if (closed) return Promise.reject(new StoreUnavailable('the store is closing'))
-      if (waiting.length + committing.length >= writesWaitingMax) {
+      if (waiting.length >= writesWaitingMax) {
         return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
       }
       return new Promise((resolve, reject) => {
-        waiting.push({ write: { name, args } as Write, resolve: resolve as Waiting['resolve'], reject })
-        commitNext()
+        waiting.push({ resolve: resolve as Waiting['resolve'], reject })
+        thread ??= start()
+        thread.postMessage([name, ...args] satisfies Write)
       })
     },
     close() {
       if (!closed) {
         closed = Promise.withResolvers<void>()
-        commitNext()
+        // Messages keep their order: what was written before is committed before the thread closes.
+        if (thread) thread.postMessage('close')
+        else closed.resolve()
       }
       return closed.promise
     },
   }
 }
 
-function errorOf(outcome: Exclude<Written, { ok: true }> | undefined): Error {
-  const message = outcome?.message ?? "the writer's thread answered too little"
-  return outcome?.unavailable ? new StoreUnavailable(message) : new Error(message)
+function errorOf({ unavailable, message }: Failure): Error {
+  return unavailable ? new StoreUnavailable(message) : new Error(message)
 }

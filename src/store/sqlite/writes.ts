@@ -10,13 +10,16 @@ export function createWrites(database: Database) {
 export type Writes = ReturnType<typeof createWrites>
 export type WriteName = keyof Writes
 
-/** A write on its way to the thread: only what can be copied between threads. */
-export interface Write<Name extends WriteName = WriteName> {
-  readonly name: Name
-  readonly args: Parameters<Writes[Name]>
+/** A write on its way to the thread. Flat, because what is nested is copied between threads at several times the cost. */
+export type Write = readonly [name: WriteName, ...args: readonly unknown[]]
+
+/** What became of a batch: each write's value at its place, and what failed, by its place. */
+export interface Written {
+  readonly values: readonly unknown[]
+  readonly failures?: ReadonlyMap<number, Failure>
 }
 
-/** What became of it. */
-export type Written =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly unavailable: boolean; readonly message: string }
+export interface Failure {
+  readonly unavailable: boolean
+  readonly message: string
+}

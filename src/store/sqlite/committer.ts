@@ -1,0 +1,96 @@
+import type { Database } from 'bun:sqlite'
+import { StoreUnavailable } from '../../fault.ts'
+import { connect } from './connection.ts'
+import { runtimeErrorOf } from './fault.ts'
+import { createWrites, type Failure, type Write, type Writes, type Written } from './writes.ts'
+
+/** Commits batches of writes, each batch in one transaction. */
+export function createCommitter(file: string): { commit(batch: readonly Write[]): Written; close(): void } {
+  let open: { readonly database: Database; readonly writes: Writes } | undefined
+
+  function connection() {
+    if (!open) {
+      const database = connect(file, 'readwrite')
+      open = { database, writes: createWrites(database) }
+    }
+    return open
+  }
+
+  function commitAll(batch: readonly Write[]): Written {
+    const { database, writes } = connection()
+    const failures = new Map<number, Failure>()
+    database.query('BEGIN IMMEDIATE').run()
+    try {
+      const values = batch.map((write, index) =>
+        applyOne(database, writes, write, failure => failures.set(index, failure)),
+      )
+      database.query('COMMIT').run()
+      return failures.size === 0 ? { values } : { values, failures }
+    } catch (error) {
+      // Some faults, a full disk among them, have rolled back by themselves.
+      if (database.inTransaction) database.run('ROLLBACK')
+      throw error
+    }
+  }
+
+  function close(): void {
+    open?.database.close()
+    open = undefined
+  }
+
+  return {
+    commit(batch) {
+      try {
+        return commitAll(batch)
+      } catch (error) {
+        // The next batch begins with a new connection: this one may have lost its file.
+        close()
+        const failure = failureOf(error)
+        const values = batch.map(() => undefined)
+        return { values, failures: new Map(batch.map((_, index) => [index, failure])) }
+      }
+    },
+    close,
+  }
+}
+
+/** Takes writes as they come and commits all that have come at the next turn of this thread's event loop. */
+export function gather(commit: (batch: readonly Write[]) => void): (write: Write) => void {
+  let gathered: Write[] = []
+  return write => {
+    gathered.push(write)
+    if (gathered.length > 1) return
+    setImmediate(() => {
+      const batch = gathered
+      gathered = []
+      commit(batch)
+    })
+  }
+}
+
+/** A write that fails takes back what it did itself, and its neighbours go on. */
+function applyOne(
+  database: Database,
+  writes: Writes,
+  [name, ...args]: Write,
+  failed: (failure: Failure) => void,
+): unknown {
+  database.query('SAVEPOINT write').run()
+  try {
+    const value = (writes[name] as (...given: readonly unknown[]) => unknown)(...args)
+    database.query('RELEASE write').run()
+    return value
+  } catch (error) {
+    if (!database.inTransaction) throw error
+    database.run('ROLLBACK TO write')
+    database.run('RELEASE write')
+    failed(failureOf(error))
+    return undefined
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  const told = runtimeErrorOf(error)
+  const message = told instanceof Error ? (told.stack ?? told.message) : String(told)
+  return { unavailable: told instanceof StoreUnavailable, message }
+}
