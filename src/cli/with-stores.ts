@@ -1,4 +1,5 @@
-import { openStores, type Stores } from '../store/open.ts'
+import { openStores } from '../store/open.ts'
+import type { Stores } from '../store/stores.ts'
 import type { Io } from './io.ts'
 import { type Flags, readStoreSettings } from './settings.ts'
 

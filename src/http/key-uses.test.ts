@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/folder.ts'
 import { type ApiKey, issueApiKey, type KeyStore, type KeyUse } from '../api-key.ts'
 import { StoreUnavailable } from '../fault.ts'
-import { openStores, type Stores } from '../store/open.ts'
+import { openStores } from '../store/open.ts'
+import type { Stores } from '../store/stores.ts'
 import { createKeyUses } from './key-uses.ts'
 
 let folder: ReturnType<typeof temporaryFolder>

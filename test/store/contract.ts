@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import type { Creation, NewPet, Once, Pet, PetStatus } from '../../src/pet.ts'
-import type { Stores } from '../../src/store/open.ts'
+import type { Stores } from '../../src/store/stores.ts'
 
 /** An empty database of its own, which can be opened more than once, as several processes would. */
 export interface StoreUnderTest extends AsyncDisposable {

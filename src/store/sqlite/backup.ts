@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync 
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { SetupError } from '../../fault.ts'
-import type { Backup } from '../open.ts'
+import type { Backup } from '../stores.ts'
 import type { BackupThreadAnswer, BackupThreadData } from './backup-thread.ts'
 
 const progressEveryMs = 100

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
-import { createKeyWrites } from './keys.ts'
-import { createPetWrites } from './pets.ts'
+import { createKeyWrites } from './key-writes.ts'
+import { createPetWrites } from './pet-writes.ts'
 
 /** Everything that changes the file: each a function that runs inside a transaction, in the writer's thread. */
 export function createWrites(database: Database) {
