@@ -3,8 +3,8 @@ import { errorToJson, type ProblemCode, problems } from './problem.ts'
 /** What an operation says; the pipeline makes a Response of it, with the headers that all of them share. */
 export interface Answer {
   readonly status: number
-  /** JSON text. */
-  readonly body: string
+  /** JSON text, unless the headers say otherwise. */
+  readonly body: string | Uint8Array | null
   readonly headers?: Readonly<Record<string, string>>
 }
 

@@ -1,4 +1,5 @@
 import type { KeyStore } from '../api-key.ts'
+import type { Asset } from '../asset.ts'
 import { type Awaitable, whenReady } from '../awaitable.ts'
 import { StoreUnavailable } from '../fault.ts'
 import type { PetStore } from '../pet.ts'
@@ -15,6 +16,7 @@ import { parseQuery } from './query.ts'
 import { createRateLimiter, type RateLimit } from './rate-limit.ts'
 import { requestIdOf } from './request-id.ts'
 import { allowedMethods, createRouter, type Match } from './route.ts'
+import { type Site, serveAsset } from './site.ts'
 import { type Target, targetOf } from './target.ts'
 
 export interface AppParts {
@@ -26,6 +28,8 @@ export interface AppParts {
   readonly publicUrl?: string | undefined
   readonly stagingUrl?: string | undefined
   readonly version: string
+  /** What a browser is shown, by its path. */
+  readonly pages?: ReadonlyMap<string, Asset> | undefined
   /** For each key, on this instance; none unless it is configured. */
   readonly rateLimit?: RateLimit | undefined
 }
@@ -49,7 +53,7 @@ export function createApp(parts: AppParts): App {
   const uses = createKeyUses(keys)
   const findRoute = createRouter(petRoutes({ pets, links }))
   const limiter = parts.rateLimit && createRateLimiter(parts.rateLimit)
-  const description = JSON.stringify(describe(parts))
+  const site = siteOf(parts)
   let draining = false
 
   function answerTo(request: Request): Awaitable<Answer> {
@@ -80,11 +84,11 @@ export function createApp(parts: AppParts): App {
     return strict ? whenReady(answer, strictlyHandled) : answer
   }
 
-  /** What stands beside the interface and needs no key. */
-  function siteAnswer(request: Request, { path }: Target): Answer {
-    if (path !== '/openapi.json') return nothingAt(path)
+  function siteAnswer(request: Request, { path }: Target): Awaitable<Answer> {
+    const serve = site.get(path)
+    if (!serve) return nothingAt(path)
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(request.method, 'GET, HEAD')
-    return { status: 200, body: description }
+    return serve(request)
   }
 
   function respond(request: Request, requestId: string, answer: Answer): Response {
@@ -132,6 +136,14 @@ export function createApp(parts: AppParts): App {
       draining = true
     },
   }
+}
+
+/** What needs no key: the description, and the pages. */
+function siteOf(parts: AppParts): Site {
+  const document = JSON.stringify(describe(parts))
+  const description: Asset = { type: 'application/json', bytes: new TextEncoder().encode(document) }
+  const assets = new Map(parts.pages).set('/openapi.json', description)
+  return new Map([...assets].map(([path, asset]) => [path, serveAsset(asset)]))
 }
 
 function isUnderVersion(path: string): boolean {

@@ -1,0 +1,30 @@
+import type { Asset } from '../asset.ts'
+import type { Awaitable } from '../awaitable.ts'
+import type { Answer } from './answer.ts'
+
+/** What stands beside the interface, by its path: it takes GET and HEAD, and needs no key unless it asks for one itself. */
+export type Site = ReadonlyMap<string, (request: Request) => Awaitable<Answer>>
+
+const gzipBytesMin = 1_024
+
+/** Serves an asset compressed where the client takes that, and not at all where the client has it already. */
+export function serveAsset({ type, bytes, headers }: Asset): (request: Request) => Answer {
+  const zipped = bytes.length >= gzipBytesMin ? Bun.gzipSync(new Uint8Array(bytes), { level: 9 }) : undefined
+  const etag = `"${new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  const common = { ...headers, ETag: etag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' }
+  return request => {
+    if (holds(request.headers.get('if-none-match'), etag)) return { status: 304, body: null, headers: common }
+    const typed = { ...common, 'Content-Type': type }
+    if (!zipped || !takesGzip(request.headers.get('accept-encoding')))
+      return { status: 200, body: bytes, headers: typed }
+    return { status: 200, body: zipped, headers: { ...typed, 'Content-Encoding': 'gzip' } }
+  }
+}
+
+function holds(ifNoneMatch: string | null, etag: string): boolean {
+  return ifNoneMatch !== null && (ifNoneMatch.trim() === '*' || ifNoneMatch.includes(etag))
+}
+
+function takesGzip(acceptEncoding: string | null): boolean {
+  return acceptEncoding !== null && /(?:^|[\s,])gzip(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(acceptEncoding)
+}
