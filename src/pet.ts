@@ -107,6 +107,8 @@ export interface PetPage {
 export interface PetStore {
   /** Ascending by id; every page costs the same at any depth. */
   list(page: PageRequest): Awaitable<PetPage>
+  /** Another one after every change, by whomever: at the same version every list is the same. Absent where that is dear to tell. */
+  version?(): unknown
   /** The animal with its new id, higher than all before. When this answers, the animal survives a crash. */
   create(pet: NewPet): Awaitable<Pet>
   /** The same, but at most once under one key; key and animal are kept in one transaction. */

@@ -1,4 +1,5 @@
 // Our own service, but for one thing: each POST commits by itself, on the thread that serves.
+import { createLog } from '../../src/cli/log.ts'
 import { createApp } from '../../src/http/app.ts'
 import { listen } from '../../src/http/serve.ts'
 import { openStores } from '../../src/store/open.ts'
@@ -21,7 +22,6 @@ const app = createApp({
     },
   },
   environmentKey,
-  version: '0.0.0',
-  logFault: (_requestId, cause) => process.stderr.write(`${cause}\n`),
+  log: createLog({ level: 'info', isTerminal: false, write: text => process.stderr.write(text) }),
 })
-process.stdout.write(` serves http://127.0.0.1:${listen(app, '127.0.0.1', 0).port}/v1\n`)
+process.stdout.write(` serves http://127.0.0.1:${listen(app, { host: '127.0.0.1', port: 0 }).port}/v1\n`)

@@ -1,12 +1,12 @@
-import { issueApiKey, type KeyStore } from '../api-key.ts'
 import { createApp } from '../http/app.ts'
-import { type Listener, listen } from '../http/serve.ts'
+import { listen } from '../http/serve.ts'
 import type { PetStore } from '../pet.ts'
 import { openStores } from '../store/open.ts'
-import type { Stores } from '../store/stores.ts'
+import { createPages } from '../web/pages.ts'
 import { exitCode, type Io } from './io.ts'
-import { type Flags, readServeSettings, type ServeSettings } from './settings.ts'
-import { version } from './version.ts'
+import { createLog } from './log.ts'
+import { type Flags, readServeSettings } from './settings.ts'
+import { welcome } from './welcome.ts'
 
 /** How long a use of a key may go unrecorded, should the process be killed. */
 const flushEveryMs = 5_000
@@ -19,29 +19,29 @@ const sweptAtOnce = 500
 export async function serve(flags: Flags, io: Io): Promise<number> {
   const settings = readServeSettings(flags, io.env)
   const stopRequested = nextStopSignal()
-  const onTrouble = (message: string) => io.err(`${new Date().toISOString()} error ${message}\n`)
+  const log = createLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
+  const onTrouble = (message: string) => log.write('error', message)
   const stores = await openStores(settings.databaseUrl, { create: true, onTrouble })
-  const logFault = (requestId: string, cause: unknown) => io.err(`${faultLine(requestId, cause)}\n`)
-  const app = createApp({ ...stores, ...settings, logFault, version })
-  const flush = () => app.flush().catch(cause => logFault('-', cause))
-  const flushing = setInterval(flush, flushEveryMs)
-  const sweeping = setInterval(
-    () => forgetExpired(stores.pets).catch(cause => logFault('-', cause)),
-    sweepEveryMs,
-  )
+  const app = createApp({ ...stores, ...settings, log, pages: createPages() })
+  const inBackground = (work: Promise<void>) =>
+    work.catch(cause => log.write('error', 'work in the background failed', { cause: String(cause) }))
+  const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
+  const sweeping = setInterval(() => inBackground(forgetExpired(stores.pets)), sweepEveryMs)
   try {
-    const listener = listen(app, settings.host, settings.port)
-    await io.out(await welcome(settings, listener, stores))
+    const listener = listen(app, settings)
+    await io.out(await welcome(settings, listener.port, stores))
     await stopRequested
-    io.err('Stopping\n')
+    log.write('info', 'Stopping')
+    log.flush()
     const cutOff = await listener.stop(settings.drainMs)
-    if (cutOff > 0) io.err(`Cut off after the drain time, unanswered: ${cutOff}\n`)
+    if (cutOff > 0) log.write('warn', 'Cut off unanswered after the drain time', { requests: cutOff })
     return exitCode.success
   } finally {
     clearInterval(flushing)
     clearInterval(sweeping)
-    await flush()
+    await inBackground(app.flush())
     await stores.close()
+    log.flush()
   }
 }
 
@@ -55,40 +55,4 @@ function nextStopSignal(): Promise<void> {
     process.on('SIGINT', () => resolve())
     process.on('SIGTERM', () => resolve())
   })
-}
-
-/** The cause, on lines of its own, under the id that the client was told. */
-function faultLine(requestId: string, cause: unknown): string {
-  const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
-  return `${new Date().toISOString()} error request=${requestId} ${detail}`
-}
-
-async function welcome(settings: ServeSettings, { port }: Listener, stores: Stores): Promise<string> {
-  const address = `http://${reachableHost(settings.host)}:${port}/v1`
-  const lines = [`petstore ${version} serves ${address} from ${stores.place}`]
-  const curl = (key: string) => `  curl -H ${key} ${address}/pets`
-  if (settings.environmentKey !== undefined) {
-    lines.push('', 'Try it:', curl('"Authorization: Bearer $PETSTORE_API_KEY"'))
-  } else {
-    const key = await firstKey(stores.keys)
-    if (key === undefined) lines.push('Keys are made with: bin/petstore keys create --name NAME')
-    else {
-      lines.push('', `The first API key, shown only this once: ${key}`)
-      lines.push('', 'Try it:', curl(`'Authorization: Bearer ${key}'`))
-    }
-  }
-  return `${[...lines, '', 'Stop with Ctrl-C.'].join('\n')}\n`
-}
-
-/** A key for a store that has never held one, so that a first start can be used at once. */
-async function firstKey(keys: KeyStore): Promise<string | undefined> {
-  const { key, record } = issueApiKey({ name: 'first', readOnly: false, createdAt: new Date() })
-  return (await keys.createFirst(record)) ? key : undefined
-}
-
-/** Where a client on this machine reaches a server that listens on `host`. */
-function reachableHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
 }

@@ -13,7 +13,13 @@ function problemsOf(flags: Flags, env: Env, read: (flags: Flags, env: Env) => un
 }
 
 describe('without any setting', () => {
-  const defaults = { port: 8080, host: '127.0.0.1', databaseUrl: 'sqlite:data/petstore.db', drainMs: 10_000 }
+  const defaults = {
+    port: 8080,
+    host: '127.0.0.1',
+    databaseUrl: 'sqlite:data/petstore.db',
+    drainMs: 10_000,
+    logLevel: 'info',
+  } as const
 
   test('the service listens on 127.0.0.1:8080 and keeps data/petstore.db', () => {
     expect(readServeSettings({}, {})).toStrictEqual(defaults)
@@ -41,6 +47,10 @@ describe('variables and flags', () => {
     PETSTORE_STAGING_URL: 'https://staging.variable.example/v1',
     PETSTORE_RATE_LIMIT: '10/s',
     PETSTORE_DRAIN_TIME: '1s',
+    PETSTORE_CORS_ORIGINS: 'https://variable.example',
+    PETSTORE_TLS_CERT: 'package.json',
+    PETSTORE_TLS_KEY: 'package.json',
+    PETSTORE_LOG_LEVEL: 'warn',
   }
   const flags = {
     port: '2',
@@ -51,6 +61,10 @@ describe('variables and flags', () => {
     stagingUrl: 'https://staging.flag.example/v1',
     rateLimit: '600/m',
     drainTime: '250ms',
+    corsOrigins: 'https://flag.example, http://localhost:3000',
+    tlsCert: 'README.md',
+    tlsKey: 'README.md',
+    logLevel: 'error',
   }
   const flagged = {
     port: 2,
@@ -61,7 +75,10 @@ describe('variables and flags', () => {
     stagingUrl: 'https://staging.flag.example/v1',
     rateLimit: { requests: 600, seconds: 60 },
     drainMs: 250,
-  }
+    corsOrigins: ['https://flag.example', 'http://localhost:3000'],
+    tls: { cert: 'README.md', key: 'README.md' },
+    logLevel: 'error',
+  } as const
 
   test('every setting can be a variable', () => {
     expect(readServeSettings({}, env)).toStrictEqual({
@@ -73,6 +90,9 @@ describe('variables and flags', () => {
       stagingUrl: 'https://staging.variable.example/v1',
       rateLimit: { requests: 10, seconds: 1 },
       drainMs: 1_000,
+      corsOrigins: ['https://variable.example'],
+      tls: { cert: 'package.json', key: 'package.json' },
+      logLevel: 'warn',
     })
     expect(readStoreSettings({}, env)).toBe('sqlite:variable.db')
   })
@@ -301,5 +321,39 @@ describe('PETSTORE_DRAIN_TIME', () => {
 
   test.each(['301s', '10', '-1s', '1.5s', '1m', 's', 'soon'])('%s is none', time => {
     expect(problemsOf({}, { PETSTORE_DRAIN_TIME: time })).toHaveLength(1)
+  })
+})
+
+describe('PETSTORE_CORS_ORIGINS', () => {
+  test.each([
+    '*',
+    'https://a.example/',
+    'a.example',
+    'https://a.example,',
+    'null',
+    'https://a.example/path',
+    'file:///x',
+  ])('%s is no list of origins', origins => {
+    expect(problemsOf({}, { PETSTORE_CORS_ORIGINS: origins })).toHaveLength(1)
+  })
+})
+
+describe('a certificate', () => {
+  test('needs its key, and both have to be there', () => {
+    expect(problemsOf({ tlsCert: 'package.json' }, {})).toEqual([expect.stringContaining('go together')])
+    expect(problemsOf({ tlsKey: 'package.json' }, {})).toEqual([expect.stringContaining('go together')])
+    expect(problemsOf({ tlsCert: 'nowhere.pem', tlsKey: 'package.json' }, {})).toEqual([
+      expect.stringContaining('there is no file nowhere.pem'),
+    ])
+  })
+})
+
+describe('PETSTORE_LOG_LEVEL', () => {
+  test.each(['debug', 'info', 'warn', 'error'] as const)('%s is a level', logLevel => {
+    expect(readServeSettings({ logLevel }, {}).logLevel).toBe(logLevel)
+  })
+
+  test.each(['INFO', 'trace', 'silent', '1'])('%s is none', logLevel => {
+    expect(problemsOf({ logLevel }, {})).toHaveLength(1)
   })
 })

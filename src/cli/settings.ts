@@ -1,6 +1,19 @@
+import { existsSync } from 'node:fs'
 import { cannotRead } from '../field.ts'
+import { type LogLevel, logLevels } from '../log.ts'
 import { databaseUrlProblem } from '../store/open.ts'
 import { Misuse } from './io.ts'
+import {
+  baseAddressForm,
+  baseAddressOf,
+  drainMsOf,
+  hostOf,
+  logLevelOf,
+  originsForm,
+  originsOf,
+  portOf,
+  rateLimitOf,
+} from './setting-forms.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
@@ -16,6 +29,10 @@ export interface ServeSettings {
   readonly stagingUrl?: string
   /** Requests of one key in so many seconds; absent where there is no limit. */
   readonly rateLimit?: { readonly requests: number; readonly seconds: number }
+  /** Origins whose pages may use the interface. */
+  readonly corsOrigins?: readonly string[]
+  readonly tls?: { readonly cert: string; readonly key: string }
+  readonly logLevel: LogLevel
   /** How long a stop waits for requests that are under way. */
   readonly drainMs: number
 }
@@ -77,6 +94,30 @@ export const settings = {
     placeholder: 'time',
     help: 'how long a stop waits for requests under way, such as 500ms or 30s (default 10s)',
   },
+  corsOrigins: {
+    variable: 'PETSTORE_CORS_ORIGINS',
+    flag: 'cors-origins',
+    placeholder: 'origins',
+    help: 'origins whose pages may use the interface, with commas between them (default: none)',
+  },
+  tlsCert: {
+    variable: 'PETSTORE_TLS_CERT',
+    flag: 'tls-cert',
+    placeholder: 'file',
+    help: 'certificate in PEM; with --tls-key the server speaks HTTPS',
+  },
+  tlsKey: {
+    variable: 'PETSTORE_TLS_KEY',
+    flag: 'tls-key',
+    placeholder: 'file',
+    help: "the certificate's key in PEM",
+  },
+  logLevel: {
+    variable: 'PETSTORE_LOG_LEVEL',
+    flag: 'log-level',
+    placeholder: 'level',
+    help: `${logLevels.join(', ')} (default info: a line for each request)`,
+  },
 } as const satisfies Record<string, Setting>
 
 const environmentKeyCharsMin = 16
@@ -97,9 +138,15 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
   )
   const drainMs =
     reader.read('drainTime', drainMsOf, 'a time from 0s to 300s, such as 500ms or 30s') ?? 10_000
+  const corsOrigins = reader.read('corsOrigins', originsOf, originsForm)
+  const tls = readTls(reader)
+  const logLevel = reader.read('logLevel', logLevelOf, `one of ${logLevels.join(', ')}`) ?? 'info'
   reader.finish()
   return {
     drainMs,
+    logLevel,
+    ...(corsOrigins && { corsOrigins }),
+    ...(tls && { tls }),
     ...(rateLimit && { rateLimit }),
     port,
     host,
@@ -175,37 +222,16 @@ function readEnvironmentKey(reader: Reader): string | undefined {
   return value
 }
 
-function portOf(text: string): number | undefined {
-  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined
-}
-
-function hostOf(text: string): string | undefined {
-  const host = text.replace(/^\[(.*)\]$/, '$1')
-  return /^[A-Za-z0-9._:-]+$/.test(host) ? host : undefined
-}
-
-function rateLimitOf(text: string): ServeSettings['rateLimit'] {
-  const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
-  if (unit === undefined) return undefined
-  return { requests: Number(requests), seconds: unit === 's' ? 1 : unit === 'm' ? 60 : 3_600 }
-}
-
-function drainMsOf(text: string): number | undefined {
-  const [, amount, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
-  const ms = Number(amount) * (unit === 's' ? 1_000 : 1)
-  return ms <= 300_000 ? ms : undefined
-}
-
-const baseAddressForm =
-  'an http or https address without user, query or fragment, such as https://pets.example.com/v1'
-
-/** The interface's base addresses end in /v1; an address without it is taken as what stands before. */
-function baseAddressOf(text: string): string | undefined {
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-    return undefined
-  const address = `${url.origin}${url.pathname}`.replace(/\/+$/, '')
-  return address.endsWith('/v1') ? address : `${address}/v1`
+/** One without the other serves nobody. */
+function readTls(reader: Reader): ServeSettings['tls'] {
+  const [cert, key] = [reader.given('tlsCert'), reader.given('tlsKey')]
+  for (const given of [cert, key]) {
+    if (given && !existsSync(given.value))
+      reader.problem(`Cannot read ${given.label}: there is no file ${given.value}`)
+  }
+  if (cert && key) return { cert: cert.value, key: key.value }
+  if (cert || key) reader.problem('--tls-cert and --tls-key go together: expected both or neither')
+  return undefined
 }
 
 /** An address in a message shows who, where and what, but not the secret in front of the @. */

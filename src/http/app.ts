@@ -2,19 +2,24 @@ import type { KeyStore } from '../api-key.ts'
 import type { Asset } from '../asset.ts'
 import { type Awaitable, whenReady } from '../awaitable.ts'
 import { StoreUnavailable } from '../fault.ts'
+import type { Log } from '../log.ts'
 import type { PetStore } from '../pet.ts'
+import type { StoreActivity } from '../store-activity.ts'
 import { type Answer, problem, withHeaders } from './answer.ts'
 import { type Caller, createAuthenticator, insufficientScope } from './authenticate.ts'
 import { bodyBytesMax } from './body.ts'
+import { createCors } from './cors.ts'
 import { describe } from './describe.ts'
 import { createKeyUses } from './key-uses.ts'
 import { createLinks, versionPrefix } from './links.ts'
+import { createMetrics } from './metrics.ts'
+import { createObserver, type Passage } from './observe.ts'
 import type { Operation } from './operation.ts'
+import { operatorSite } from './operator.ts'
 import { petRoutes } from './pets.ts'
 import { prefersStrict } from './prefer.ts'
 import { parseQuery } from './query.ts'
 import { createRateLimiter, type RateLimit } from './rate-limit.ts'
-import { requestIdOf } from './request-id.ts'
 import { allowedMethods, createRouter, type Match } from './route.ts'
 import { type Site, serveAsset } from './site.ts'
 import { type Target, targetOf } from './target.ts'
@@ -22,16 +27,18 @@ import { type Target, targetOf } from './target.ts'
 export interface AppParts {
   readonly pets: PetStore
   readonly keys: KeyStore
-  /** Told of every fault; the client is told only the request's id. */
-  readonly logFault: (requestId: string, cause: unknown) => void
+  readonly log: Log
+  /** What the store is doing, for the metrics. */
+  readonly activity?: (() => StoreActivity) | undefined
   readonly environmentKey?: string | undefined
   readonly publicUrl?: string | undefined
   readonly stagingUrl?: string | undefined
-  readonly version: string
   /** What a browser is shown, by its path. */
   readonly pages?: ReadonlyMap<string, Asset> | undefined
   /** For each key, on this instance; none unless it is configured. */
   readonly rateLimit?: RateLimit | undefined
+  /** Whose pages may use the interface from a browser; nobody's unless configured. */
+  readonly corsOrigins?: readonly string[] | undefined
 }
 
 export interface App {
@@ -47,41 +54,62 @@ const retryAfterSeconds = 1
 
 /** The way of a request, from top to bottom: id, credential, rate, route, method, operation, answer. */
 export function createApp(parts: AppParts): App {
-  const { pets, keys, logFault, publicUrl } = parts
-  const links = createLinks(publicUrl)
+  const { pets, keys, log, publicUrl, activity } = parts
+  const metrics = createMetrics()
+  const observer = createObserver(log, metrics)
   const authenticator = createAuthenticator(parts)
   const uses = createKeyUses(keys)
-  const findRoute = createRouter(petRoutes({ pets, links }))
+  const findRoute = createRouter(petRoutes({ pets, links: createLinks(publicUrl), metrics }))
   const limiter = parts.rateLimit && createRateLimiter(parts.rateLimit)
-  const site = siteOf(parts)
+  const cors = createCors(parts.corsOrigins ?? [])
   let draining = false
+  const site: Site = new Map([
+    ...documents(parts),
+    ...operatorSite({ pets, authenticator, metrics, activity, isDraining: () => draining }),
+  ])
 
-  function answerTo(request: Request): Awaitable<Answer> {
+  function answerTo(request: Request, passage: Passage): Awaitable<Answer> {
     const target = targetOf(request.url)
     if (!isUnderVersion(target.path)) return siteAnswer(request, target)
+    const preflight = request.method === 'OPTIONS' && cors.preflight(request, methodsAt(target))
+    if (preflight) return preflight
     const authentication = authenticator.authenticate(request.headers.get('authorization'))
     return whenReady(authentication, judged =>
-      judged.ok ? limited(request, target, judged.caller) : judged.answer,
+      judged.ok ? limited(request, target, judged.caller, passage) : judged.answer,
     )
   }
 
-  function limited(request: Request, target: Target, caller: Caller): Awaitable<Answer> {
-    if (!limiter) return routed(request, target, caller)
+  function limited(request: Request, target: Target, caller: Caller, passage: Passage): Awaitable<Answer> {
+    passage.keyName = caller.keyName
+    if (!limiter) return routed(request, target, caller, passage)
     const { headers, refusal } = limiter.count(caller.scope)
-    return refusal ?? whenReady(routed(request, target, caller), answer => withHeaders(answer, headers))
+    return (
+      refusal ?? whenReady(routed(request, target, caller, passage), answer => withHeaders(answer, headers))
+    )
   }
 
-  function routed(request: Request, target: Target, caller: Caller): Awaitable<Answer> {
+  function routed(request: Request, target: Target, caller: Caller, passage: Passage): Awaitable<Answer> {
     const match = findRoute(target.path.slice(versionPrefix.length))
     if (!match) return nothingAt(target.path)
     const operation = operationOf(match, request.method)
     if (!operation) return notAllowed(request.method, allowedMethods(match.route))
-    if (caller.keyId !== undefined) uses.record(caller.keyId, operation.deprecated === true)
+    passage.operation = operation.id
+    recordUse(operation, caller)
     if (operation.writes && caller.readOnly) return insufficientScope()
     const strict = prefersStrict(request.headers.get('prefer'))
     const query = parseQuery(target.query, strict ? operation.parameters : undefined)
     const answer = operation.handle({ request, caller, params: match.params, query, strict })
     return strict ? whenReady(answer, strictlyHandled) : answer
+  }
+
+  function recordUse({ id, deprecated }: Operation, { keyId, keyName }: Caller): void {
+    if (keyId !== undefined) uses.record(keyId, deprecated === true)
+    if (deprecated) metrics.deprecatedCall(id, keyName)
+  }
+
+  function methodsAt({ path }: Target): string {
+    const match = findRoute(path.slice(versionPrefix.length))
+    return match ? allowedMethods(match.route) : ''
   }
 
   function siteAnswer(request: Request, { path }: Target): Awaitable<Answer> {
@@ -91,10 +119,11 @@ export function createApp(parts: AppParts): App {
     return serve(request)
   }
 
-  function respond(request: Request, requestId: string, answer: Answer): Response {
+  function respond(request: Request, passage: Passage, given: Answer): Response {
+    const answer = cors.share(request, given)
     const headers: Record<string, string> = {
       'Content-Type': 'application/json',
-      'X-Request-Id': requestId,
+      'X-Request-Id': passage.requestId,
       'Cache-Control': 'no-store',
       'X-Content-Type-Options': 'nosniff',
       ...answer.headers,
@@ -102,31 +131,30 @@ export function createApp(parts: AppParts): App {
     if (draining || (answer.status >= 400 && leavesBodyUnread(request))) headers['Connection'] = 'close'
     // Bun leaves the Date out of an answer to HEAD, and GET has one.
     if (request.method === 'HEAD') headers['Date'] = new Date().toUTCString()
+    observer.end(passage, request, answer.status)
     return new Response(answer.body, { status: answer.status, headers })
   }
 
-  function faultAnswer(request: Request, requestId: string, cause: unknown): Answer {
+  function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
     // A client that hung up in the middle of its body is no fault of ours, and hears no answer.
     if (request.signal.aborted) return problem('request_timeout', 'The connection was closed')
-    logFault(requestId, cause)
+    observer.fault(passage, cause)
     if (cause instanceof StoreUnavailable) {
       const message = `The store does not answer now: try again in ${retryAfterSeconds} s`
       return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
     }
-    return problem(
-      'internal_error',
-      `The service failed; its log has the cause under request id ${requestId}`,
-    )
+    const message = `The service failed; its log has the cause under request id ${passage.requestId}`
+    return problem('internal_error', message)
   }
 
   return {
     fetch(request) {
-      const requestId = requestIdOf(request.headers.get('x-request-id'), request.headers.get('authorization'))
-      const failed = (cause: unknown) => respond(request, requestId, faultAnswer(request, requestId, cause))
+      const passage = observer.begin(request)
+      const failed = (cause: unknown) => respond(request, passage, faultAnswer(request, passage, cause))
       try {
-        const answer = answerTo(request)
-        if (!(answer instanceof Promise)) return respond(request, requestId, answer)
-        return answer.then(ready => respond(request, requestId, ready)).catch(failed)
+        const answer = answerTo(request, passage)
+        if (!(answer instanceof Promise)) return respond(request, passage, answer)
+        return answer.then(ready => respond(request, passage, ready)).catch(failed)
       } catch (cause) {
         return failed(cause)
       }
@@ -138,8 +166,8 @@ export function createApp(parts: AppParts): App {
   }
 }
 
-/** What needs no key: the description, and the pages. */
-function siteOf(parts: AppParts): Site {
+/** What is the same for everybody: the description, and the pages. */
+function documents(parts: AppParts): Site {
   const document = JSON.stringify(describe(parts))
   const description: Asset = { type: 'application/json', bytes: new TextEncoder().encode(document) }
   const assets = new Map(parts.pages).set('/openapi.json', description)

@@ -4,7 +4,7 @@ import type { Caller } from './authenticate.ts'
 import type { Query } from './query.ts'
 
 /** A request that has passed the credential, the route and the method. */
-interface Call {
+export interface Call {
   readonly request: Request
   readonly caller: Caller
   readonly params: Readonly<Record<string, string>>
@@ -13,9 +13,11 @@ interface Call {
   readonly strict: boolean
 }
 
+export type OperationId = 'listPets' | 'createPet' | 'getPet'
+
 /** One operation of the interface. */
 export interface Operation {
-  readonly id: 'listPets' | 'createPet' | 'getPet'
+  readonly id: OperationId
   /** The names of the query parameters that it knows. */
   readonly parameters: readonly string[]
   /** A read-only key may not call it. */

@@ -1,5 +1,5 @@
 import { hashApiKey } from '../api-key.ts'
-import { whenReady } from '../awaitable.ts'
+import { type Awaitable, whenReady } from '../awaitable.ts'
 import { show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
@@ -17,12 +17,15 @@ import { type Answer, problem, withHeaders } from './answer.ts'
 import { readJsonBody } from './body.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import type { Links } from './links.ts'
-import type { Operation } from './operation.ts'
+import type { Metrics } from './metrics.ts'
+import type { Call, Operation } from './operation.ts'
+import { createPageCache } from './page-cache.ts'
 import type { Route } from './route.ts'
 
 export interface PetRouteParts {
   readonly pets: PetStore
   readonly links: Links
+  readonly metrics: Metrics
 }
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
@@ -32,21 +35,24 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
   ]
 }
 
-function listPets({ pets, links }: PetRouteParts): Operation {
+function listPets({ pets, links, metrics }: PetRouteParts): Operation {
+  const cache = createPageCache(pets, metrics)
+  const list = ({ query }: Call): Awaitable<Answer> => {
+    const limit = query.read('limit', pageLimit) ?? limitDefault
+    const status = query.read('status', petStatus)
+    const soundSoFar = query.problems.length === 0
+    const after = query.read('cursor', cursorFor(status))
+    if (query.problems.length > 0) {
+      return problem(soundSoFar ? 'invalid_cursor' : 'invalid_request', query.problems.join('; '))
+    }
+    const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
+    return whenReady(pets.list(page), found => pageAnswer(page, found, links))
+  }
   return {
     id: 'listPets',
     parameters: ['limit', 'status', 'cursor'],
-    handle({ query }) {
-      const limit = query.read('limit', pageLimit) ?? limitDefault
-      const status = query.read('status', petStatus)
-      const soundSoFar = query.problems.length === 0
-      const after = query.read('cursor', cursorFor(status))
-      if (query.problems.length > 0) {
-        return problem(soundSoFar ? 'invalid_cursor' : 'invalid_request', query.problems.join('; '))
-      }
-      const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-      return whenReady(pets.list(page), found => pageAnswer(page, found, links))
-    },
+    // Strict handling refuses what the kept answer was given in spite of.
+    handle: call => (call.strict ? list(call) : cache.answer(call.query.text, () => list(call))),
   }
 }
 
@@ -59,7 +65,7 @@ function pageAnswer({ limit, status }: PageRequest, { pets, more }: PetPage, lin
   return { status: 200, body, headers: { Link: `<${next}>; rel="next"` } }
 }
 
-function createPet({ pets, links }: PetRouteParts): Operation {
+function createPet({ pets, links, metrics }: PetRouteParts): Operation {
   return {
     id: 'createPet',
     parameters: [],
@@ -75,10 +81,16 @@ function createPet({ pets, links }: PetRouteParts): Operation {
         ...(key.ok ? [] : [key.problem]),
       ]
       if (!read.ok || !key.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
-      if (key.value === undefined) return createdAnswer(await pets.create(read.pet), links)
+      if (key.value === undefined) {
+        const pet = await pets.create(read.pet)
+        metrics.petCreated()
+        return createdAnswer(pet, links)
+      }
       // By its hash: as long as any other, and a secret that was sent here by mistake is not kept.
       const once = { scope: caller.scope, key: hashApiKey(key.value), at: new Date() }
-      return onceAnswer(await pets.createOnce(read.pet, once), links)
+      const creation = await pets.createOnce(read.pet, once)
+      if (creation.outcome === 'created') metrics.petCreated()
+      return onceAnswer(creation, links)
     },
   }
 }

@@ -1,6 +1,14 @@
 import { SetupError } from '../fault.ts'
 import type { App } from './app.ts'
 
+/** Where to listen, and with what certificate if not in the clear. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+  /** Files in PEM. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+}
+
 export interface Listener {
   readonly port: number
   /** Answers what is under way, then takes nothing more. What is not answered by then is cut off: how many. */
@@ -14,8 +22,9 @@ const idleSeconds = 30
 /** Above this Bun answers itself, without an Error body; below it our own limit holds. */
 const bodyBytesBackstop = 1024 ** 3
 
-export function listen(app: App, host: string, port: number): Listener {
-  const server = startServer(app, host, port)
+export function listen(app: App, address: Address): Listener {
+  const { port } = address
+  const server = startServer(app, address)
   return {
     port: server.port ?? port,
     async stop(drainMs) {
@@ -33,7 +42,7 @@ export function listen(app: App, host: string, port: number): Listener {
   }
 }
 
-function startServer(app: App, hostname: string, port: number) {
+function startServer(app: App, { host: hostname, port, tls }: Address) {
   try {
     return Bun.serve({
       hostname,
@@ -43,13 +52,14 @@ function startServer(app: App, hostname: string, port: number) {
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
       fetch: request => app.fetch(request),
+      ...(tls && { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key) } }),
     })
   } catch (error) {
-    throw setupErrorOf(error, hostname, port)
+    throw setupErrorOf(error, { host: hostname, port, tls })
   }
 }
 
-function setupErrorOf(error: unknown, host: string, port: number): unknown {
+function setupErrorOf(error: unknown, { host, port, tls }: Address): unknown {
   const code = (error as { code?: string }).code
   const where = `${host}:${port}`
   if (code === 'EADDRINUSE') {
@@ -60,6 +70,14 @@ function setupErrorOf(error: unknown, host: string, port: number): unknown {
   if (code === 'EACCES') {
     return new SetupError(
       `Cannot listen on ${where}: no right to use this port; choose one above 1023 with PORT`,
+    )
+  }
+  if (tls && !code?.startsWith('EADDR')) {
+    return new SetupError(
+      `Cannot use ${tls.cert} and ${tls.key}: expected a certificate and its key, both in PEM`,
+      {
+        cause: error,
+      },
     )
   }
   return new SetupError(`Cannot listen on ${where}: check HOST and PORT (${code ?? 'no cause given'})`, {

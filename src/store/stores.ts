@@ -1,6 +1,7 @@
 import type { KeyStore } from '../api-key.ts'
 import type { Awaitable } from '../awaitable.ts'
 import type { PetStore } from '../pet.ts'
+import type { StoreActivity } from '../store-activity.ts'
 
 /** Everything that is kept, in one database. */
 export interface Stores {
@@ -8,6 +9,8 @@ export interface Stores {
   readonly keys: KeyStore
   /** Where it is kept, for people: never a password. */
   readonly place: string
+  /** What it is doing, for the metrics. */
+  activity(): StoreActivity
   close(): Awaitable<void>
 }
 

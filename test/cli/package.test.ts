@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { temporaryFolder } from '../support/folder.ts'
-import { pasteCurl, projectFolder, run, startServer } from '../support/process.ts'
+import { loggedBy, pasteCurl, projectFolder, run, startServer } from '../support/process.ts'
 
 /** npm fetches Bun from its registry, if it is not in its cache. */
 const waitMs = 150_000
@@ -63,8 +63,7 @@ test(
 
     await using server = await startServer({ command: [...npx, 'serve', '--port', '0'], cwd, env, waitMs })
     expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
-    const { stderr } = await server.stopAll('SIGINT')
-    expect(stderr).toEndWith('Stopping\n')
+    expect(loggedBy(await server.stopAll('SIGINT'))).toEqual(['info Stopping'])
     await expect(fetch(server.url)).rejects.toThrow()
     expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
   },

@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
-import { pasteCurl, petstore, projectFolder, startServer, testMsMax } from '../support/process.ts'
+import { loggedBy, pasteCurl, petstore, projectFolder, startServer, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -59,7 +59,9 @@ test.each([
     using folder = temporaryFolder()
     await using server = await startServer({ cwd: folder.path })
     const greeting = server.stdout
-    expect(await server.stop(...signals)).toEqual({ exitCode: 0, stdout: greeting, stderr: 'Stopping\n' })
+    const ended = await server.stop(...signals)
+    expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
+    expect(loggedBy(ended)).toEqual(['info Stopping'])
     // The last one out folds the write-ahead log back in: one file is the whole store.
     expect(readdirSync(join(folder.path, 'data'))).toEqual(['petstore.db'])
   },

@@ -4,7 +4,7 @@ import { type Crowd, openCrowd } from '../support/crowd.ts'
 import { exchange, repliesIn } from '../support/exchange.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { residentBytes } from '../support/memory.ts'
-import { type Server, startServer, testMsMax } from '../support/process.ts'
+import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -131,6 +131,6 @@ test('20,000 requests with wrong keys hold up nobody and cost little', async () 
 })
 
 test('after all of that the server stops as ever', async () => {
-  const { exitCode, stderr } = await server.stop('SIGTERM')
-  expect({ exitCode, end: stderr.slice(-'Stopping\n'.length) }).toEqual({ exitCode: 0, end: 'Stopping\n' })
+  const stopped = await server.stop('SIGTERM')
+  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
 })

@@ -4,7 +4,7 @@ import { temporaryFolder } from '../support/folder.ts'
 import { malformedBodies } from '../support/malformed-bodies.ts'
 import { dropped, get, type MalformedRow, malformedKey, placeholderName } from '../support/malformed-bytes.ts'
 import { malformedHeads } from '../support/malformed-heads.ts'
-import { type Server, startServer, testMsMax } from '../support/process.ts'
+import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
 import { smuggledName, smuggledRequests } from '../support/smuggled-requests.ts'
 
 setDefaultTimeout(testMsMax)
@@ -102,7 +102,7 @@ test('all of them at once, each arriving in pieces, come to the same', async () 
 })
 
 test('after all of that the server stops as ever', async () => {
-  const { exitCode, stdout, stderr } = await server.stop('SIGTERM')
-  expect({ exitCode, end: stderr.slice(-'Stopping\n'.length) }).toEqual({ exitCode: 0, end: 'Stopping\n' })
-  expect(stdout + stderr).not.toContain(malformedKey)
+  const stopped = await server.stop('SIGTERM')
+  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
+  expect(stopped.stdout + stopped.stderr).not.toContain(malformedKey)
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { allAnimals, animalBody, animalOf } from '../support/animals.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { type KeepAliveClient, keepAliveClient, type Outcome, withClients } from '../support/keep-alive.ts'
-import { type Server, startServer, testMsMax } from '../support/process.ts'
+import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
 import { inspectStore } from '../support/store-file.ts'
 
 setDefaultTimeout(testMsMax)
@@ -80,7 +80,7 @@ async function stopUnderLoad(signal: NodeJS.Signals, afterClose: 'leave' | 'come
   await Bun.sleep(busyMs)
   const ended = await server.stop(signal)
   await working
-  expect(ended).toMatchObject({ exitCode: 0, stderr: 'Stopping\n' })
+  expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
   expect(readdirSync(folder.path)).toEqual(['pets.db'])
   return { seen, kept: await animalsInCopyOf(join(folder.path, 'pets.db')) }
 }
@@ -157,7 +157,7 @@ test('a request that is under way when it is told to stop is answered, though it
   ])
   expect(answer).toMatch(/^HTTP\/1\.1 201 /)
   expect(answer).toMatch(/^connection: close\r$/im)
-  expect(ended).toMatchObject({ exitCode: 0, stderr: 'Stopping\n' })
+  expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
   const kept = await animalsInCopyOf(join(folder.path, 'data/petstore.db'))
   expect([...kept.values()]).toEqual([animalBody(1)])
 })
@@ -176,6 +176,7 @@ test('with nothing under way it stops at once, however long the drain time is', 
   using folder = temporaryFolder()
   await using server = await startWithDrainTime(folder.path, '15s')
   const startedAt = performance.now()
-  expect(await server.stop('SIGTERM')).toMatchObject({ exitCode: 0, stderr: 'Stopping\n' })
+  const stopped = await server.stop('SIGTERM')
+  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
   expect(performance.now() - startedAt).toBeLessThan(3_000)
 })

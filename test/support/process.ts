@@ -45,6 +45,16 @@ export interface ServerOptions extends Surroundings {
   readonly command?: readonly string[]
 }
 
+/** What the program logged, other than requests: its JSON lines on stderr, as `level message`. */
+export function loggedBy({ stderr }: Ended): readonly string[] {
+  return stderr
+    .split('\n')
+    .filter(line => line.startsWith('{'))
+    .map(line => JSON.parse(line))
+    .filter(({ message }) => message !== 'request')
+    .map(({ level, message }) => `${level} ${message}`)
+}
+
 /** `bin/petstore ARGS`, until it has ended. */
 export function petstore(args: readonly string[], surroundings: Surroundings): Promise<Ended> {
   return run([petstoreProgram, ...args], surroundings)

@@ -2,13 +2,17 @@ import { join } from 'node:path'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { type AppParts, createApp } from '../../src/http/app.ts'
 import { listen } from '../../src/http/serve.ts'
+import type { Log, LogFields } from '../../src/log.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { Stores } from '../../src/store/stores.ts'
 import { createConformance } from './conformance.ts'
 import { temporaryFolder } from './folder.ts'
 
 export type ServiceOptions = Partial<
-  Pick<AppParts, 'pets' | 'keys' | 'environmentKey' | 'rateLimit' | 'publicUrl' | 'stagingUrl'>
+  Pick<
+    AppParts,
+    'pets' | 'keys' | 'environmentKey' | 'rateLimit' | 'corsOrigins' | 'pages' | 'publicUrl' | 'stagingUrl'
+  >
 >
 
 export interface CallInit {
@@ -24,8 +28,8 @@ export interface Service extends AsyncDisposable {
   readonly port: number
   readonly file: string
   readonly stores: Stores
-  /** Every fault that was logged. */
-  readonly faults: { readonly requestId: string; readonly cause: unknown }[]
+  /** Every line of the log: its message and its fields. */
+  readonly logged: ({ readonly message: string } & LogFields)[]
   /** A key that may do everything. */
   readonly key: string
   newKey(options?: Partial<Pick<NewApiKey, 'name' | 'readOnly' | 'expiresAt'>>): Promise<string>
@@ -46,15 +50,20 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   const folder = temporaryFolder()
   const file = join(folder.path, 'pets.db')
   const stores = await openStores(`sqlite:${file}`, { create: true })
-  const faults: Service['faults'] = []
+  const logged: Service['logged'] = []
+  const recorded: Log = {
+    isOn: () => true,
+    write(_level, message, fields = {}) {
+      logged.push({ message, ...fields })
+    },
+  }
   const parts = {
     ...stores,
     ...options,
-    version: '0.0.0-test',
-    logFault: (requestId: string, cause: unknown) => faults.push({ requestId, cause }),
+    log: recorded,
   }
   const app = createApp(parts)
-  const listener = listen(app, '127.0.0.1', 0)
+  const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
   const conformance = createConformance(parts)
 
@@ -70,7 +79,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     port: listener.port,
     file,
     stores,
-    faults,
+    logged,
     key: everything,
     newKey,
     async call(path, { method = 'GET', headers = {}, body, key = everything } = {}) {

@@ -21,6 +21,7 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
       pets: createPetStore(reading, writer),
       keys: createKeyStore(reading, writer),
       place: file,
+      activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {
         await writer.close()
         reading.close()

@@ -37,6 +37,7 @@ export function createPetStore(reading: Database, writer: Writer): PetStore {
     statements.listByStatus,
   )
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
+  const version = reading.query<{ data_version: bigint }, []>('PRAGMA data_version')
 
   return {
     list({ limit, status, after = beforeAll }: PageRequest): PetPage {
@@ -47,6 +48,8 @@ export function createPetStore(reading: Database, writer: Writer): PetStore {
       )
       return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
     },
+    // Two commits by this connection would look the same to it; but this one only reads.
+    version: () => guarded(() => version.get()?.data_version),
     get(id) {
       const row = guarded(() => get.get({ id }))
       return row ? petOf(row) : undefined

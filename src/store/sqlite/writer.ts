@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { StoreUnavailable } from '../../fault.ts'
+import { createHistogram, type Histogram } from '../../histogram.ts'
 import type { WriterThreadData } from './writer-thread.ts'
 import type { Failure, Write, WriteName, Writes, Written } from './writes.ts'
 
@@ -10,12 +11,18 @@ export interface Writer {
     name: Name,
     ...args: Parameters<Writes[Name]>
   ): Promise<ReturnType<Writes[Name]>>
+  /** Writes that wait or are being committed now. */
+  readonly waiting: number
+  /** How many writes went into one commit. */
+  readonly commitSizes: Histogram
   /** Lets the thread commit what is waiting, then ends it. */
   close(): Promise<void>
 }
 
 /** Writes that wait or are being committed, at most: about a tenth of a second's work. */
 export const writesWaitingMax = 1_024
+
+const commitSizeBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024]
 
 interface Waiting {
   resolve(value: unknown): void
@@ -29,6 +36,7 @@ export function createWriter(
 ): Writer {
   /** In the order in which the thread was given them, which is the order in which it answers. */
   let waiting: Waiting[] = []
+  const commitSizes = createHistogram(commitSizeBounds)
   let thread: Worker | undefined
   let closed: PromiseWithResolvers<void> | undefined
 
@@ -46,6 +54,7 @@ export function createWriter(
   }
 
   function settle({ values, failures }: Written): void {
+    commitSizes.observe(values.length)
     for (const [index, { resolve, reject }] of waiting.splice(0, values.length).entries()) {
       const failure = failures?.get(index)
       if (failure) reject(errorOf(failure))
@@ -68,6 +77,10 @@ export function createWriter(
   }
 
   return {
+    get waiting() {
+      return waiting.length
+    },
+    commitSizes,
     write(name, ...args) {
       if (closed) return Promise.reject(new StoreUnavailable('the store is closing'))
       if (waiting.length >= writesWaitingMax) {

@@ -1,0 +1,48 @@
+// How the settings are written.
+import { type LogLevel, logLevels } from '../log.ts'
+
+export function portOf(text: string): number | undefined {
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined
+}
+
+export function hostOf(text: string): string | undefined {
+  const host = text.replace(/^\[(.*)\]$/, '$1')
+  return /^[A-Za-z0-9._:-]+$/.test(host) ? host : undefined
+}
+
+export function rateLimitOf(text: string): { requests: number; seconds: number } | undefined {
+  const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
+  if (unit === undefined) return undefined
+  return { requests: Number(requests), seconds: unit === 's' ? 1 : unit === 'm' ? 60 : 3_600 }
+}
+
+export function drainMsOf(text: string): number | undefined {
+  const [, amount, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
+  const ms = Number(amount) * (unit === 's' ? 1_000 : 1)
+  return ms <= 300_000 ? ms : undefined
+}
+
+export const baseAddressForm =
+  'an http or https address without user, query or fragment, such as https://pets.example.com/v1'
+
+/** The interface's base addresses end in /v1; an address without it is taken as what stands before. */
+export function baseAddressOf(text: string): string | undefined {
+  const url = URL.parse(text)
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+    return undefined
+  const address = `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+  return address.endsWith('/v1') ? address : `${address}/v1`
+}
+
+export const originsForm =
+  'origins with commas between them, such as https://shop.example.com,http://localhost:3000'
+
+export function originsOf(text: string): readonly string[] | undefined {
+  const origins = text.split(',').map(origin => origin.trim())
+  const isOrigin = (origin: string) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
+  return origins.every(isOrigin) ? origins : undefined
+}
+
+export function logLevelOf(text: string): LogLevel | undefined {
+  return logLevels.find(level => level === text)
+}

@@ -1,0 +1,64 @@
+import type { Log } from '../log.ts'
+import type { Metrics } from './metrics.ts'
+import type { OperationId } from './operation.ts'
+import { requestIdOf } from './request-id.ts'
+import { targetOf } from './target.ts'
+
+/** One request on its way: what the log and the metrics will tell of it. The later parts are filled in as they are known. */
+export interface Passage {
+  readonly requestId: string
+  readonly beganMs: number
+  operation?: OperationId
+  keyName?: string
+}
+
+export interface Observer {
+  begin(request: Request): Passage
+  end(passage: Passage, request: Request, status: number): void
+  /** The cause goes to the log under the request's id; the client is told only the id. */
+  fault(passage: Passage, cause: unknown): void
+}
+
+export function createObserver(log: Log, metrics: Metrics): Observer {
+  return {
+    begin({ headers }) {
+      metrics.requestBegan()
+      const requestId = requestIdOf(headers.get('x-request-id'), headers.get('authorization'))
+      return { requestId, beganMs: performance.now() }
+    },
+    end({ requestId, beganMs, operation, keyName }, request, status) {
+      const ms = performance.now() - beganMs
+      metrics.requestEnded(operation, status, ms / 1_000)
+      const level = status >= 500 ? 'error' : 'info'
+      if (!log.isOn(level)) return
+      log.write(level, 'request', {
+        requestId,
+        method: request.method,
+        operation,
+        path: operation ? undefined : shownPath(request.url),
+        status,
+        durationMs: Math.round(ms * 1_000) / 1_000,
+        key: keyName,
+        traceparent: traceparentOf(request.headers.get('traceparent')),
+      })
+    },
+    fault({ requestId }, cause) {
+      const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
+      log.write('error', 'fault', { requestId, cause: detail })
+    },
+  }
+}
+
+/** Without the query, and without a key that somebody put into the path. */
+function shownPath(url: string): string {
+  return targetOf(url)
+    .path.slice(0, 200)
+    .replace(/pets_\w{8,}/g, 'pets_…')
+}
+
+/** The caller's place in a trace (W3C Trace Context), as it was sent. */
+function traceparentOf(header: string | null): string | undefined {
+  return header !== null && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(header)
+    ? header
+    : undefined
+}

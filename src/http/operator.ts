@@ -1,0 +1,50 @@
+import { whenReady } from '../awaitable.ts'
+import type { PetStore } from '../pet.ts'
+import type { StoreActivity } from '../store-activity.ts'
+import type { Answer } from './answer.ts'
+import type { Authenticator } from './authenticate.ts'
+import type { Metrics } from './metrics.ts'
+import type { Site } from './site.ts'
+
+export interface OperatorParts {
+  readonly pets: PetStore
+  readonly authenticator: Authenticator
+  readonly metrics: Metrics
+  readonly activity?: (() => StoreActivity) | undefined
+  isDraining(): boolean
+}
+
+/** The store has to answer by then to count as ready. */
+const storeMs = 2_000
+
+/** What whoever runs the service looks at. Health needs no key and says no more than it must; the metrics need one. */
+export function operatorSite({ pets, authenticator, metrics, activity, isDraining }: OperatorParts): Site {
+  return new Map([
+    ['/livez', () => plain(200, 'ok')],
+    ['/readyz', () => (isDraining() ? plain(503, 'draining') : storeHealth(pets))],
+    [
+      '/metrics',
+      (request: Request) =>
+        whenReady(authenticator.authenticate(request.headers.get('authorization')), judged =>
+          judged.ok ? plain(200, metrics.render(activity?.()), '; version=0.0.4') : judged.answer,
+        ),
+    ],
+  ])
+}
+
+async function storeHealth(pets: PetStore): Promise<Answer> {
+  const { promise: late, resolve } = Promise.withResolvers<'late'>()
+  const timer = setTimeout(resolve, storeMs, 'late')
+  try {
+    const outcome = await Promise.race([Promise.resolve(pets.list({ limit: 1 })), late])
+    return outcome === 'late' ? plain(503, 'store') : plain(200, 'ok')
+  } catch {
+    return plain(503, 'store')
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function plain(status: number, text: string, parameters = ''): Answer {
+  return { status, body: text, headers: { 'Content-Type': `text/plain${parameters}; charset=utf-8` } }
+}

@@ -1,0 +1,172 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { StoreUnavailable } from '../../src/fault.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const ask = async (path: string, { origin }: Service, headers: Record<string, string> = {}) => {
+  const response = await fetch(`${origin}${path}`, { headers })
+  return { status: response.status, type: response.headers.get('content-type'), text: await response.text() }
+}
+
+/** The samples of a scrape, by name and labels. */
+async function scrape(of: Service): Promise<Map<string, number>> {
+  const { status, text } = await ask('/metrics', of, { authorization: `Bearer ${of.key}` })
+  expect(status).toBe(200)
+  const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  return new Map(
+    lines.map(line => {
+      const [, name = '', value] = /^([a-z_]+(?:\{.*\})?) (\S+)$/.exec(line) ?? []
+      expect([line, name]).not.toEqual([line, ''])
+      return [name, Number(value)]
+    }),
+  )
+}
+
+describe('health', () => {
+  test.each(['/livez', '/readyz'])('%s is ok, without a key', async path => {
+    expect(await ask(path, service)).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ok' })
+  })
+
+  test('/readyz names the store where it does not answer, and no more; /livez stays ok', async () => {
+    const list = () => {
+      throw new StoreUnavailable('SQLite: SQLITE_IOERR')
+    }
+    await using broken = await startService({ pets: { ...service.stores.pets, list } })
+    expect(await ask('/readyz', broken)).toMatchObject({ status: 503, text: 'store' })
+    expect(await ask('/livez', broken)).toMatchObject({ status: 200 })
+  })
+
+  test('/readyz does not wait for a store that hangs', async () => {
+    const list = () => new Promise<never>(() => {})
+    await using hanging = await startService({ pets: { ...service.stores.pets, list } })
+    expect(await ask('/readyz', hanging)).toMatchObject({ status: 503, text: 'store' })
+  })
+})
+
+describe('/metrics', () => {
+  test('needs a key', async () => {
+    expect(await ask('/metrics', service)).toMatchObject({ status: 401 })
+    expect(await ask('/metrics', service, { authorization: 'Bearer wrong' })).toMatchObject({ status: 401 })
+  })
+
+  test('counts requests by operation and status, animals, pages and commits', async () => {
+    await using counted = await startService()
+    const post = (body: string) => counted.call('/v1/pets', { method: 'POST', body })
+    await post('{"name":"Rex","categoryId":1}')
+    await post('{"name":"Rex","categoryId":1}')
+    await post('{"name":""}')
+    for (let i = 0; i < 3; i++) await counted.call('/v1/pets')
+    await counted.call('/v1/pets/1')
+    await counted.call('/v1/nothing')
+    await counted.call('/v1/pets', { key: null })
+    const metrics = await scrape(counted)
+    expect(Object.fromEntries(metrics)).toMatchObject({
+      'petstore_http_requests_total{operation="createPet",status="201"}': 2,
+      'petstore_http_requests_total{operation="createPet",status="400"}': 1,
+      'petstore_http_requests_total{operation="listPets",status="200"}': 3,
+      'petstore_http_requests_total{operation="getPet",status="200"}': 1,
+      'petstore_http_requests_total{operation="none",status="404"}': 1,
+      'petstore_http_requests_total{operation="none",status="401"}': 1,
+      'petstore_http_request_duration_seconds_bucket{operation="listPets",le="+Inf"}': 3,
+      'petstore_http_request_duration_seconds_count{operation="listPets"}': 3,
+      petstore_http_requests_in_flight: 1,
+      petstore_pets_created_total: 2,
+      petstore_page_cache_hits_total: 2,
+      petstore_page_cache_misses_total: 1,
+      'petstore_deprecated_requests_total{operation="getPet",key="test"}': 1,
+      petstore_writes_waiting: 0,
+      petstore_commit_writes_sum: 3,
+    })
+    const lastCall = metrics.get(
+      'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="test"}',
+    )
+    expect(Math.abs(Date.now() / 1_000 - (lastCall ?? 0))).toBeLessThan(60)
+    expect(metrics.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
+    expect(metrics.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+  })
+
+  test("writes a key's name as a label whatever it contains", async () => {
+    await using odd = await startService()
+    const key = await odd.newKey({ name: 'a "quoted" \\ name' })
+    await odd.call('/v1/pets/1', { key })
+    const { text } = await ask('/metrics', odd, { authorization: `Bearer ${odd.key}` })
+    expect(text).toContain('key="a \\"quoted\\" \\\\ name"} 1')
+  })
+
+  test('gives every family a HELP and a TYPE', async () => {
+    const { text, type } = await ask('/metrics', service, { authorization: `Bearer ${service.key}` })
+    expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
+    const families = [...text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)].map(
+      ([, name]) => name,
+    )
+    for (const name of families) {
+      expect(text).toMatch(new RegExp(`^# HELP ${name}(?:_total)? .+$`, 'm'))
+      expect(text).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge|histogram)$`, 'm'))
+    }
+  })
+})
+
+describe('the log', () => {
+  test('has a line for each request: id, operation, status, duration, key name, and never the key', async () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+    await service.call('/v1/pets', { headers: { 'x-request-id': 'line-1', traceparent } })
+    expect(service.logged.at(-1)).toEqual({
+      message: 'request',
+      requestId: 'line-1',
+      method: 'GET',
+      operation: 'listPets',
+      path: undefined,
+      status: 200,
+      durationMs: expect.any(Number),
+      key: 'test',
+      traceparent,
+    })
+    expect(JSON.stringify(service.logged)).not.toContain(service.key)
+  })
+
+  test('names the path where there was no operation, without its query or a key', async () => {
+    await service.call(`/v1/nothing/${service.key}?secret=${service.key}`)
+    expect(service.logged.at(-1)).toMatchObject({
+      operation: undefined,
+      status: 404,
+      path: '/v1/nothing/pets_…',
+    })
+  })
+
+  test.each(['', 'nonsense', '00-short-01', `00-${'A'.repeat(32)}-${'b'.repeat(16)}-01`])(
+    'leaves the traceparent "%s" out',
+    async traceparent => {
+      await service.call('/v1/pets', { headers: { traceparent } })
+      expect(service.logged.at(-1)?.['traceparent']).toBeUndefined()
+    },
+  )
+})
+
+describe('a page that was encoded before', () => {
+  test('is shown only as long as it is true, whoever adds an animal', async () => {
+    const { openStores } = await import('../../src/store/open.ts')
+    const other = await openStores(`sqlite:${service.file}`, { create: false })
+    try {
+      for (let i = 0; i < 20; i++) {
+        const before = (await service.call('/v1/pets?limit=100')).json.length
+        await (i % 2 ? other : service.stores).pets.create({ name: `Animal ${i}`, categoryId: 1n })
+        expect((await service.call('/v1/pets?limit=100')).json.length).toBe(before + 1)
+      }
+    } finally {
+      await other.close()
+    }
+  })
+
+  test('is not shown to whoever asks for strict handling', async () => {
+    expect((await service.call('/v1/pets?offset=1')).status).toBe(200)
+    expect((await service.call('/v1/pets?offset=1', { headers: { prefer: 'handling=strict' } })).status).toBe(
+      400,
+    )
+    expect((await service.call('/v1/pets?offset=1')).status).toBe(200)
+  })
+})
