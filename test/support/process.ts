@@ -128,7 +128,7 @@ function serverOf(child: Child, url: string): Server {
 
 function welcomedAt(child: Child): string | undefined {
   if (child.hasEnded) throw new Error('It ended before it served')
-  return / serves (http:\S+) [\s\S]*Stop with Ctrl-C/.exec(child.stdout)?.[1]
+  return / serves (https?:\S+) [\s\S]*Stop with Ctrl-C/.exec(child.stdout)?.[1]
 }
 
 interface Child extends AsyncDisposable {

@@ -1,0 +1,64 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../support/folder.ts'
+import { pasteCurl, petstore, run, startServer, testMsMax } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
+
+const hasOpenssl = Bun.which('openssl') !== null
+if (!hasOpenssl) process.stderr.write('openssl is not installed: the tests of HTTPS are skipped\n')
+
+/** A certificate for 127.0.0.1 that is good for a day, and signed by nobody. */
+async function makeCertificate(cwd: string): Promise<void> {
+  const request = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=127.0.0.1']
+  const made = await run(['openssl', ...request, '-keyout', 'key.pem', '-out', 'cert.pem'], { cwd })
+  expect(made.exitCode).toBe(0)
+}
+
+const files = ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
+
+test.skipIf(!hasOpenssl)(
+  'with a certificate it speaks HTTPS, and the curl line works when pasted',
+  async () => {
+    using folder = temporaryFolder()
+    await makeCertificate(folder.path)
+    await using server = await startServer({ cwd: folder.path, args: ['serve', '--port', '0', ...files] })
+    expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/v1$/)
+    expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+    const unverified = await fetch(`${server.url}/pets`).catch((error: unknown) => error)
+    expect(unverified).toBeInstanceOf(Error)
+    const answer = await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })
+    expect(answer.status).toBe(401)
+    expect((await server.stop('SIGTERM')).exitCode).toBe(0)
+  },
+)
+
+test.skipIf(!hasOpenssl)(
+  'a certificate that is none, or not for this key, is refused in one line',
+  async () => {
+    using folder = temporaryFolder()
+    await makeCertificate(folder.path)
+    writeFileSync(join(folder.path, 'none.pem'), 'This is no certificate.\n')
+    const other = temporaryFolder()
+    await makeCertificate(other.path)
+    for (const [cert, key] of [
+      ['none.pem', 'key.pem'],
+      ['cert.pem', 'none.pem'],
+      ['cert.pem', join(other.path, 'key.pem')],
+    ] as const) {
+      const args = ['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key]
+      const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
+      expect(exitCode).toBe(1)
+      expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/^petstore: Cannot use .*PEM$/)])
+    }
+    other[Symbol.dispose]()
+  },
+)
+
+test('a certificate without its key is refused before anything starts', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'cert.pem'), '')
+  const { exitCode, stderr } = await petstore(['serve', '--tls-cert', 'cert.pem'], { cwd: folder.path })
+  expect([exitCode, stderr]).toEqual([2, expect.stringContaining('go together')])
+})
