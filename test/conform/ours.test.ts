@@ -1,0 +1,72 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import type { Finding } from '../../src/conform/check.ts'
+import { checks, conform } from '../../src/conform/run.ts'
+import { testMsMax } from '../support/process.ts'
+import { type Service, startService } from '../support/service.ts'
+
+setDefaultTimeout(testMsMax)
+
+function check(service: Service, { readOnly = false, key = service.key } = {}) {
+  return conform({ baseUrl: `${service.origin}/v1`, key, readOnly }, { strict: true })
+}
+
+async function addAnimals(service: Service, count: number): Promise<void> {
+  const statuses = ['available', 'pending', 'sold'] as const
+  for (let index = 0; index < count; index++) {
+    const status = statuses[index % statuses.length] ?? 'sold'
+    await service.stores.pets.create({ name: `Rex ${index}`, categoryId: 7n, status })
+  }
+}
+
+const passed: Finding = { outcome: 'passed' }
+const everyCheckPassed = checks.map(({ name }) => [name, passed])
+
+test.each([
+  ['an empty catalogue', {}, 0],
+  ['a catalogue of 150 animals', {}, 150],
+  ['a public base address elsewhere', { publicUrl: 'https://pets.example.com/shop/v1' }, 0],
+])('our service passes every check, with %s', async (_, options, animals) => {
+  await using service = await startService(options)
+  await addAnimals(service, animals)
+  const results = await check(service)
+  expect(results.map(({ check: { name }, finding }) => [name, finding])).toEqual(everyCheckPassed)
+  expect(service.logged.filter(({ message }) => message === 'fault')).toEqual([])
+})
+
+test('what the checks add says where it comes from, and is little', async () => {
+  await using service = await startService()
+  await check(service)
+  const { pets, more } = await service.stores.pets.list({ limit: 100 })
+  expect(more).toBe(false)
+  expect(pets.length).toBeLessThan(50)
+  expect(pets.map(({ name }) => name).filter(name => !/^\s*conform /.test(name))).toEqual([])
+})
+
+test('a run that only reads passes with a read-only key, and adds nothing', async () => {
+  await using service = await startService()
+  await addAnimals(service, 30)
+  const before = await service.stores.pets.list({ limit: 100 })
+  const key = await service.newKey({ readOnly: true })
+  const results = await check(service, { readOnly: true, key })
+  expect(results.map(({ check: { name }, finding: { outcome } }) => [name, outcome])).toEqual(
+    checks.map(({ name, writes }) => [name, writes ? 'skipped' : 'passed']),
+  )
+  expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
+})
+
+test('a run that only reads fails nothing in an empty catalogue, and says what it could not see', async () => {
+  await using service = await startService()
+  const results = await check(service, { readOnly: true })
+  expect(results.filter(({ finding }) => finding.outcome === 'failed')).toEqual([])
+  const { finding } = results.find(({ check: { name } }) => name.startsWith('no two listed')) ?? {}
+  expect(finding).toEqual({
+    outcome: 'skipped',
+    why: 'the catalogue holds too few animals for it, and this run only reads',
+  })
+})
+
+test('a limited rate is waited for', async () => {
+  await using service = await startService({ rateLimit: { requests: 100, seconds: 1 } })
+  const results = await check(service)
+  expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
+})

@@ -1,0 +1,155 @@
+/** An answer before it is written: the body is a value whose integers are bigints. */
+export interface Reply {
+  readonly status: number
+  readonly body: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface Asked {
+  readonly method: string
+  /** From the base address: `/pets`, or `../openapi.json` beside it. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: Headers
+  readonly body: string
+}
+
+/** One thing that the server does otherwise than its rule says. */
+export interface Wrongness {
+  /** Stands for the request that was really sent. */
+  readonly hear?: (asked: Asked) => Asked
+  /** Is answered instead, where it is something. */
+  readonly instead?: (asked: Asked) => Reply | undefined
+  /** Changes an answer. */
+  readonly say?: (reply: Reply, asked: Asked) => Reply
+  readonly prefix?: string
+  readonly contentType?: (reply: Reply) => string
+}
+
+interface Kept {
+  readonly id: bigint
+  readonly name: string
+  readonly categoryId: bigint
+  readonly status: string
+}
+
+export interface WrongServer extends Disposable {
+  readonly url: string
+  readonly key: string
+  /** The method of every request so far. */
+  readonly methods: readonly string[]
+}
+
+const key = 'the-only-key'
+const statuses = ['available', 'pending', 'sold']
+
+/**
+ * A server by somebody else, who knows the interface and nothing of our decisions, and decided otherwise where they
+ * could: the newest animal comes first, limits are clamped, a status left out is available, another property is
+ * refused. With a wrongness it breaks the interface, too, in that one way.
+ */
+export function startWrongServer(wrongness: Wrongness = {}): WrongServer {
+  const {
+    prefix = '/v1',
+    hear = same,
+    instead,
+    say = same,
+    contentType = () => 'application/json',
+  } = wrongness
+  const kept = Array.from({ length: 25 }, (_, index) => seed(BigInt(index + 1)))
+  const methods: string[] = []
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      methods.push(request.method)
+      const asked = hear(await askedBy(request, prefix))
+      const reply = say(instead?.(asked) ?? answerTo(asked, kept), asked)
+      const headers = { 'Content-Type': contentType(reply), ...reply.headers }
+      return new Response(jsonOf(reply.body), { status: reply.status, headers })
+    },
+  })
+  return {
+    url: `http://127.0.0.1:${server.port}${prefix}`,
+    key,
+    methods,
+    [Symbol.dispose]: () => void server.stop(true),
+  }
+}
+
+function same<T>(value: T): T {
+  return value
+}
+
+function seed(id: bigint): Kept {
+  return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] ?? '' }
+}
+
+async function askedBy(request: Request, prefix: string): Promise<Asked> {
+  const { pathname, searchParams: query } = new URL(request.url)
+  const path = pathname.startsWith(prefix) ? pathname.slice(prefix.length) : `..${pathname}`
+  return { method: request.method, path, query, headers: request.headers, body: await request.text() }
+}
+
+function answerTo(asked: Asked, kept: Kept[]): Reply {
+  const { method, path, headers } = asked
+  const [, id] = /^\/pets(?:\/([^/]+))?$/.exec(path) ?? ['', '']
+  if (id === '') return error(404)
+  if (headers.get('authorization') !== `Bearer ${key}`) return error(401)
+  if (method === 'GET') return id === undefined ? list(asked, kept) : get(id, kept)
+  return method === 'POST' && id === undefined ? create(asked, kept) : error(404)
+}
+
+export function error(status: number): Reply {
+  return { status, body: { code: `E${status}`, message: 'Sorry', status: BigInt(status) } }
+}
+
+function list({ query }: Asked, kept: readonly Kept[]): Reply {
+  const limit = Math.min(Math.max(Math.trunc(Number(query.get('limit') || 20)) || 20, 1), 100)
+  const status = query.get('status')
+  const fitting = kept.filter(pet => !status || pet.status === status)
+  return { status: 200, body: fitting.toReversed().slice(0, limit) }
+}
+
+function get(id: string, kept: readonly Kept[]): Reply {
+  const body = kept.find(pet => String(pet.id) === id)
+  return body ? { status: 200, body } : error(404)
+}
+
+function create({ body }: Asked, kept: Kept[]): Reply {
+  const pet = readNewPet(body)
+  if (!pet) return error(400)
+  const added = { id: BigInt(kept.length + 1), ...pet }
+  kept.push(added)
+  return { status: 201, body: added }
+}
+
+function readNewPet(body: string): Omit<Kept, 'id'> | undefined {
+  const sent = parsed(body)
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) return undefined
+  const { name, categoryId, status, ...others } = sent as Readonly<Record<string, unknown>>
+  const chosen = status ?? 'available'
+  if (typeof name !== 'string' || typeof categoryId !== 'bigint' || typeof chosen !== 'string')
+    return undefined
+  if (categoryId !== BigInt.asIntN(64, categoryId) || !statuses.includes(chosen)) return undefined
+  return Object.keys(others).length > 0 ? undefined : { name, categoryId, status: chosen }
+}
+
+/** Undefined where it is no JSON. */
+function parsed(text: string): unknown {
+  const exact = (_: string, value: unknown, context?: { source?: string }) =>
+    typeof value === 'number' && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source ?? 0) : value
+  try {
+    return JSON.parse(text, exact)
+  } catch {
+    return undefined
+  }
+}
+
+function jsonOf(value: unknown): string {
+  if (typeof value === 'bigint') return String(value)
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const fields = Object.entries(value).filter(([, inner]) => inner !== undefined)
+  return `{${fields.map(([name, inner]) => `${JSON.stringify(name)}:${jsonOf(inner)}`).join(',')}}`
+}
