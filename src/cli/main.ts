@@ -1,8 +1,10 @@
 import { Command, CommanderError } from 'commander'
 import { SetupError, StoreUnavailable } from '../fault.ts'
 import { backUpStore } from './backup.ts'
+import { addConformCommand } from './conform.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 import { type CreateKeyOptions, createKey, listKeys, revokeKey } from './keys.ts'
+import { addPetsCommands } from './pets.ts'
 import { serve } from './serve.ts'
 import { type Flags, type Setting, settings } from './settings.ts'
 import { version } from './version.ts'
@@ -83,6 +85,9 @@ function commands(io: Io, ended: (code: number) => void): Command {
   addSetting(backup, settings.databaseUrl).action(async (file: string, flags: Flags) =>
     backUpStore(file, flags, io),
   )
+
+  addPetsCommands(program, io)
+  addConformCommand(program, io, ended)
   return program
 }
 
@@ -101,7 +106,9 @@ Examples:
   petstore keys create --name till                print a new key
   petstore keys create --name screen --read-only --expires 90d
   petstore keys revoke till
-  petstore backup pets-2030-01-31.db              copy the store while it runs`
+  petstore backup pets-2030-01-31.db              copy the store while it runs
+  petstore pets list --status available           through HTTP, with the key in PETSTORE_API_KEY
+  petstore pets add Rex --category 7`
 
 function report(error: unknown, io: Io): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCode.success : exitCode.misuse

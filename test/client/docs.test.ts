@@ -1,0 +1,67 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../support/folder.ts'
+import { projectFolder, run, testMsMax } from '../support/process.ts'
+import { startService } from '../support/service.ts'
+
+setDefaultTimeout(testMsMax)
+
+const page = readFileSync(join(projectFolder, 'docs/client.md'), 'utf8')
+
+interface Example {
+  readonly title: string
+  readonly code: string
+  readonly output: string
+}
+
+/** The first block begins every program; each other one is a program of its own, with what it prints below it. */
+function examples(): Example[] {
+  const [setting, ...rest] = page.split(/^### /m).flatMap(section => {
+    const [title = ''] = section.split('\n', 1)
+    return [...section.matchAll(/^```ts\n([\s\S]*?)^```$(?:\s*^```text\n([\s\S]*?)^```$)?/gm)].map(
+      ([, code = '', output = '']) => ({ title, code, output }),
+    )
+  })
+  if (!setting) throw new Error('docs/client.md holds no example')
+  return rest.map(({ title, code, output }) => ({ title, code: `${setting.code}\n${code}`, output }))
+}
+
+/** In a clone the package is not built: its name stands for the sources. */
+const tsconfig = {
+  extends: join(projectFolder, 'tsconfig.json'),
+  compilerOptions: {
+    // Not every example goes on with what all of them begin with.
+    noUnusedLocals: false,
+    typeRoots: [join(projectFolder, 'node_modules/@types')],
+    paths: { 'petstore/client': [join(projectFolder, 'src/client/index.ts')] },
+  },
+  include: ['*.ts'],
+}
+
+test.each(examples().map(example => [example.title, example] as const))(
+  'docs/client.md, %s: the example does what it says',
+  async (_title, { code, output }) => {
+    using folder = temporaryFolder()
+    await using service = await startService()
+    // One animal is there before.
+    await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
+    writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
+    writeFileSync(join(folder.path, 'example.ts'), code)
+    const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
+    const ended = await run([process.execPath, '--no-env-file', 'example.ts'], { cwd: folder.path, env })
+    expect(ended).toEqual({ exitCode: 0, stdout: output, stderr: '' })
+  },
+)
+
+test('the examples of docs/client.md are well typed', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
+  for (const [index, { code }] of examples().entries())
+    writeFileSync(join(folder.path, `example-${index}.ts`), code)
+  expect(examples().length).toBeGreaterThan(6)
+  const ended = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], {
+    cwd: folder.path,
+  })
+  expect(ended).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+})

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findChromium, launchChromium } from '../support/chromium.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { installPackage, npmWaitMs } from '../support/package.ts'
+import { projectFolder, run } from '../support/process.ts'
+import { type Service, startService } from '../support/service.ts'
+
+setDefaultTimeout(60_000)
+
+const folder = temporaryFolder()
+const chromium = await findChromium()
+let service: Service
+
+beforeAll(async () => {
+  await installPackage(folder.path)
+  service = await startService()
+}, 2 * npmWaitMs)
+
+afterAll(async () => {
+  await service[Symbol.asyncDispose]()
+  folder[Symbol.dispose]()
+})
+
+/** What a user of the package writes; `add` prints the animal that it added, and all of that name that a walk finds. */
+const program = `
+import { PetstoreClient, UnauthorizedError } from 'petstore/client'
+
+export async function add(baseUrl, apiKey, name) {
+  const store = new PetstoreClient({ baseUrl, apiKey })
+  const added = await store.pets.create({ name, categoryId: 9223372036854775807n, status: 'sold' })
+  const found = []
+  for await (const pet of store.pets.list({ status: 'sold', limit: 1 })) if (pet.name === name) found.push(pet)
+  const stranger = new PetstoreClient({ baseUrl, apiKey: 'no-key-of-this-service' })
+  const refused = await stranger.pets.list().page().catch(error => error instanceof UnauthorizedError)
+  return [added.id === found[0].id, found.length, found[0].categoryId, refused].join(' ')
+}
+`
+const printed = 'true 1 9223372036854775807 true'
+
+test.each([
+  ['Node', 'node'],
+  ['Bun', process.execPath],
+])('the packed client works in %s, in a folder that holds nothing else', async (name, runtime) => {
+  const call = `process.stdout.write(await add(...process.argv.slice(2)))`
+  writeFileSync(join(folder.path, 'add.mjs'), `${program}\n${call}\n`)
+  const command = [runtime, 'add.mjs', `${service.origin}/v1`, service.key, `From ${name}`]
+  expect(await run(command, { cwd: folder.path })).toEqual({ exitCode: 0, stdout: printed, stderr: '' })
+})
+
+/** A page's server: the packed files, and the service behind the same origin. */
+function serveSite() {
+  const files = join(folder.path, 'node_modules/petstore/dist/client')
+  const html = { headers: { 'content-type': 'text/html' } }
+  return Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      if (pathname === '/') return new Response('<!doctype html><title>Pets</title>', html)
+      if (pathname.startsWith('/client/'))
+        return new Response(Bun.file(join(files, pathname.slice('/client/'.length))))
+      const { method, headers, body } = request
+      return await fetch(`${service.origin}${pathname}${search}`, { method, headers, body })
+    },
+  })
+}
+
+test.skipIf(chromium === undefined).each([
+  ['a page that it trusts', '127.0.0.1'],
+  ['a page over plain HTTP, which has no randomUUID', 'pets.test'],
+])('the packed client works in Chromium, in %s', async (_what, host) => {
+  const site = serveSite()
+  const browser = await launchChromium(chromium ?? '', ['--host-resolver-rules=MAP pets.test 127.0.0.1'])
+  try {
+    const page = await browser.newPage()
+    await page.goto(`http://${host}:${site.port}/`)
+    const call = `add(location.origin + '/v1', ${JSON.stringify(service.key)}, 'From ${host}')`
+    const script = `(async () => {${program.replace(/import (.*) from .*/, "const $1 = await import('/client/index.js')").replace('export ', '')}
+      return [typeof crypto.randomUUID, await ${call}].join(' ')})()`
+    const secure = host === '127.0.0.1'
+    expect(await page.evaluate(script)).toBe(`${secure ? 'function' : 'undefined'} ${printed}`)
+  } finally {
+    await browser.close()
+    await site.stop(true)
+  }
+})
+
+const typed = `
+import { type ClientOptions, type Pet, PetstoreClient, type PetPage, PetstoreError } from 'petstore/client'
+
+const options: ClientOptions = { baseUrl: 'http://127.0.0.1/v1', apiKey: 'a-key', onDeprecation: ({ sunset }) => sunset?.getTime() }
+const store = new PetstoreClient(options)
+export async function use(signal: AbortSignal): Promise<bigint | undefined> {
+  const pet: Pet = await store.pets.create({ name: 'Rex', categoryId: 7n, status: 'available' }, { signal })
+  const page: PetPage = await store.pets.list({ limit: 50 }).page()
+  for await (const { id, status } of store.pets.list({ status: 'sold' })) if (status === 'sold') return id
+  try {
+    await page.next?.()
+  } catch (error) {
+    if (error instanceof PetstoreError) return BigInt(error.status ?? 0)
+  }
+  return pet.categoryId
+}
+`
+
+const mistyped = `
+import { PetstoreClient } from 'petstore/client'
+new PetstoreClient({ apiKey: 'a-key' })
+new PetstoreClient({ baseUrls: { production: 'a', staging: 'b' }, environment: 'test', apiKey: 'a-key' })
+const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1/v1', apiKey: 'a-key' })
+store.pets.create({ name: 'Rex', categoryId: '7' })
+store.pets.create({ name: 'Rex' })
+store.pets.list({ status: 'lost' })
+`
+
+function typeCheck(source: string, resolution: string) {
+  writeFileSync(join(folder.path, 'use.ts'), source)
+  const module = resolution === 'bundler' ? 'esnext' : resolution
+  const options = [
+    '--strict',
+    '--noEmit',
+    '--target',
+    'es2022',
+    '--module',
+    module,
+    '--moduleResolution',
+    resolution,
+  ]
+  const command = [
+    join(projectFolder, 'node_modules/.bin/tsc'),
+    ...options,
+    '--exactOptionalPropertyTypes',
+    'use.ts',
+  ]
+  return run(command, { cwd: folder.path })
+}
+
+test.each(['nodenext', 'bundler'])('its types stand alone, strictly checked (%s)', async resolution => {
+  expect(await typeCheck(typed, resolution)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+})
+
+test('its types refuse what cannot work', async () => {
+  const { exitCode, stdout } = await typeCheck(mistyped, 'nodenext')
+  const lines = [...stdout.matchAll(/^use\.ts\((\d+),/gm)].map(([, line]) => Number(line))
+  expect(exitCode).not.toBe(0)
+  expect(lines).toEqual([3, 4, 6, 7, 8])
+})
+
+test('it marks the deprecated operation, and has neither tests nor imports from elsewhere', () => {
+  const dist = join(folder.path, 'node_modules/petstore/dist/client')
+  const files = readdirSync(dist)
+  expect(files.filter(file => !/^[a-z-]+\.(js|d\.ts)$/.test(file))).toEqual([])
+  const text = files.map(file => readFileSync(join(dist, file), 'utf8')).join('\n')
+  const imported = [...text.matchAll(/\bfrom '([^']*)'|\bimport\('([^']*)'\)/g)].map(
+    ([, from, called]) => from ?? called,
+  )
+  expect(imported.length).toBeGreaterThan(20)
+  expect(imported.filter(path => !path?.startsWith('./'))).toEqual([])
+  expect(text).toMatch(/@deprecated [\s\S]*\bget\(id: bigint \| number/)
+})
