@@ -18,11 +18,15 @@ export interface Running extends AsyncDisposable {
 
 const root = join(import.meta.dir, '..')
 
+const serve = (file: string, ...flags: string[]) => [
+  join(root, 'bin/petstore'),
+  ...['serve', '--port', '0', '--database-url', `sqlite:${file}`],
+  ...flags,
+]
+
 export const contenders = {
-  ours: {
-    name: 'petstore',
-    command: file => [join(root, 'bin/petstore'), 'serve', '--port', '0', '--database-url', `sqlite:${file}`],
-  },
+  ours: { name: 'petstore', command: file => serve(file) },
+  silent: { name: 'the same, without a log', command: file => serve(file, '--log-level', 'error') },
   commitEach: {
     name: 'the same, each POST committed on the serving thread',
     command: file => [
@@ -43,7 +47,8 @@ export async function start({ name, command }: Contender): Promise<Running> {
     cwd: folder,
     env: { PATH, HOME, PETSTORE_API_KEY: benchKey },
     stdout: 'pipe',
-    stderr: 'inherit',
+    // As a service would have it: the log goes to a file.
+    stderr: Bun.file(join(folder, 'log')),
   })
   const url = await addressOf(child.stdout)
   if (!url) throw new Error(`${name} did not start`)

@@ -9,7 +9,7 @@ export interface Load {
   readonly script?: string
 }
 
-export interface Measured {
+interface Measured {
   readonly requestsPerSecond: number
   readonly p50Ms: number
   readonly p99Ms: number

@@ -25,6 +25,9 @@ export function cannotRead(name: string, found: unknown, expected: string): stri
   return `Cannot read ${name} ${show(found)}: expected ${expected}`
 }
 
+/** More of a kind are counted, not named: an answer stays short, whatever was sent. */
+const namedMax = 20
+
 /** What strict handling objects to: each name that is not known, as a problem of its own. */
 export function unknownNames(
   kind: 'property' | 'parameter',
@@ -32,9 +35,10 @@ export function unknownNames(
   known: readonly string[],
 ): string[] {
   const expected = known.length > 0 ? `only ${known.join(', ')}` : 'none'
-  return sent
-    .filter(name => !known.includes(name))
-    .map(name => `Unknown ${kind} ${show(name)}: expected ${expected}`)
+  const unknown = sent.filter(name => !known.includes(name))
+  const named = unknown.slice(0, namedMax).map(name => `Unknown ${kind} ${show(name)}: expected ${expected}`)
+  const unnamed = unknown.length - named.length
+  return unnamed > 0 ? [...named, `and ${unnamed} more of the kind`] : named
 }
 
 const shownCharsMax = 40

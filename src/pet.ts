@@ -102,7 +102,8 @@ export interface PetPage {
 /**
  * Keeps the animals. A database that answers at once can implement it, and one that answers later; the contract suite
  * takes either.
- * A store that cannot answer now throws (or rejects with) StoreUnavailable, and has then changed nothing.
+ * A store that cannot answer now throws (or rejects with) StoreUnavailable. It has then changed nothing, unless it was lost
+ * in the moment between the change and its answer: that is what `createOnce` is for.
  */
 export interface PetStore {
   /** Ascending by id; every page costs the same at any depth. */

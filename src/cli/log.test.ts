@@ -30,6 +30,15 @@ describe('without a terminal', () => {
     })
   })
 
+  test.each(['"quoted" \\ text', 'one\ntwo', 'Zoë 🐕', '\u0000\u001b[31m', '', '\ud800'])(
+    'a field that is %j is read back as it was',
+    value => {
+      const { log, written } = lines()
+      log.write('error', value, { key: value })
+      expect(JSON.parse(written.join(''))).toMatchObject({ message: value, key: value })
+    },
+  )
+
   test('a line break in a field stays inside its line', () => {
     const { log, written } = lines()
     log.write('error', 'fault', { cause: 'one\ntwo' })

@@ -16,7 +16,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     code = ended
   })
   try {
-    await program.parseAsync(args.map(withoutProductPrefix), { from: 'user' })
+    await program.parseAsync(withoutProductPrefix(args), { from: 'user' })
     return code
   } catch (error) {
     return report(error, io)
@@ -24,8 +24,9 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** `--petstore-public-url` is PETSTORE_PUBLIC_URL to the letter; `--public-url` is what one types. */
-function withoutProductPrefix(arg: string): string {
-  return arg.replace(/^--petstore-/, '--')
+function withoutProductPrefix(args: readonly string[]): string[] {
+  const end = args.indexOf('--')
+  return args.map((arg, index) => (end === -1 || index < end ? arg.replace(/^--petstore-/, '--') : arg))
 }
 
 function commands(io: Io, ended: (code: number) => void): Command {
@@ -34,7 +35,8 @@ function commands(io: Io, ended: (code: number) => void): Command {
     .version(version)
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({
-      writeOut: text => void io.out(text),
+      // Whoever closes the pipe has read enough of the help.
+      writeOut: text => void io.out(text).catch(() => {}),
       writeErr: text => io.err(text),
       outputError: (text, write) => write(text.replace(/^error: /, 'petstore: ')),
     })
@@ -116,10 +118,16 @@ function report(error: unknown, io: Io): number {
     for (const problem of error.problems) io.err(`petstore: ${problem}\n`)
     return exitCode.misuse
   }
-  if (error instanceof SetupError || error instanceof StoreUnavailable) {
+  if (error instanceof SetupError) {
     io.err(`petstore: ${error.message}\n`)
     return exitCode.failure
   }
+  if (error instanceof StoreUnavailable) {
+    io.err(`petstore: The store does not answer: ${error.message}; try again\n`)
+    return exitCode.failure
+  }
+  // Whoever read from us has read enough: `keys list | head -1`.
+  if ((error as { code?: string } | undefined)?.code === 'EPIPE') return exitCode.success
   // A defect of ours: what whoever mends it needs.
   io.err(`petstore: ${error instanceof Error ? error.stack : String(error)}\n`)
   return exitCode.failure
@@ -128,6 +136,7 @@ function report(error: unknown, io: Io): number {
 if (import.meta.main) {
   // What goes wrong with stdout reaches whoever wrote to it; without a listener it would end the process first.
   process.stdout.on('error', () => {})
+  process.stderr.on('error', () => {})
   // Not process.exit: that would cut off what a pipe has not taken yet.
   process.exitCode = await main(process.argv.slice(2), {
     env: process.env,

@@ -3,10 +3,10 @@ import { listen } from '../http/serve.ts'
 import type { PetStore } from '../pet.ts'
 import { openStores } from '../store/open.ts'
 import { createPages } from '../web/pages.ts'
+import { greet } from './greet.ts'
 import { exitCode, type Io } from './io.ts'
 import { createLog } from './log.ts'
 import { type Flags, readServeSettings } from './settings.ts'
-import { welcome } from './welcome.ts'
 
 /** How long a use of a key may go unrecorded, should the process be killed. */
 const flushEveryMs = 5_000
@@ -29,12 +29,15 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const sweeping = setInterval(() => inBackground(forgetExpired(stores.pets)), sweepEveryMs)
   try {
     const listener = listen(app, settings)
-    await io.out(await welcome(settings, listener.port, stores))
-    await stopRequested
-    log.write('info', 'Stopping')
-    log.flush()
-    const cutOff = await listener.stop(settings.drainMs)
-    if (cutOff > 0) log.write('warn', 'Cut off unanswered after the drain time', { requests: cutOff })
+    try {
+      await greet(settings, listener.port, stores, io)
+      await stopRequested
+      log.write('info', 'Stopping')
+      log.flush()
+    } finally {
+      const cutOff = await listener.stop(settings.drainMs)
+      if (cutOff > 0) log.write('warn', 'Cut off unanswered after the drain time', { requests: cutOff })
+    }
     return exitCode.success
   } finally {
     clearInterval(flushing)

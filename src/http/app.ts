@@ -81,6 +81,7 @@ export function createApp(parts: AppParts): App {
 
   function limited(request: Request, target: Target, caller: Caller, passage: Passage): Awaitable<Answer> {
     passage.keyName = caller.keyName
+    if (caller.keyId !== undefined) uses.record(caller.keyId, false)
     if (!limiter) return routed(request, target, caller, passage)
     const { headers, refusal } = limiter.count(caller.scope)
     return (
@@ -94,7 +95,7 @@ export function createApp(parts: AppParts): App {
     const operation = operationOf(match, request.method)
     if (!operation) return notAllowed(request.method, allowedMethods(match.route))
     passage.operation = operation.id
-    recordUse(operation, caller)
+    if (operation.deprecated) recordDeprecated(operation, caller)
     if (operation.writes && caller.readOnly) return insufficientScope()
     const strict = prefersStrict(request.headers.get('prefer'))
     const query = parseQuery(target.query, strict ? operation.parameters : undefined)
@@ -102,9 +103,9 @@ export function createApp(parts: AppParts): App {
     return strict ? whenReady(answer, strictlyHandled) : answer
   }
 
-  function recordUse({ id, deprecated }: Operation, { keyId, keyName }: Caller): void {
-    if (keyId !== undefined) uses.record(keyId, deprecated === true)
-    if (deprecated) metrics.deprecatedCall(id, keyName)
+  function recordDeprecated({ id }: Operation, { keyId, keyName }: Caller): void {
+    if (keyId !== undefined) uses.record(keyId, true)
+    metrics.deprecatedCall(id, keyName)
   }
 
   function methodsAt({ path }: Target): string {

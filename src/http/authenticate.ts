@@ -26,9 +26,15 @@ export interface Authenticator {
 const verifiedForMs = 2_000
 const verifiedKeysMax = 10_000
 
+/** A longer header is judged anew each time: one key with ever more spaces before it must not fill the memory. */
+const headerCharsMax = 300
+
 interface Verified {
   readonly accepted: Authentication
+  /** On a clock that nobody can set back. */
   readonly untilMs: number
+  /** On the clock that people read. */
+  readonly expiresAtMs: number
 }
 
 export interface AuthenticatorParts {
@@ -61,10 +67,11 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
 
   function remember(header: string, caller: Caller, expiresAtMs = Number.POSITIVE_INFINITY): Authentication {
     const accepted = { ok: true, caller } as const
+    if (header.length > headerCharsMax) return accepted
     // The oldest goes first: a Map keeps the order in which its entries were made.
     verified.delete(header)
     if (verified.size >= verifiedKeysMax) verified.delete(verified.keys().next().value ?? '')
-    verified.set(header, { accepted, untilMs: Math.min(Date.now() + verifiedForMs, expiresAtMs) })
+    verified.set(header, { accepted, untilMs: performance.now() + verifiedForMs, expiresAtMs })
     return accepted
   }
 
@@ -72,8 +79,8 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
     authenticate(header) {
       if (header === null) return missing()
       const known = verified.get(header)
-      if (known && Date.now() < known.untilMs) return known.accepted
-      const presented = /^bearer(?: +(\S.*?))? *$/i.exec(header)
+      if (known && performance.now() < known.untilMs && Date.now() < known.expiresAtMs) return known.accepted
+      const presented = /^bearer(?: +(\S.*))?$/i.exec(header.trimEnd())
       if (!presented) return missing()
       const [, token] = presented
       if (token === undefined) return missing()

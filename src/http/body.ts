@@ -1,3 +1,4 @@
+import { show } from '../field.ts'
 import { parseJson } from '../json.ts'
 import { type Answer, problem } from './answer.ts'
 
@@ -73,12 +74,12 @@ async function readChunks(request: Request): Promise<Uint8Array | undefined> {
 function mediaTypeRefusal(headers: Headers): Answer | undefined {
   const encoding = headers.get('content-encoding')
   if (encoding !== null) {
-    const message = `Cannot read a body with Content-Encoding ${JSON.stringify(encoding)}: expected none`
+    const message = `Cannot read a body with Content-Encoding ${show(encoding)}: expected none`
     return problem('unsupported_content_encoding', message, { 'Accept-Encoding': 'identity' })
   }
   const type = headers.get('content-type')
-  if (type === null || /^\s*application\/json\s*(?:;[^,]*)?$/i.test(type)) return undefined
-  const message = `Cannot read a body of type ${JSON.stringify(type)}: expected application/json`
+  if (!type || /^\s*application\/json\s*(?:;[^,]*)?$/i.test(type)) return undefined
+  const message = `Cannot read a body of type ${show(type)}: expected application/json`
   return problem('unsupported_media_type', message, { Accept: 'application/json' })
 }
 

@@ -49,7 +49,10 @@ export function describe(deployment: Deployment) {
 function serversOf({ publicUrl, stagingUrl }: Deployment) {
   return [
     { url: versionPrefix, description: 'This instance' },
-    ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: 'Production' }]),
+    // An instance whose public address is the staging one is the staging deployment.
+    ...(publicUrl === undefined || publicUrl === stagingUrl
+      ? []
+      : [{ url: publicUrl, description: 'Production' }]),
     ...(stagingUrl === undefined ? [] : [{ url: stagingUrl, description: 'Staging' }]),
   ]
 }

@@ -1,3 +1,4 @@
+import { StoreUnavailable } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from './metrics.ts'
 import type { OperationId } from './operation.ts'
@@ -19,7 +20,22 @@ export interface Observer {
   fault(passage: Passage, cause: unknown): void
 }
 
+/** While the store is away every request says the same: it is told once in this time, with how many there were. */
+const unavailableEveryMs = 1_000
+
 export function createObserver(log: Log, metrics: Metrics): Observer {
+  let toldMs = Number.NEGATIVE_INFINITY
+  let untold = 0
+
+  function unavailable(requestId: string, cause: string): void {
+    untold++
+    const nowMs = performance.now()
+    if (nowMs - toldMs < unavailableEveryMs) return
+    log.write('error', 'store unavailable', { requestId, cause, requests: untold })
+    toldMs = nowMs
+    untold = 0
+  }
+
   return {
     begin({ headers }) {
       metrics.requestBegan()
@@ -29,7 +45,7 @@ export function createObserver(log: Log, metrics: Metrics): Observer {
     end({ requestId, beganMs, operation, keyName }, request, status) {
       const ms = performance.now() - beganMs
       metrics.requestEnded(operation, status, ms / 1_000)
-      const level = status >= 500 ? 'error' : 'info'
+      const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
       if (!log.isOn(level)) return
       log.write(level, 'request', {
         requestId,
@@ -43,6 +59,7 @@ export function createObserver(log: Log, metrics: Metrics): Observer {
       })
     },
     fault({ requestId }, cause) {
+      if (cause instanceof StoreUnavailable) return unavailable(requestId, cause.message)
       const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
       log.write('error', 'fault', { requestId, cause: detail })
     },

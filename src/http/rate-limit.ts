@@ -37,7 +37,7 @@ export function createRateLimiter({ requests, seconds }: RateLimit): RateLimiter
 
   return {
     count(scope) {
-      const nowMs = Date.now()
+      const nowMs = performance.now()
       const window = windowOf(scope, nowMs)
       window.requests++
       const resetSeconds = Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000))

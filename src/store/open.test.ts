@@ -11,7 +11,7 @@ describe('DATABASE_URL', () => {
     'sqlite:///var/lib/petstore.db',
     'sqlite:with space.db',
     'sqlite:with:colon.db',
-    'sqlite:with?mark#and%20.db',
+    'sqlite:with%20escape.db',
   ])('%s names a store', url => {
     expect(databaseUrlProblem(url)).toBeUndefined()
   })
@@ -24,6 +24,9 @@ describe('DATABASE_URL', () => {
     'sqlite://host/pets.db',
     'sqlite:////pets.db',
     'sqlite:pets\0.db',
+    'sqlite:pets.db?mode=ro',
+    'sqlite:pets.db#part',
+    'sqlite:file:pets.db',
   ])('%j names no file', url => {
     expect(databaseUrlProblem(url)).toStartWith('expected a file after sqlite:')
   })

@@ -8,7 +8,8 @@ import type { Backup, OpenOptions, Stores } from './stores.ts'
 export function databaseUrlProblem(url: string): string | undefined {
   if (!url.startsWith('sqlite:')) return 'expected sqlite:FILE, such as sqlite:data/petstore.db'
   const file = sqliteFile(url)
-  if (file !== '' && file !== ':memory:' && !file.startsWith('//') && !file.includes('\0')) return undefined
+  // Other programs take options after a question mark; here they would become part of the file's name.
+  if (file !== '' && !/^(:memory:|file:|\/\/)|[?#\0]/.test(file)) return undefined
   return 'expected a file after sqlite:, such as sqlite:data/petstore.db or sqlite:/var/lib/petstore.db'
 }
 
@@ -27,10 +28,11 @@ export async function backUp(
   url: string,
   target: string,
   onProgress: (fraction: number) => void,
+  interrupted: AbortSignal,
 ): Promise<Backup> {
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
-  return backUpSqlite(sqliteFile(url), target, onProgress)
+  return backUpSqlite(sqliteFile(url), target, onProgress, interrupted)
 }
 
 /** `sqlite:data/pets.db` is relative to the working folder; `sqlite:/var/pets.db` and `sqlite:///var/pets.db` are not. */

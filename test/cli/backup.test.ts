@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
-import { petstore, type Server, startServer, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, type Server, startServer, testMsMax, until } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -110,4 +110,27 @@ test.each<[string, (file: string) => void, RegExp]>([
   expect(exitCode).toBe(1)
   expect(stderr).toMatch(message)
   expect(existsSync(join(folder.path, 'copy.db'))).toBe(false)
+})
+
+test('a backup that is interrupted leaves nothing behind', async () => {
+  using folder = temporaryFolder()
+  await (await startServer({ cwd: folder.path, env })).stop('SIGTERM')
+  const store = new Database(join(folder.path, 'data/petstore.db'))
+  store.run(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)
+    INSERT INTO pets (name, category_id) SELECT 'An animal with quite a long name, number ' || i, i FROM n`)
+  store.close()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    const backup = Bun.spawn([join(projectFolder, 'bin/petstore'), 'backup', 'copy.db'], {
+      cwd: folder.path,
+      env: { PATH: process.env['PATH'] ?? '' },
+      stderr: 'pipe',
+    })
+    const partial = () =>
+      readdirSync(folder.path).find(name => name.startsWith('copy.db.partial')) || undefined
+    await until('the partial copy', partial)
+    backup.kill(signal)
+    expect(await backup.exited).toBe(1)
+    expect(await backup.stderr.text()).toContain('Interrupted')
+    expect(readdirSync(folder.path)).toEqual(['data'])
+  }
 })

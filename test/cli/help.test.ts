@@ -1,7 +1,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { petstore, testMsMax } from '../support/process.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { petstore, projectFolder, run, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -63,4 +65,14 @@ test.each([
   const { exitCode, stdout, stderr } = await typed(line)
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
   expect(stderr).toMatch(/^.+\n$/)
+})
+
+test('whoever closes the pipe has read enough, and sees no complaint', async () => {
+  for (const args of ['--help', 'keys list --json']) {
+    const command = `"${join(projectFolder, 'bin/petstore')}" ${args} | true`
+    using folder = temporaryFolder()
+    await petstore(['keys', 'create', '--name', 'till'], { cwd: folder.path })
+    const { stderr } = await run(['sh', '-c', command], { cwd: folder.path })
+    expect(stderr).toBe('')
+  }
 })

@@ -3,7 +3,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
-import { petstore, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, run, startServer, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -128,4 +128,29 @@ test('a folder in the place of the file is refused', async () => {
   mkdirSync(join(folder.path, 'pets.db'))
   const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', 'sqlite:pets.db'] })
   expect(lines).toEqual([expect.stringContaining('Cannot open the store pets.db: ')])
+})
+
+test('where the greeting cannot be written it ends, and the key that nobody saw is revoked', async () => {
+  using folder = temporaryFolder()
+  const command = `"${join(projectFolder, 'bin/petstore')}" serve --port 0 > /dev/full`
+  const { exitCode, stderr } = await run(['sh', '-c', command], { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('petstore: Cannot write to stdout')
+  expect(stderr).not.toMatch(/\n\s+at /)
+  const { stdout } = await petstore(['keys', 'list', '--json'], { cwd: folder.path })
+  expect(JSON.parse(stdout)).toEqual([
+    expect.objectContaining({ name: 'first', revokedAt: expect.any(String) }),
+  ])
+})
+
+test('where the store is locked by another program it ends, in one line', async () => {
+  using folder = temporaryFolder()
+  await (
+    await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: 'a-key-from-outside-0123456789' } })
+  ).stop('SIGTERM')
+  using other = new Database(join(folder.path, 'data/petstore.db'))
+  other.run('BEGIN EXCLUSIVE')
+  const { exitCode, stderr } = await petstore(['serve', '--port', '0'], { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr.trimEnd().split('\n')).toHaveLength(1)
 })

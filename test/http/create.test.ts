@@ -135,6 +135,15 @@ describe('POST /v1/pets', () => {
     },
   )
 
+  test('stays short whatever was sent', async () => {
+    const many = JSON.stringify(Object.fromEntries(Array.from({ length: 6_000 }, (_, i) => [`p${i}`, 1])))
+    const answer = await post(many, { prefer: 'handling=strict' })
+    expect([answer.status, answer.text.length < 3_000]).toEqual([400, true])
+    expect(answer.json.message).toContain('and 5980 more')
+    const typed = await post('{}', { 'content-type': 'x'.repeat(12_000) })
+    expect([typed.status, typed.text.length < 300]).toEqual([415, true])
+  })
+
   test('names every problem of the animal, not just the first', async () => {
     const message = await expectRefused(
       () => post('{"categoryId":"1","status":"lost"}'),

@@ -82,6 +82,16 @@ describe('the OpenAPI document', () => {
     expect(json.servers.map(({ url }: { url: string }) => url)).toEqual(['/v1', publicUrl, stagingUrl])
   })
 
+  test('calls an instance whose public address is the staging one staging', async () => {
+    const address = 'https://staging.example.com/v1'
+    await using staging = await startService({ publicUrl: address, stagingUrl: address })
+    const { json } = await staging.call('/openapi.json', { key: null })
+    expect(json.servers).toEqual([
+      { url: '/v1', description: 'This instance' },
+      { url: address, description: 'Staging' },
+    ])
+  })
+
   test('takes only GET and HEAD', async () => {
     const { status, headers } = await service.call('/openapi.json', { method: 'POST', key: null })
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD'])
@@ -106,7 +116,14 @@ describe('a fault', () => {
       expect(headers.get('retry-after')).toMatch(/^\d+$/)
       expect(text).not.toContain('SQLITE')
     }
-    expect(broken.logged.filter(({ message }) => message === 'fault')).toHaveLength(3)
+    expect(broken.logged.filter(({ message }) => message !== 'request')).toEqual([
+      {
+        message: 'store unavailable',
+        requestId: expect.any(String),
+        cause: 'SQLite: SQLITE_FULL',
+        requests: 1,
+      },
+    ])
   })
 
   test('nobody foresaw is 500, tells the client the request id alone, and the next request is served', async () => {

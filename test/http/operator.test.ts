@@ -129,6 +129,18 @@ describe('the log', () => {
     expect(JSON.stringify(service.logged)).not.toContain(service.key)
   })
 
+  test('tells of a store that is away once a second, not once a request', async () => {
+    const list = () => {
+      throw new StoreUnavailable('SQLite: SQLITE_FULL')
+    }
+    await using broken = await startService({ pets: { ...service.stores.pets, list } })
+    for (let i = 0; i < 30; i++) await broken.call('/v1/pets')
+    await Bun.sleep(1_050)
+    await broken.call('/v1/pets')
+    const told = broken.logged.filter(({ message }) => message === 'store unavailable')
+    expect(told.map(({ requests }) => requests)).toEqual([1, 30])
+  })
+
   test('names the path where there was no operation, without its query or a key', async () => {
     await service.call(`/v1/nothing/${service.key}?secret=${service.key}`)
     expect(service.logged.at(-1)).toMatchObject({

@@ -1,8 +1,8 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
-import { statSync, writeFileSync } from 'node:fs'
+import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { SetupError } from '../../src/fault.ts'
+import { SetupError, StoreUnavailable } from '../../src/fault.ts'
 import { openStores } from '../../src/store/open.ts'
 import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
@@ -59,6 +59,28 @@ describe('SQLite: the file', () => {
     const modes = [file, `${file}-wal`, `${file}-shm`].map(path => statSync(path).mode & 0o777)
     await stores.close()
     expect(modes).toEqual([0o600, 0o600, 0o600])
+  })
+
+  test('an animal is refused, not lost, where the file was moved or deleted under the store', async () => {
+    using folder = temporaryFolder()
+    const file = join(folder.path, 'pets.db')
+    const stores = await opened(file)
+    const add = async () => {
+      try {
+        return (await stores.pets.create({ name: 'Rex', categoryId: 1n })).id
+      } catch (error) {
+        return error instanceof StoreUnavailable ? 'unavailable' : error
+      }
+    }
+    expect(await add()).toBe(1n)
+    renameSync(file, `${file}.moved`)
+    expect(await add()).toBe('unavailable')
+    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
+    writeFileSync(file, '')
+    expect(await add()).toBe('unavailable')
+    renameSync(`${file}.moved`, file)
+    expect(await add()).toBe(2n)
+    await stores.close()
   })
 
   test('a missing file is made only where that was asked for', () => {

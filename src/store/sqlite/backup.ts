@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { SetupError } from '../../fault.ts'
@@ -12,6 +12,7 @@ export async function backUpSqlite(
   file: string,
   target: string,
   onProgress: (fraction: number) => void,
+  interrupted: AbortSignal,
 ): Promise<Backup> {
   if (!existsSync(file))
     throw new SetupError(`There is no store at ${file}: set DATABASE_URL to the one to copy`)
@@ -21,18 +22,19 @@ export async function backUpSqlite(
     if (existsSync(target)) throw Object.assign(new Error('it exists'), { code: 'EEXIST' })
     closeSync(openSync(copy, 'wx', 0o600))
     const stopWatching = watch(copy, statSync(file).size, onProgress)
-    const answer = await run({ file, copy }).finally(stopWatching)
+    const answer = await run({ file, copy }, interrupted).finally(stopWatching)
     if (!answer.ok) throw Object.assign(new Error(answer.message), { code: answer.code })
     return { pets: answer.pets, bytes: publish(copy, target) }
   } catch (error) {
     throw backupErrorOf(error, target)
   } finally {
-    rmSync(copy, { force: true })
+    for (const part of [copy, `${copy}-journal`]) rmSync(part, { force: true })
   }
 }
 
-function run(data: BackupThreadData): Promise<BackupThreadAnswer> {
+function run(data: BackupThreadData, interrupted: AbortSignal): Promise<BackupThreadAnswer> {
   return new Promise((resolve, reject) => {
+    interrupted.addEventListener('abort', () => reject(new Error('it was interrupted')))
     const worker = new Worker(new URL('./backup-thread.ts', import.meta.url), { workerData: data })
     worker.on('message', resolve)
     worker.on('error', reject)
@@ -51,10 +53,20 @@ function watch(copy: string, expectedBytes: number, onProgress: (fraction: numbe
 /** SQLite leaves its copy in the system's cache: it is on the disk before it gets its name. */
 function publish(copy: string, target: string): Backup['bytes'] {
   sync(copy)
-  // A link, unlike a rename, never replaces what is there.
-  linkSync(copy, target)
+  giveName(copy, target)
   sync(dirname(target))
   return statSync(target).size
+}
+
+/** A link, unlike a rename, never replaces what is there; but not every file system has links. */
+function giveName(copy: string, target: string): void {
+  try {
+    linkSync(copy, target)
+  } catch (error) {
+    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test((error as { code?: string }).code ?? '') || existsSync(target))
+      throw error
+    renameSync(copy, target)
+  }
 }
 
 function sync(path: string): void {

@@ -1,11 +1,21 @@
 import type { Database } from 'bun:sqlite'
+import { statSync } from 'node:fs'
 import { StoreUnavailable } from '../../fault.ts'
 import { connect } from './connection.ts'
 import { runtimeErrorOf } from './fault.ts'
 import { createWrites, type Failure, type Write, type Writes, type Written } from './writes.ts'
 
+/** Which file it is, whatever its name; undefined where there is none. */
+export function identityOf(file: string): string | undefined {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  return stat && `${stat.dev}:${stat.ino}`
+}
+
 /** Commits batches of writes, each batch in one transaction. */
-export function createCommitter(file: string): { commit(batch: readonly Write[]): Written; close(): void } {
+export function createCommitter(
+  file: string,
+  identity = identityOf(file),
+): { commit(batch: readonly Write[]): Written; close(): void } {
   let open: { readonly database: Database; readonly writes: Writes } | undefined
 
   function connection() {
@@ -17,6 +27,8 @@ export function createCommitter(file: string): { commit(batch: readonly Write[])
   }
 
   function commitAll(batch: readonly Write[]): Written {
+    // A file that was moved away can be written on, and everything would be lost with it.
+    if (identityOf(file) !== identity) throw new StoreUnavailable(`${file} was moved, replaced or deleted`)
     const { database, writes } = connection()
     const failures = new Map<number, Failure>()
     database.query('BEGIN IMMEDIATE').run()
@@ -91,6 +103,6 @@ function applyOne(
 
 function failureOf(error: unknown): Failure {
   const told = runtimeErrorOf(error)
-  const message = told instanceof Error ? (told.stack ?? told.message) : String(told)
-  return { unavailable: told instanceof StoreUnavailable, message }
+  if (told instanceof StoreUnavailable) return { unavailable: true, message: told.message }
+  return { unavailable: false, message: told instanceof Error ? told.stack || told.message : String(told) }
 }

@@ -38,7 +38,7 @@ const mends: readonly (readonly [RegExp, string])[] = [
   ],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process holds it locked; stop that process, or try again'],
   [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full'],
-  [/^EISDIR/, 'it is a folder; name a file in DATABASE_URL'],
+  [/^EISDIR/, 'it is no ordinary file; name one in DATABASE_URL'],
   [
     /^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/,
     'its folder cannot be used; create it, or name another file in DATABASE_URL',

@@ -59,6 +59,6 @@ function provideFile(file: string, create: boolean): void {
     // SQLite would make it readable by everyone; -wal and -shm take its mode.
     closeSync(openSync(file, 'a', 0o600))
   }
-  if (statSync(file).isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  if (!statSync(file).isFile()) throw Object.assign(new Error('no file'), { code: 'EISDIR' })
   accessSync(file, constants.R_OK | constants.W_OK)
 }

@@ -5,11 +5,14 @@ import type { Write } from './writes.ts'
 /** What the writer's thread is started with. */
 export interface WriterThreadData {
   readonly file: string
+  /** The file that the store was opened on. */
+  readonly identity: string | undefined
 }
 
 if (!isMainThread && parentPort) {
   const port = parentPort
-  const committer = createCommitter((workerData as WriterThreadData).file)
+  const { file, identity } = workerData as WriterThreadData
+  const committer = createCommitter(file, identity)
   const take = gather(batch => port.postMessage(committer.commit(batch)))
   port.on('message', (message: Write | 'close') => {
     if (message !== 'close') return take(message)

@@ -1,12 +1,13 @@
 import { Worker } from 'node:worker_threads'
 import { StoreUnavailable } from '../../fault.ts'
 import { createHistogram, type Histogram } from '../../histogram.ts'
+import { identityOf } from './committer.ts'
 import type { WriterThreadData } from './writer-thread.ts'
 import type { Failure, Write, WriteName, Writes, Written } from './writes.ts'
 
 /** Hands writes to the one thread that makes them; it commits together what reaches it while it is busy. */
 export interface Writer {
-  /** Settles when the write is on the disk, or has failed and changed nothing. */
+  /** Settles when the write is on the disk, or has failed. Only where the thread itself dies may it have happened unseen. */
   write<Name extends WriteName>(
     name: Name,
     ...args: Parameters<Writes[Name]>
@@ -36,12 +37,13 @@ export function createWriter(
 ): Writer {
   /** In the order in which the thread was given them, which is the order in which it answers. */
   let waiting: Waiting[] = []
+  const identity = identityOf(file)
   const commitSizes = createHistogram(commitSizeBounds)
   let thread: Worker | undefined
   let closed: PromiseWithResolvers<void> | undefined
 
   function start(): Worker {
-    const workerData: WriterThreadData = { file }
+    const workerData: WriterThreadData = { file, identity }
     const worker = new Worker(threadModule, { workerData })
     worker.on('message', (message: Written | 'closed') => {
       if (message !== 'closed') return settle(message)
@@ -87,9 +89,9 @@ export function createWriter(
         return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
       }
       return new Promise((resolve, reject) => {
-        waiting.push({ resolve: resolve as Waiting['resolve'], reject })
         thread ??= start()
         thread.postMessage([name, ...args] satisfies Write)
+        waiting.push({ resolve: resolve as Waiting['resolve'], reject })
       })
     },
     close() {
