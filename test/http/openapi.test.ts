@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe as describeInterface } from '../../src/http/describe.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { projectFolder, run } from '../support/process.ts'
+import { type Service, startService } from '../support/service.ts'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service[Symbol.asyncDispose]())
+
+const document = describeInterface({})
+const { schemas } = document.components
+
+test('the OpenAPI document passes the recommended rules of Redocly', async () => {
+  using folder = temporaryFolder()
+  const { text } = await service.call('/openapi.json', { key: null })
+  writeFileSync(join(folder.path, 'openapi.json'), text)
+  const lint = [
+    join(projectFolder, 'node_modules/.bin/redocly'),
+    'lint',
+    '--extends=recommended',
+    'openapi.json',
+  ]
+  const env = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', NO_COLOR: '1' }
+  const { exitCode, stdout, stderr } = await run(lint, { cwd: folder.path, env })
+  expect([exitCode, stdout + stderr]).toEqual([0, expect.stringContaining('is valid')])
+  expect(stdout + stderr).not.toMatch(/\d+ (warning|error)/)
+}, 60_000)
+
+interface Schema {
+  readonly type?: string
+  readonly enum?: readonly string[]
+  readonly $ref?: string
+  readonly minLength?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly not?: { readonly pattern: string }
+  readonly minimum?: number
+  readonly maximum?: number
+}
+
+const resolved = (schema: Schema): Schema => (schema.$ref ? (schemas.PetStatus as Schema) : schema)
+
+/** JSON text of values that a schema allows. */
+function allowed(given: Schema): fc.Arbitrary<string> {
+  const schema = resolved(given)
+  if (schema.enum) return fc.constantFrom(...schema.enum.map(value => JSON.stringify(value)))
+  if (schema.type === 'integer') {
+    const min = BigInt(schema.minimum ?? -(2n ** 63n))
+    const max = BigInt(schema.maximum ?? 2n ** 63n - 1n)
+    return fc.bigInt({ min, max }).map(String)
+  }
+  const matches = (text: string) =>
+    new RegExp(schema.pattern ?? '', 'u').test(text) &&
+    !(schema.not && new RegExp(schema.not.pattern, 'u').test(text))
+  const length = { minLength: schema.minLength ?? 0, maxLength: Math.min(schema.maxLength ?? 100, 100) }
+  return fc
+    .string({ unit: 'grapheme', ...length })
+    .filter(matches)
+    .map(text => JSON.stringify(text))
+}
+
+/** JSON text of values that it does not allow: of another type, and beyond each of its bounds. */
+function forbidden(given: Schema): fc.Arbitrary<string> {
+  const schema = resolved(given)
+  const others = ['null', 'true', '[]', '{}', schema.type === 'integer' ? '"1"' : '1', '1.5']
+  const beyond = [
+    ...(schema.type === 'integer' ? [String(2n ** 63n), String(-(2n ** 63n) - 1n)] : []),
+    ...(schema.minLength ? ['""'] : []),
+    ...(schema.maxLength ? [JSON.stringify('x'.repeat(schema.maxLength + 1))] : []),
+    ...(schema.pattern ? ['"   "'] : []),
+    ...(schema.not ? ['"a\\u0000b"', '"\\ud800"'] : []),
+    ...(schema.enum ? ['"nonsense"', '""'] : []),
+  ]
+  return fc.constantFrom(...others, ...beyond)
+}
+
+const { properties, required } = schemas.NewPet
+const fields = Object.entries(properties as Record<string, Schema>)
+const post = (parts: Record<string, string | undefined>) => {
+  const sent = Object.entries(parts).flatMap(([name, value]) =>
+    value === undefined ? [] : [`"${name}":${value}`],
+  )
+  return service.call('/v1/pets', { method: 'POST', body: `{${sent.join(',')}}` })
+}
+const valid = fc.record(Object.fromEntries(fields.map(([name, schema]) => [name, allowed(schema)])))
+
+describe('requests that are made from the document', () => {
+  test('are accepted where it allows them', async () => {
+    await fc.assert(
+      fc.asyncProperty(valid, fc.boolean(), async (parts, withStatus) => {
+        const { status } = await post(withStatus ? parts : { ...parts, status: undefined })
+        expect(status).toBe(201)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  test.each(fields)('are refused where %s is not as it says', async (name, schema) => {
+    await fc.assert(
+      fc.asyncProperty(valid, forbidden(schema), async (parts, wrong) => {
+        const { status, json } = await post({ ...parts, [name]: wrong })
+        expect([wrong, status]).toEqual([wrong, 400])
+        expect(json.message).toContain(name)
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  test.each([...required])('are refused where %s is missing, because it is required', async name => {
+    await fc.assert(
+      fc.asyncProperty(valid, async parts => {
+        expect((await post({ ...parts, [name]: undefined })).status).toBe(400)
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  const { parameters } = document.paths['/pets'].get
+  const query = parameters.flatMap(parameter =>
+    parameter.in === 'query' && parameter.name !== 'cursor'
+      ? [[parameter.name, parameter.schema as Schema] as const]
+      : [],
+  )
+
+  test.each(query)('are accepted and refused by the parameter %s as it says', async (name, schema) => {
+    const asked = async (value: string) =>
+      (await service.call(`/v1/pets?${name}=${encodeURIComponent(JSON.parse(value))}`)).status
+    await fc.assert(
+      fc.asyncProperty(allowed(schema), async value => {
+        expect([value, await asked(value)]).toEqual([value, 200])
+      }),
+      { numRuns: 50 },
+    )
+    const { minimum, maximum } = resolved(schema)
+    const outside =
+      minimum === undefined ? ['"lost"', '""'] : [`${minimum - 1}`, `${(maximum ?? 0) + 1}`, '"x"', '1.5']
+    for (const value of outside) expect([value, await asked(value)]).toEqual([value, 400])
+  })
+})
