@@ -54,7 +54,7 @@ export async function visit(
 export async function picture(page: Page, name: string): Promise<void> {
   if (process.env['PETSTORE_SCREENSHOTS'] !== '1') return
   const bytes = await page.screenshot({ animations: 'disabled', caret: 'hide' })
-  const small = new Bun.Image(bytes).png({ palette: true, dither: true, compressionLevel: 9 })
+  const small = new Bun.Image(bytes).png({ palette: true, compressionLevel: 9 })
   const picture = bytes.length > pictureBytesMax ? await small.bytes() : bytes
   await Bun.write(join(projectFolder, 'docs/images', `${name}.png`), picture)
 }

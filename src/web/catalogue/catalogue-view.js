@@ -1,0 +1,169 @@
+// @ts-check
+// What the page shows. Everything that came from outside is set as text.
+import { curlOf } from './catalogue-wire.js'
+
+/** @import { Answer, Call, Pet } from './catalogue-wire.js' */
+
+const entriesMax = 10
+const longNameChars = 120
+const skeletons = 9
+
+/** @param {string} id */
+export const byId = id => /** @type {HTMLElement} */ (document.getElementById(id))
+
+/** @param {string} id */
+export const inputOf = id => /** @type {HTMLInputElement} */ (byId(id))
+
+/**
+ * @param {Element | DocumentFragment} within
+ * @param {string} selector
+ */
+const find = (within, selector) => /** @type {HTMLElement} */ (within.querySelector(selector))
+
+/** @param {string} id */
+function copyOf(id) {
+  const { content } = /** @type {HTMLTemplateElement} */ (byId(id))
+  return /** @type {HTMLElement} */ (/** @type {Element} */ (content.firstElementChild).cloneNode(true))
+}
+
+/** @param {Pet} pet */
+export function cardOf({ id, name, categoryId, status = '' }) {
+  const card = copyOf('card')
+  card.id = `pet-${id}`
+  const badge = find(card, '.badge')
+  badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
+  badge.style.setProperty('--hue', String(hueOf(categoryId)))
+  const shown = find(card, '.name')
+  shown.textContent = name
+  if (name.length > longNameChars) shown.after(wholeNameButton(shown))
+  const label = find(card, '.status')
+  label.textContent = status ? status.charAt(0).toUpperCase() + status.slice(1) : 'No status'
+  label.dataset['status'] = status
+  find(card, '.facts').textContent = `No. ${id} · Category ${categoryId}`
+  return card
+}
+
+/** @param {HTMLElement} name */
+function wholeNameButton(name) {
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'quiet whole'
+  const toggle = (/** @type {boolean} */ whole) => {
+    name.classList.toggle('cut', !whole)
+    button.textContent = whole ? 'Show less' : 'Show the whole name'
+    button.setAttribute('aria-expanded', String(whole))
+  }
+  button.addEventListener('click', () => toggle(name.classList.contains('cut')))
+  toggle(false)
+  return button
+}
+
+/**
+ * One colour for one category.
+ * @param {string} categoryId
+ */
+function hueOf(categoryId) {
+  return [...categoryId].reduce((hue, digit) => (hue * 31 + digit.charCodeAt(0) * 47) % 360, 0)
+}
+
+export function skeletonCards() {
+  return Array.from({ length: skeletons }, () => {
+    const card = document.createElement('li')
+    card.className = 'card skeleton'
+    card.ariaHidden = 'true'
+    return card
+  })
+}
+
+/**
+ * @param {string} title
+ * @param {string} text
+ * @param {string} action
+ * @param {() => void} act
+ */
+export function showNotice(title, text, action, act) {
+  const notice = byId('notice')
+  find(notice, 'h2').textContent = title
+  find(notice, 'p').textContent = text
+  const button = /** @type {HTMLButtonElement} */ (find(notice, 'button'))
+  button.textContent = action
+  button.onclick = act
+  notice.hidden = false
+}
+
+/**
+ * What went wrong, in words for a person, and what to do next.
+ * @param {Answer} answer
+ * @returns {[title: string, text: string]}
+ */
+export function explain({ status, message, requestId }) {
+  switch (status) {
+    case 0:
+      return [
+        'The service cannot be reached',
+        'Check your connection, and that the service is running. Then try again.',
+      ]
+    case 401:
+      return ['This key is not accepted', `${message}. Check it for typing mistakes, or ask for a new one.`]
+    case 403:
+      return [
+        'This key may only read',
+        'Adding needs a key that may write: press “Change key” and enter one.',
+      ]
+    case 429:
+      return ['Too many requests', `${message}. Wait a moment, then try again.`]
+    default:
+      return [
+        'Something went wrong',
+        `${message || `The answer was not understood (status ${status})`}. Try again. If it stays, tell whoever runs the service${requestId && `: request id ${requestId}`}.`,
+      ]
+  }
+}
+
+/**
+ * @param {string} field
+ * @param {string} problem '' where there is none
+ */
+export function showProblem(field, problem) {
+  byId(`${field}-problem`).textContent = problem
+  document.getElementById(field)?.setAttribute('aria-invalid', String(problem !== ''))
+}
+
+/**
+ * Adds a request to the list of those to copy.
+ * @param {Call} call
+ * @param {number} status
+ */
+export function record(call, status) {
+  const entry = copyOf('entry')
+  find(entry, 'b').textContent = status ? String(status) : 'No answer'
+  find(entry, 'b').dataset['good'] = String(status >= 200 && status < 300)
+  find(entry, 'span').textContent = `${call.method} ${call.url.pathname}${call.url.search}`
+  const code = find(entry, 'code')
+  code.textContent = curlOf(call)
+  const button = find(entry, 'button')
+  button.setAttribute('aria-label', `Copy ${call.method} as curl`)
+  button.addEventListener('click', () => copy(code, button))
+  const log = byId('log')
+  log.prepend(entry)
+  while (log.children.length > entriesMax) log.lastElementChild?.remove()
+  byId('requests').hidden = false
+}
+
+/**
+ * @param {HTMLElement} code
+ * @param {HTMLElement} button
+ */
+async function copy(code, button) {
+  try {
+    await navigator.clipboard.writeText(code.textContent ?? '')
+    button.textContent = 'Copied'
+  } catch {
+    // Over plain HTTP there is no clipboard: leave it selected.
+    getSelection()?.selectAllChildren(code)
+    button.textContent = 'Press Ctrl+C'
+  }
+  setTimeout(() => {
+    button.textContent = 'Copy'
+  }, 2_000)
+}

@@ -1,0 +1,62 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { extname } from 'node:path'
+import type { Asset } from '../asset.ts'
+
+type Pages = ReadonlyMap<string, Asset>
+type Headers = Readonly<Record<string, string>>
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+const alone = {
+  'default-src': "'none'",
+  'script-src': "'self'",
+  'style-src': "'self'",
+  'img-src': "'self'",
+  'connect-src': "'self'",
+  'base-uri': "'none'",
+  'form-action': "'none'",
+  'frame-ancestors': "'none'",
+}
+
+/** What a browser is shown, by its path: the catalogue at `/`, the reference at `/docs`. Read once, when this is called. */
+export function createPages(): Pages {
+  return new Map([...catalogue(), ...reference()])
+}
+
+function catalogue(): Pages {
+  const folder = new URL('catalogue/', import.meta.url)
+  const headers = pageHeaders({ ...alone, 'require-trusted-types-for': "'script'" })
+  const pages = readdirSync(folder).map(name => [`/${name}`, read(name, folder, headers)] as const)
+  return new Map(pages.map(([path, asset]) => [path === '/index.html' ? '/' : path, asset]))
+}
+
+function reference(): Pages {
+  const folder = new URL('docs/', import.meta.url)
+  // Wherever npm put it: beside this package, or inside of it.
+  const swaggerUi = import.meta.resolve('swagger-ui-dist/package.json')
+  // The style sheet of Swagger UI holds its icons as data.
+  const headers = pageHeaders({ ...alone, 'img-src': "'self' data:" })
+  return new Map([
+    ['/docs', read('index.html', folder, headers)],
+    ['/docs/docs.css', read('docs.css', folder, headers)],
+    ['/docs/docs.js', read('docs.js', folder, headers)],
+    ['/docs/swagger-ui.css', read('swagger-ui.css', swaggerUi, headers)],
+    ['/docs/swagger-ui-bundle.js', read('swagger-ui-bundle.js', swaggerUi, headers)],
+  ])
+}
+
+function pageHeaders(policy: Readonly<Record<string, string>>): Headers {
+  const directives = Object.entries(policy).map(([name, value]) => `${name} ${value}`)
+  return { 'Content-Security-Policy': directives.join('; '), 'Referrer-Policy': 'no-referrer' }
+}
+
+function read(name: string, folder: URL | string, headers: Headers): Asset {
+  const type = types[extname(name)]
+  if (type === undefined) throw new Error(`Cannot serve ${name}: no media type is known for it`)
+  return { type, bytes: readFileSync(new URL(name, folder)), headers }
+}

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { createPages } from '../../src/web/pages.ts'
+import { findChromium, launchChromium } from '../support/chromium.ts'
+import { type Service, startService } from '../support/service.ts'
+import { desktop, looks, overflowPx, phone, picture, visit } from '../support/visit.ts'
+
+setDefaultTimeout(60_000)
+
+const chromium = await findChromium()
+let browser: Browser
+let service: Service
+
+beforeAll(async () => {
+  service = await startService({ pages: createPages() })
+  if (chromium !== undefined) browser = await launchChromium(chromium)
+})
+afterAll(async () => {
+  await browser?.close()
+  await service[Symbol.asyncDispose]()
+})
+
+const struckThrough =
+  "getComputedStyle(document.querySelector('.opblock-deprecated .opblock-summary-path__deprecated')).textDecorationLine"
+
+describe.skipIf(chromium === undefined)('the reference page', () => {
+  test.each(looks)('shows the three operations, the deprecated one marked (%s)', (look, options) =>
+    visit(browser, service.origin, options, async page => {
+      await page.goto('/docs')
+      await page.locator('.opblock').nth(2).waitFor()
+      const operations = await page.locator('.opblock-summary-description').allTextContents()
+      expect(operations).toEqual(['List animals', 'Add an animal', 'Fetch an animal'])
+      const deprecated = page.locator('.opblock-deprecated .opblock-summary-path__deprecated')
+      expect(await deprecated.getAttribute('data-path')).toBe('/pets/{petId}')
+      expect(await page.evaluate(struckThrough)).toBe('line-through')
+      const isDark = await page.evaluate("document.documentElement.classList.contains('dark-mode')")
+      expect(isDark).toBe(look.startsWith('dark'))
+      expect(await overflowPx(page)).toBe(0)
+      if (look === 'light, desktop') await picture(page, 'docs')
+    }),
+  )
+
+  test('opens at the operation that the address names', () =>
+    visit(browser, service.origin, phone, async page => {
+      await page.goto('/docs#/pets/getPet')
+      await page.getByText('Warning: Deprecated').waitFor()
+      expect(await page.locator('.opblock-body').count()).toBe(1)
+      expect(await overflowPx(page)).toBe(0)
+    }))
+
+  test('tries operations with a key, and shows integers digit for digit', () =>
+    visit(browser, service.origin, desktop, async page => {
+      await page.goto('/docs#/pets/createPet')
+      await page.getByRole('button', { name: 'Authorize' }).click()
+      await page.locator('.auth-container input').fill(service.key)
+      await page.locator('.auth-btn-wrapper').getByRole('button', { name: 'Apply credentials' }).click()
+      await page.locator('.auth-btn-wrapper').getByRole('button', { name: 'Close' }).click()
+      const answer = page.locator('.live-responses-table .response')
+      const execute = async () => {
+        await page.getByRole('button', { name: 'Try it out' }).click()
+        const body = page.locator('.body-param__text')
+        if (await body.isVisible()) await body.fill('{"name":"Rex","categoryId":9223372036854775807}')
+        await page.getByRole('button', { name: 'Execute' }).click()
+        await answer.waitFor()
+      }
+
+      await execute()
+      expect(await answer.locator('.response-col_status').textContent()).toContain('201')
+      expect(await answer.textContent()).toContain('"categoryId": 9223372036854775807')
+      await page.locator('#operations-pets-createPet .opblock-summary-control').click()
+      await page.locator('#operations-pets-listPets .opblock-summary-control').click()
+      await answer.waitFor({ state: 'detached' })
+      await execute()
+      expect(await answer.locator('.response-col_status').textContent()).toContain('200')
+      expect(await answer.textContent()).toContain('"categoryId": 9223372036854775807')
+      expect(await page.locator('.request-url').textContent()).toContain(`${service.origin}/v1/pets`)
+    }))
+})
