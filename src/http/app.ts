@@ -59,7 +59,9 @@ export function createApp(parts: AppParts): App {
   const observer = createObserver(log, metrics)
   const authenticator = createAuthenticator(parts)
   const uses = createKeyUses(keys)
-  const findRoute = createRouter(petRoutes({ pets, links: createLinks(publicUrl), metrics }))
+  const findRoute = createRouter(
+    petRoutes({ pets, links: createLinks(publicUrl), metrics, documentation: documentationIn(parts) }),
+  )
   const limiter = parts.rateLimit && createRateLimiter(parts.rateLimit)
   const cors = createCors(parts.corsOrigins ?? [])
   let draining = false
@@ -165,6 +167,12 @@ export function createApp(parts: AppParts): App {
       draining = true
     },
   }
+}
+
+/** The reference page where there is one, else the document that it shows. */
+function documentationIn({ pages }: AppParts) {
+  if (pages?.has('/docs')) return { path: '/docs#/pets/getPet', type: 'text/html' }
+  return { path: '/openapi.json', type: 'application/json' }
 }
 
 /** What is the same for everybody: the description, and the pages. */

@@ -80,7 +80,6 @@ const preferParameter = {
   description:
     '`handling=strict` (RFC 7240): unknown parameters and properties are refused instead of ignored.',
   schema: { type: 'string' },
-  example: 'handling=strict',
 }
 
 const idempotencyKeyParameter = {
@@ -89,7 +88,6 @@ const idempotencyKeyParameter = {
   description:
     "The client's own name for this creation, kept for 24 hours: sent again with the same animal, it gives the first answer again and adds nothing.",
   schema: idempotencyKey.schema,
-  example: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
 }
 
 const listPets = {

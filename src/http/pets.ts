@@ -26,6 +26,8 @@ export interface PetRouteParts {
   readonly pets: PetStore
   readonly links: Links
   readonly metrics: Metrics
+  /** Where a person reads about the deprecated operation. */
+  readonly documentation: { readonly path: string; readonly type: string }
 }
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
@@ -121,12 +123,12 @@ function onceAnswer(creation: Creation, links: Links): Answer {
   }
 }
 
-function getPet({ pets, links }: PetRouteParts): Operation {
+function getPet({ pets, links, documentation }: PetRouteParts): Operation {
   const deprecation = {
     Deprecation: '@1794700800',
     Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
     Link: [
-      `<${links.site('/openapi.json')}>; rel="deprecation"; type="application/json"`,
+      `<${links.site(documentation.path)}>; rel="deprecation"; type="${documentation.type}"`,
       `<${links.api('/pets?status=available')}>; rel="successor-version"`,
     ].join(', '),
   }

@@ -9,15 +9,28 @@ const gzipBytesMin = 1_024
 
 /** Serves an asset compressed where the client takes that, and not at all where the client has it already. */
 export function serveAsset({ type, bytes, headers }: Asset): (request: Request) => Answer {
-  const zipped = bytes.length >= gzipBytesMin ? Bun.gzipSync(new Uint8Array(bytes), { level: 9 }) : undefined
-  const etag = `"${new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
-  const common = { ...headers, ETag: etag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' }
+  // Made when they are first asked for: a start does not wait for what perhaps nobody looks at.
+  const etag = once(
+    () => `"${new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
+  )
+  const zipped = once(() => Bun.gzipSync(new Uint8Array(bytes)))
   return request => {
-    if (holds(request.headers.get('if-none-match'), etag)) return { status: 304, body: null, headers: common }
+    const common = { ...headers, ETag: etag(), 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' }
+    if (holds(request.headers.get('if-none-match'), etag()))
+      return { status: 304, body: null, headers: common }
     const typed = { ...common, 'Content-Type': type }
-    if (!zipped || !takesGzip(request.headers.get('accept-encoding')))
+    if (bytes.length < gzipBytesMin || !takesGzip(request.headers.get('accept-encoding'))) {
       return { status: 200, body: bytes, headers: typed }
-    return { status: 200, body: zipped, headers: { ...typed, 'Content-Encoding': 'gzip' } }
+    }
+    return { status: 200, body: zipped(), headers: { ...typed, 'Content-Encoding': 'gzip' } }
+  }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
   }
 }
 
