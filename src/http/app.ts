@@ -52,6 +52,13 @@ export interface App {
 
 const retryAfterSeconds = 1
 
+// Prepared once: copying them into a Response takes half of what an object literal takes.
+const commonHeaders = new Headers({
+  'Content-Type': 'application/json',
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+})
+
 /** The way of a request, from top to bottom: id, credential, rate, route, method, operation, answer. */
 export function createApp(parts: AppParts): App {
   const { pets, keys, log, publicUrl, activity } = parts
@@ -123,19 +130,16 @@ export function createApp(parts: AppParts): App {
   }
 
   function respond(request: Request, passage: Passage, given: Answer): Response {
-    const answer = cors.share(request, given)
-    const headers: Record<string, string> = {
-      'Content-Type': 'application/json',
-      'X-Request-Id': passage.requestId,
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      ...answer.headers,
-    }
-    if (draining || (answer.status >= 400 && leavesBodyUnread(request))) headers['Connection'] = 'close'
+    const { status, body, headers: own } = cors.share(request, given)
+    const response = new Response(body, { status, headers: commonHeaders })
+    const { headers } = response
+    headers.set('X-Request-Id', passage.requestId)
+    for (const name in own) headers.set(name, own[name] ?? '')
+    if (draining || (status >= 400 && leavesBodyUnread(request))) headers.set('Connection', 'close')
     // Bun leaves the Date out of an answer to HEAD, and GET has one.
-    if (request.method === 'HEAD') headers['Date'] = new Date().toUTCString()
-    observer.end(passage, request, answer.status)
-    return new Response(answer.body, { status: answer.status, headers })
+    if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
+    observer.end(passage, request, status)
+    return response
   }
 
   function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
