@@ -22,12 +22,15 @@ export async function compareCommits({ rounds, seconds, progress }: Effort): Pro
   const gain = ours.map(
     (own, i) => own.creating.requestsPerSecond / (each[i]?.creating.requestsPerSecond ?? 0),
   )
+  const p99 = (all: readonly Round[], when: 'alone' | 'meanwhile') =>
+    median(all.map(each => each[when].p99Ms)).toFixed(1)
   const delay = (all: readonly Round[]) =>
     spread(all.map(({ alone, meanwhile }) => meanwhile.p99Ms / alone.p99Ms))
   return [
     `${creators} connections create, ${readers} list every ${readEveryMs} ms: ${rounds} rounds of ${seconds} s`,
     `  durable creates a second: ${rate(ours)} in groups, ${rate(each)} one by one; ratio ${spread(gain)}`,
     `  readers' p99 with writers / without: ${delay(ours)} in groups, ${delay(each)} one by one`,
+    `  readers' p99 in ms, without writers and with: ${p99(ours, 'alone')} and ${p99(ours, 'meanwhile')} in groups, ${p99(each, 'alone')} and ${p99(each, 'meanwhile')} one by one`,
   ]
 }
 
