@@ -1,34 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
-import { createPages } from '../../src/web/pages.ts'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { addAnimal, cards, curlLines, enter, filter, stock, waitForCards } from '../support/catalogue.ts'
-import { findChromium, launchChromium } from '../support/chromium.ts'
-import { type Service, startService } from '../support/service.ts'
+import { chromium, openShop } from '../support/shop.ts'
 import { desktop, phone, picture, until, visit } from '../support/visit.ts'
 
 setDefaultTimeout(60_000)
 
-const pages = createPages()
-const chromium = await findChromium()
-let browser: Browser
-let service: Service
-
-beforeAll(async () => {
-  if (chromium !== undefined) browser = await launchChromium(chromium)
-})
-afterAll(() => browser?.close())
-
-beforeEach(async () => {
-  await service?.[Symbol.asyncDispose]()
-  service = await startService({ pages })
-})
-afterAll(() => service?.[Symbol.asyncDispose]())
+const shop = openShop()
 
 describe.skipIf(chromium === undefined)('the states of the catalogue page', () => {
   test('says what to do offline, keeps what was entered, and goes on when the network is back', () =>
-    visit(browser, service.origin, desktop, async page => {
-      await stock(service, 3)
-      await enter(page, service.key)
+    visit(shop.browser, shop.service.origin, desktop, async page => {
+      await stock(shop.service, 3)
+      await enter(page, shop.service.key)
       await waitForCards(page, 3)
       await page.context().setOffline(true)
       await addAnimal(page, 'Ada', '7', 'available')
@@ -47,20 +30,20 @@ describe.skipIf(chromium === undefined)('the states of the catalogue page', () =
     }))
 
   test('tells a person with a read-only key what to do, and keeps the animal for the other key', () =>
-    visit(browser, service.origin, desktop, async page => {
-      await enter(page, await service.newKey({ readOnly: true }))
+    visit(shop.browser, shop.service.origin, desktop, async page => {
+      await enter(page, await shop.service.newKey({ readOnly: true }))
       await addAnimal(page, 'Rex', '7')
       await page.getByText('This key may only read').waitFor()
       await page.getByRole('button', { name: 'Change key' }).click()
-      await page.getByLabel('API key').fill(service.key)
+      await page.getByLabel('API key').fill(shop.service.key)
       await page.keyboard.press('Enter')
       await page.getByRole('button', { name: 'Add to the catalogue' }).click()
       await page.getByText('Added as No. 1').waitFor()
     }))
 
   test('keeps the key for the tab only, and asks for another when it has expired', () =>
-    visit(browser, service.origin, desktop, async page => {
-      const key = await service.newKey({ expiresAt: new Date(Date.now() + 3_000) })
+    visit(shop.browser, shop.service.origin, desktop, async page => {
+      const key = await shop.service.newKey({ expiresAt: new Date(Date.now() + 3_000) })
       await enter(page, key)
       await page.getByText('No animals yet').waitFor()
       await page.reload()
@@ -79,15 +62,15 @@ describe.skipIf(chromium === undefined)('the states of the catalogue page', () =
     }))
 
   test('shows what failed in the middle of the list, and goes on from there', () =>
-    visit(browser, service.origin, phone, async page => {
-      await stock(service, 45)
+    visit(shop.browser, shop.service.origin, phone, async page => {
+      await stock(shop.service, 45)
       let failures = 1
       await page.route('**/v1/pets?*cursor=*', async route => {
         const body = '{"code":"store_unavailable","message":"The store does not answer now","status":503}'
         if (failures-- > 0) return route.fulfill({ status: 503, contentType: 'application/json', body })
         return route.continue()
       })
-      await enter(page, service.key)
+      await enter(page, shop.service.key)
       await waitForCards(page, 20)
       await page.evaluate('scrollTo(0, document.body.scrollHeight)')
       await page.getByText('The store does not answer now').waitFor()
@@ -97,9 +80,9 @@ describe.skipIf(chromium === undefined)('the states of the catalogue page', () =
     }))
 
   test('shows placeholders while it waits, and only the list that was asked for last', () =>
-    visit(browser, service.origin, desktop, async page => {
-      await stock(service, 5)
-      await enter(page, service.key)
+    visit(shop.browser, shop.service.origin, desktop, async page => {
+      await stock(shop.service, 5)
+      await enter(page, shop.service.key)
       await waitForCards(page, 5)
       let letGo = () => {}
       const held = new Promise<void>(resolve => {

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
 import {
   addAnimal,
@@ -11,31 +10,17 @@ import {
   stock,
   waitForCards,
 } from '../support/catalogue.ts'
-import { findChromium, launchChromium } from '../support/chromium.ts'
-import { type Service, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
+import { chromium, openShop } from '../support/shop.ts'
 import { desktop, overflowPx, phone, until, visit } from '../support/visit.ts'
 
 setDefaultTimeout(60_000)
 
-const pages = createPages()
-const chromium = await findChromium()
-let browser: Browser
-let service: Service
-
-beforeAll(async () => {
-  if (chromium !== undefined) browser = await launchChromium(chromium)
-})
-afterAll(() => browser?.close())
-
-beforeEach(async () => {
-  await service?.[Symbol.asyncDispose]()
-  service = await startService({ pages })
-})
-afterAll(() => service?.[Symbol.asyncDispose]())
+const shop = openShop()
 
 describe.skipIf(chromium === undefined)('what the catalogue page sends and shows', () => {
   test('shows names as text whatever they contain, and ids beyond 2^53 digit for digit', () =>
-    visit(browser, service.origin, phone, async page => {
+    visit(shop.browser, shop.service.origin, phone, async page => {
       const hostile = [
         '<img src=x onerror="document.title=1"><script>document.title=1</script>',
         '\u202eright to left שלום',
@@ -43,9 +28,9 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
         '{"id":9007199254740993} \\" 12345678901234567890',
       ]
       for (const [index, name] of hostile.entries()) {
-        keepAnimal(service, 9007199254740993n + BigInt(index) * 2n, name, 2n ** 63n - 1n, 'pending')
+        keepAnimal(shop.service, 9007199254740993n + BigInt(index) * 2n, name, 2n ** 63n - 1n, 'pending')
       }
-      await enter(page, service.key)
+      await enter(page, shop.service.key)
       await waitForCards(page, hostile.length)
       expect(await page.locator('.name').allTextContents()).toEqual(hostile)
       expect(await page.locator('.facts').allTextContents()).toEqual(
@@ -71,11 +56,11 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
 
   test('gives each request as a curl line that does the same and does not show the key', () =>
     visit(
-      browser,
-      service.origin,
+      shop.browser,
+      shop.service.origin,
       { ...desktop, permissions: ['clipboard-read', 'clipboard-write'] },
       async page => {
-        await enter(page, service.key)
+        await enter(page, shop.service.key)
         const name = `Kim's "\u202e\u200d" ${'`id` $HOME \\ !'} 🐕‍🦺`
         await addAnimal(page, name, '7', 'sold')
         await page.getByText('Added as No. 1').waitFor()
@@ -83,13 +68,13 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
         await waitForCards(page, 1)
         const lines = await curlLines(page)
         expect(lines).toHaveLength(3)
-        expect(await page.content()).not.toContain(service.key)
+        expect(await page.content()).not.toContain(shop.service.key)
         expect(lines.join('\n')).not.toContain('\u202e')
 
         await page.getByRole('button', { name: 'Copy POST as curl' }).click()
         const copied = String(await page.evaluate('navigator.clipboard.readText()'))
         expect(copied).toBe(lines[1] ?? '')
-        const env = { ...process.env, PETSTORE_API_KEY: service.key }
+        const env = { ...process.env, PETSTORE_API_KEY: shop.service.key }
         const curl = (line: string) => Bun.$`sh -c ${line.replace('curl', 'curl -sS')}`.env(env).json()
         // The same Idempotency-Key: the first answer again.
         expect(await curl(copied)).toEqual({ id: 1, name, categoryId: 7, status: 'sold' })
@@ -98,7 +83,7 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
     ))
 
   test('uses the Idempotency-Key again for the same animal after a failure, and another for another', () =>
-    visit(browser, service.origin, desktop, async page => {
+    visit(shop.browser, shop.service.origin, desktop, async page => {
       const sent: string[] = []
       let failures = 2
       await page.route('**/v1/pets', async route => {
@@ -110,7 +95,7 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
         if (failures-- > 0) return route.fulfill({ status: 503, contentType: 'text/html', body: '<p>Bad' })
         return route.fulfill({ response })
       })
-      await enter(page, service.key)
+      await enter(page, shop.service.key)
       await addAnimal(page, 'Rex', '7')
       await page.getByText('The answer was not understood (status 503)').waitFor()
       await addAnimal(page, 'Rex', '8')
@@ -122,15 +107,15 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
       expect(sent[0]).toMatch(/^[0-9a-f]{32}$/)
       expect(sent[1]).not.toBe(sent[0] ?? '')
       expect(sent[2]).toBe(sent[1] ?? '')
-      expect((await service.call('/v1/pets')).json).toHaveLength(2)
+      expect((await shop.service.call('/v1/pets')).json).toHaveLength(2)
     }))
 
   test('follows the links of a server that has another public address', async () => {
-    await service[Symbol.asyncDispose]()
-    service = await startService({ pages, publicUrl: 'https://pets.example/shop/v1' })
-    await stock(service, 25)
-    await visit(browser, service.origin, phone, async page => {
-      await enter(page, service.key)
+    const publicUrl = 'https://pets.example/shop/v1'
+    await using elsewhere = await startService({ pages: createPages(), publicUrl })
+    await stock(elsewhere, 25)
+    await visit(shop.browser, elsewhere.origin, phone, async page => {
+      await enter(page, elsewhere.key)
       await waitForCards(page, 20)
       await page.evaluate('scrollTo(0, document.body.scrollHeight)')
       await waitForCards(page, 25)

@@ -1,42 +1,25 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
-import { createPages } from '../../src/web/pages.ts'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { addAnimal, cards, enter, filter, stock, waitForCards } from '../support/catalogue.ts'
-import { findChromium, launchChromium } from '../support/chromium.ts'
 import { contrastOf } from '../support/contrast.ts'
-import { type Service, startService } from '../support/service.ts'
+import { chromium, openShop } from '../support/shop.ts'
 import { looks, overflowPx, phone, picture, until, visit } from '../support/visit.ts'
 
 setDefaultTimeout(60_000)
 
-const pages = createPages()
-const chromium = await findChromium()
-let browser: Browser
-let service: Service
-
-beforeAll(async () => {
-  if (chromium !== undefined) browser = await launchChromium(chromium)
-})
-afterAll(() => browser?.close())
-
-beforeEach(async () => {
-  await service?.[Symbol.asyncDispose]()
-  service = await startService({ pages })
-})
-afterAll(() => service?.[Symbol.asyncDispose]())
+const shop = openShop()
 
 describe.skipIf(chromium === undefined)('the catalogue page', () => {
   test.each(looks)(
     'leads a new user from a wrong key to an added animal, found by filter and by paging (%s)',
     (look, options) =>
-      visit(browser, service.origin, options, async page => {
+      visit(shop.browser, shop.service.origin, options, async page => {
         await enter(page, 'pets_mistyped')
         await page.getByText('The API key is not one of this service, or is mistyped').waitFor()
         expect(await page.locator('#key').getAttribute('aria-invalid')).toBe('true')
         expect(await page.evaluate('document.activeElement.id')).toBe('key')
         if (look === 'light, desktop') await picture(page, 'wrong-key')
 
-        await page.getByLabel('API key').fill(service.key)
+        await page.getByLabel('API key').fill(shop.service.key)
         await page.keyboard.press('Enter')
         await page.getByText('No animals yet').waitFor()
         if (look === 'light, phone') await picture(page, 'empty')
@@ -46,7 +29,7 @@ describe.skipIf(chromium === undefined)('the catalogue page', () => {
         await addAnimal(page, 'Rex', '9223372036854775807')
         await page.getByText('Added as No. 1. It is the last one in the list.').waitFor()
         expect(await cards(page).textContent()).toContain('No. 1 · Category 9223372036854775807')
-        await stock(service, 44)
+        await stock(shop.service, 44)
         await page.getByRole('button', { name: 'Refresh' }).click()
         await page.getByText('Misty').first().waitFor()
         for (let shown = 20; shown < 45; shown += 20) {
@@ -73,9 +56,9 @@ describe.skipIf(chromium === undefined)('the catalogue page', () => {
   )
 
   test.each(looks)("shows the server's own messages beside the fields that they name (%s)", (look, options) =>
-    visit(browser, service.origin, options, async page => {
-      await stock(service, 12)
-      await enter(page, service.key)
+    visit(shop.browser, shop.service.origin, options, async page => {
+      await stock(shop.service, 12)
+      await enter(page, shop.service.key)
       await waitForCards(page, 12)
       if (look.endsWith('phone')) await page.getByText('Add an animal').click()
       await addAnimal(page, ' ', '1.5; "x"')
@@ -103,8 +86,8 @@ describe.skipIf(chromium === undefined)('the catalogue page', () => {
   )
 
   test('works with the keyboard alone, and by a button where a browser watches no scrolling', () =>
-    visit(browser, service.origin, phone, async page => {
-      await stock(service, 21)
+    visit(shop.browser, shop.service.origin, phone, async page => {
+      await stock(shop.service, 21)
       await page.addInitScript('delete window.IntersectionObserver')
       await page.goto('/')
       const press = async (...keys: string[]) => {
@@ -120,7 +103,7 @@ describe.skipIf(chromium === undefined)('the catalogue page', () => {
       await press('Enter', 'Tab')
       expect(await focused()).toBe('key')
       expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).toBe('3px')
-      await page.keyboard.type(service.key)
+      await page.keyboard.type(shop.service.key)
       await press('Enter')
       await waitForCards(page, 20)
       expect(await focused()).toBe('heading')
@@ -147,7 +130,7 @@ describe.skipIf(chromium === undefined)('the catalogue page', () => {
     }))
 
   test.each(looks)('has enough contrast everywhere (%s)', (_look, options) =>
-    visit(browser, service.origin, options, async page => {
+    visit(shop.browser, shop.service.origin, options, async page => {
       await page.goto('/')
       const texts = ['h1', '.welcome > p', '.welcome label', '#key-hint', '#enter', 'nav a', '.brand']
       const readable = async (selectors: readonly string[]) => {
@@ -156,11 +139,11 @@ describe.skipIf(chromium === undefined)('the catalogue page', () => {
         }
       }
       await readable(texts)
-      await stock(service, 11)
+      await stock(shop.service, 11)
       await enter(page, 'pets_wrong')
       await page.getByText('not accepted').waitFor()
       await readable(['#key-problem'])
-      await enter(page, service.key)
+      await enter(page, shop.service.key)
       await waitForCards(page, 11)
       const labels = ['available', 'pending', 'sold', ''].map(status => `.status[data-status="${status}"]`)
       await readable(['#heading', '#count', '.name', '.facts', '.badge', ...labels])
