@@ -88,7 +88,7 @@ function createPet({ pets, links, metrics }: PetRouteParts): Operation {
         metrics.petCreated()
         return createdAnswer(pet, links)
       }
-      // By its hash: as long as any other, and a secret that was sent here by mistake is not kept.
+      // By its hash: always of one length, and a secret that was sent here by mistake is not kept.
       const once = { scope: caller.scope, key: hashApiKey(key.value), at: new Date() }
       const creation = await pets.createOnce(read.pet, once)
       if (creation.outcome === 'created') metrics.petCreated()
