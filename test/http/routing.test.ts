@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createPages } from '../../src/web/pages.ts'
 import { sendRaw } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -118,6 +119,16 @@ describe('GET /v1/pets/{petId}, deprecated', () => {
     const { headers } = await service.call('/v1/pets/1')
     const [, address = ''] = /^<([^>]+)>; rel="deprecation"/.exec(headers.get('link') ?? '') ?? []
     expect((await service.call(address, { key: null })).status).toBe(200)
+  })
+
+  test('leads to its place in the reference page, where there is one', async () => {
+    await using withPages = await startService({ pages: createPages() })
+    const { headers } = await withPages.call('/v1/pets/1')
+    const [, address = '', type = ''] =
+      /^<([^>]+)>; rel="deprecation"; type="([^"]+)"/.exec(headers.get('link') ?? '') ?? []
+    expect(address).toEndWith('#/pets/getPet')
+    const page = await fetch(new URL(address, withPages.origin))
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, `${type}; charset=utf-8`])
   })
 
   test.each([
