@@ -145,6 +145,20 @@ describe('a fault', () => {
   })
 })
 
+describe('a chunked body with a trailer', () => {
+  test('is refused by the runtime, and its animal is not kept', async () => {
+    const animal = '{"name":"Trailer","categoryId":1}'
+    const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\n`
+    const body = `${animal.length.toString(16)}\r\n${animal}\r\n0\r\nX-Trailer: 1\r\n\r\n`
+    for (let i = 0; i < 5; i++) {
+      const answer = await sendRaw(service.port, `${head}Transfer-Encoding: chunked\r\n\r\n${body}`, 100)
+      expect(answer).toStartWith('HTTP/1.1 400 ')
+    }
+    const { pets } = await service.stores.pets.list({ limit: 100 })
+    expect(pets.map(({ name }) => name)).not.toContain('Trailer')
+  })
+})
+
 describe('a body that nobody reads', () => {
   const size = 5_000_000
   const head = (headers: string) => `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${headers}`
