@@ -1,5 +1,3 @@
-import { createHash, randomInt } from 'node:crypto'
-import { crc32 } from 'node:zlib'
 import type { Awaitable } from './awaitable.ts'
 
 const prefix = 'pets_'
@@ -15,8 +13,15 @@ export const keyNameCharsMax = 100
 /** `pets_`, 30 random base62 characters, and a checksum over both in 6 more. */
 export function generateApiKey(): string {
   let key = prefix
-  for (let i = 0; i < secretChars; i++) key += base62.charAt(randomInt(base62.length))
+  while (key.length < prefix.length + secretChars) key += randomBase62()
   return key + checksum(key)
+}
+
+/** One character, or none: a byte that would make some of the 62 likelier than others is thrown away. */
+function randomBase62(): string {
+  const [byte = 0] = crypto.getRandomValues(new Uint8Array(1))
+  const fair = 256 - (256 % base62.length)
+  return byte < fair ? base62.charAt(byte % base62.length) : ''
 }
 
 /** Whether we could have made this key. A mistyped one is told from an unknown one without asking the store. */
@@ -26,7 +31,7 @@ export function isWellFormedApiKey(key: string): boolean {
 
 /** What the store keeps of a key, and what it is found by. */
 export function hashApiKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex')
+  return new Bun.CryptoHasher('sha256').update(key).digest('hex')
 }
 
 /** The first characters: enough to recognise a key by, far too few to use it. */
@@ -35,7 +40,7 @@ export function shownPart(key: string): string {
 }
 
 function checksum(text: string): string {
-  let rest = crc32(text)
+  let rest = Bun.hash.crc32(text)
   let digits = ''
   for (let i = 0; i < checksumChars; i++) {
     digits = base62.charAt(rest % base62.length) + digits

@@ -1,4 +1,3 @@
-import { crc32 } from 'node:zlib'
 import type { Field } from './field.ts'
 import type { PetStatus } from './pet.ts'
 
@@ -27,7 +26,7 @@ export function writeCursor(after: bigint, status: PetStatus | undefined): strin
   const bytes = Buffer.alloc(cursorBytes)
   bytes.writeUInt8(1)
   bytes.writeBigInt64BE(after, 1)
-  bytes.writeUInt32BE(crc32(`${after} ${status ?? ''}`), 9)
+  bytes.writeUInt32BE(Bun.hash.crc32(`${after} ${status ?? ''}`), 9)
   return bytes.toString('base64url')
 }
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type { Awaitable } from './awaitable.ts'
 import { cannotRead, type Field, oneOf, unknownNames } from './field.ts'
 import { int64 } from './int64.ts'
@@ -108,7 +107,10 @@ export interface PetPage {
 export interface PetStore {
   /** Ascending by id; every page costs the same at any depth. */
   list(page: PageRequest): Awaitable<PetPage>
-  /** Another one after every change, by whomever: at the same version every list is the same. Absent where that is dear to tell. */
+  /**
+   * Another one after every change, by whomever: at the same version every answer is the same. A change by another process may
+   * show a turn of the event loop late. Absent where that is dear to tell.
+   */
   version?(): unknown
   /** The animal with its new id, higher than all before. When this answers, the animal survives a crash. */
   create(pet: NewPet): Awaitable<Pet>
@@ -138,7 +140,5 @@ export type Creation =
 
 /** Equal for equal animals, however they were written. */
 export function fingerprintOf(pet: NewPet): string {
-  return createHash('sha256')
-    .update(petToJson({ ...pet, id: 0n }))
-    .digest('hex')
+  return new Bun.CryptoHasher('sha256').update(petToJson({ ...pet, id: 0n })).digest('hex')
 }

@@ -11,23 +11,31 @@ export interface BufferedLog extends Log {
   flush(): void
 }
 
-/** Lines are written together: one by one they would cost more than the requests that they tell of. */
+/** Lines are made and written together: one by one they would cost more than the requests that they tell of. */
 const flushEveryMs = 100
-const bufferedCharsMax = 64 * 1_024
+/** Some 64 KB. */
+const linesMax = 256
+
+interface Line {
+  readonly atMs: number
+  readonly level: LogLevel
+  readonly message: string
+  readonly fields: LogFields
+}
 
 export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog {
   const lowest = logLevels.indexOf(level)
   const render = isTerminal ? readableLine : jsonLine
-  let buffered = ''
+  let lines: Line[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
 
   function flush(): void {
     clearTimeout(timer)
     timer = undefined
-    if (buffered === '') return
-    const text = buffered
-    buffered = ''
-    write(text)
+    if (lines.length === 0) return
+    const taken = lines
+    lines = []
+    write(taken.map(render).join(''))
   }
 
   const isOn = (asked: LogLevel) => logLevels.indexOf(asked) >= lowest
@@ -35,36 +43,26 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
     isOn,
     write(asked, message, fields = {}) {
       if (!isOn(asked)) return
-      buffered += render(asked, message, fields)
+      lines.push({ atMs: Date.now(), level: asked, message, fields })
       // What went wrong is told at once: the process may not live to tell it later.
-      if (asked === 'error' || buffered.length > bufferedCharsMax) flush()
+      if (asked === 'error' || lines.length >= linesMax) flush()
       else timer ??= setTimeout(flush, flushEveryMs).unref()
     },
     flush,
   }
 }
 
-/** Put together by hand: JSON.stringify takes three times as long, and there is a line for every request. */
-function jsonLine(level: LogLevel, message: string, fields: LogFields): string {
-  let line = `{"time":"${isoTime()}","level":"${level}","message":${quoted(message)}`
-  for (const name in fields) {
-    const value = fields[name]
-    if (value !== undefined) line += `,"${name}":${typeof value === 'number' ? value : quoted(value)}`
-  }
-  return `${line}}\n`
-}
-
-const plainText = /^[ !#-[\]-~]*$/
-
-function quoted(text: string): string {
-  return plainText.test(text) ? `"${text}"` : JSON.stringify(text)
+/** The fields are written as they are: to gather everything in one object first takes longer. */
+function jsonLine({ atMs, level, message, fields }: Line): string {
+  const head = `{"time":"${isoTime(atMs)}","level":"${level}","message":${JSON.stringify(message)}`
+  const rest = JSON.stringify(fields).slice(1)
+  return rest === '}' ? `${head}}\n` : `${head},${rest}\n`
 }
 
 const lastTime = { ms: 0, text: '' }
 
-/** Many lines are written within one millisecond. */
-function isoTime(): string {
-  const ms = Date.now()
+/** Many lines are of one millisecond. */
+function isoTime(ms: number): string {
   if (ms !== lastTime.ms) {
     lastTime.ms = ms
     lastTime.text = new Date(ms).toISOString()
@@ -79,8 +77,8 @@ function paint(colour: keyof typeof colours, text: string): string {
 }
 
 /** `12:00:00 200 GET listPets 0.4 ms till` */
-function readableLine(level: LogLevel, message: string, fields: LogFields): string {
-  const time = paint('dim', new Date().toTimeString().slice(0, 8))
+function readableLine({ atMs, level, message, fields }: Line): string {
+  const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))
   if (message === 'request') return `${time} ${requestLine(fields)}\n`
   const rest = Object.entries(fields).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${value}`],

@@ -1,4 +1,3 @@
-import { timingSafeEqual } from 'node:crypto'
 import { type ApiKey, hashApiKey, isWellFormedApiKey, type KeyStore, refusal } from '../api-key.ts'
 import { type Awaitable, whenReady } from '../awaitable.ts'
 import { type Answer, problem } from './answer.ts'
@@ -50,7 +49,7 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
 
   function verify(header: string, token: string): Awaitable<Authentication> {
     const hash = hashApiKey(token)
-    if (environmentHash && timingSafeEqual(environmentHash, Buffer.from(hash))) {
+    if (environmentHash && crypto.timingSafeEqual(environmentHash, Buffer.from(hash))) {
       return remember(header, { keyName: 'PETSTORE_API_KEY', readOnly: false, scope: hash })
     }
     if (!isWellFormedApiKey(token)) return refused('The API key is not one of this service, or is mistyped')

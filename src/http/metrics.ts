@@ -17,9 +17,14 @@ const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 /** Key names are people's; so many of them are told apart, and no more, so that a scrape stays small. */
 const deprecatedKeysMax = 1_000
 
+interface Calls {
+  count: number
+  lastMs: number
+}
+
 export function createMetrics(): Metrics {
   const requests = new Map<string, { status: Map<number, number>; durations: Histogram }>()
-  const deprecated = new Map<string, { operation: string; keyName: string; calls: number; lastMs: number }>()
+  const deprecated = new Map<OperationId, Map<string, Calls>>()
   const pages = { hits: 0, misses: 0 }
   let inFlight = 0
   let created = 0
@@ -31,6 +36,20 @@ export function createMetrics(): Metrics {
       requests.set(operation, known)
     }
     return known
+  }
+
+  function deprecatedCallsOf(operation: OperationId, keyName: string): Calls | undefined {
+    let byKey = deprecated.get(operation)
+    if (!byKey) {
+      byKey = new Map()
+      deprecated.set(operation, byKey)
+    }
+    let calls = byKey.get(keyName)
+    if (!calls && byKey.size < deprecatedKeysMax) {
+      calls = { count: 0, lastMs: 0 }
+      byKey.set(keyName, calls)
+    }
+    return calls
   }
 
   return {
@@ -51,10 +70,10 @@ export function createMetrics(): Metrics {
       else pages.misses++
     },
     deprecatedCall(operation, keyName) {
-      const id = `${operation} ${keyName}`
-      const known = deprecated.get(id)
-      if (!known && deprecated.size >= deprecatedKeysMax) return
-      deprecated.set(id, { operation, keyName, calls: (known?.calls ?? 0) + 1, lastMs: Date.now() })
+      const calls = deprecatedCallsOf(operation, keyName)
+      if (!calls) return
+      calls.count++
+      calls.lastMs = Date.now()
     },
     render(activity) {
       const text = createText()
@@ -73,17 +92,22 @@ export function createMetrics(): Metrics {
       text.single('petstore_page_cache_hits_total', 'counter', 'Pages that were still true.', pages.hits)
       text.single('petstore_page_cache_misses_total', 'counter', 'Pages that were read anew.', pages.misses)
       text.family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
-      for (const { operation, keyName, calls } of deprecated.values()) {
-        text.sample('petstore_deprecated_requests_total', { operation, key: keyName }, calls)
+      for (const [operation, byKey] of deprecated) {
+        for (const [key, { count }] of byKey)
+          text.sample('petstore_deprecated_requests_total', { operation, key }, count)
       }
       text.family(
         'petstore_deprecated_last_request_timestamp_seconds',
         'gauge',
         'When such a call came last.',
       )
-      for (const { operation, keyName, lastMs } of deprecated.values()) {
-        const labels = { operation, key: keyName }
-        text.sample('petstore_deprecated_last_request_timestamp_seconds', labels, lastMs / 1_000)
+      for (const [operation, byKey] of deprecated) {
+        for (const [key, { lastMs }] of byKey)
+          text.sample(
+            'petstore_deprecated_last_request_timestamp_seconds',
+            { operation, key },
+            lastMs / 1_000,
+          )
       }
       if (activity) {
         text.single(

@@ -9,8 +9,8 @@ import { targetOf } from './target.ts'
 export interface Passage {
   readonly requestId: string
   readonly beganMs: number
-  operation?: OperationId
-  keyName?: string
+  operation: OperationId | undefined
+  keyName: string | undefined
 }
 
 export interface Observer {
@@ -39,8 +39,14 @@ export function createObserver(log: Log, metrics: Metrics): Observer {
   return {
     begin({ headers }) {
       metrics.requestBegan()
-      const requestId = requestIdOf(headers.get('x-request-id'), headers.get('authorization'))
-      return { requestId, beganMs: performance.now() }
+      const own = headers.get('x-request-id')
+      return {
+        // Reading a header costs: the credential is compared only with an id that was sent.
+        requestId: requestIdOf(own, own && headers.get('authorization')),
+        beganMs: performance.now(),
+        operation: undefined,
+        keyName: undefined,
+      }
     },
     end({ requestId, beganMs, operation, keyName }, request, status) {
       const ms = performance.now() - beganMs

@@ -13,13 +13,13 @@ import {
   petToJson,
   readNewPet,
 } from '../pet.ts'
-import { type Answer, problem, withHeaders } from './answer.ts'
+import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
+import { createAnswerCache } from './answer-cache.ts'
 import { readJsonBody } from './body.ts'
 import { readIdempotencyKey } from './idempotency-key.ts'
 import type { Links } from './links.ts'
 import type { Metrics } from './metrics.ts'
 import type { Call, Operation } from './operation.ts'
-import { createPageCache } from './page-cache.ts'
 import type { Route } from './route.ts'
 
 export interface PetRouteParts {
@@ -30,6 +30,9 @@ export interface PetRouteParts {
   readonly documentation: { readonly path: string; readonly type: string }
 }
 
+const pageBytesMax = 16 * 1024 ** 2
+const animalBytesMax = 4 * 1024 ** 2
+
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
   return [
     { path: '/pets', operations: { GET: listPets(parts), POST: createPet(parts) } },
@@ -38,7 +41,7 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
 }
 
 function listPets({ pets, links, metrics }: PetRouteParts): Operation {
-  const cache = createPageCache(pets, metrics)
+  const cache = createAnswerCache({ pets, bytesMax: pageBytesMax, served: metrics.pageServed })
   const list = ({ query }: Call): Awaitable<Answer> => {
     const limit = query.read('limit', pageLimit) ?? limitDefault
     const status = query.read('status', petStatus)
@@ -64,7 +67,7 @@ function pageAnswer({ limit, status }: PageRequest, { pets, more }: PetPage, lin
   if (!more || !last) return { status: 200, body }
   const filter = status === undefined ? '' : `&status=${status}`
   const next = links.api(`/pets?limit=${limit}${filter}&cursor=${writeCursor(last.id, status)}`)
-  return { status: 200, body, headers: { Link: `<${next}>; rel="next"` } }
+  return { status: 200, body, prepared: prepareHeaders({ Link: `<${next}>; rel="next"` }) }
 }
 
 function createPet({ pets, links, metrics }: PetRouteParts): Operation {
@@ -124,13 +127,21 @@ function onceAnswer(creation: Creation, links: Links): Answer {
 }
 
 function getPet({ pets, links, documentation }: PetRouteParts): Operation {
-  const deprecation = {
+  const prepared = prepareHeaders({
     Deprecation: '@1794700800',
     Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
     Link: [
       `<${links.site(documentation.path)}>; rel="deprecation"; type="${documentation.type}"`,
       `<${links.api('/pets?status=available')}>; rel="successor-version"`,
     ].join(', '),
+  })
+  const cache = createAnswerCache({ pets, bytesMax: animalBytesMax })
+  const get = (sent: string): Awaitable<Answer> => {
+    const id = parseInt64(sent)
+    return whenReady(id === undefined ? undefined : pets.get(id), pet => {
+      if (pet) return { status: 200, body: petToJson(pet), prepared }
+      return { ...problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), prepared }
+    })
   }
   return {
     id: 'getPet',
@@ -138,14 +149,10 @@ function getPet({ pets, links, documentation }: PetRouteParts): Operation {
     deprecated: true,
     handle({ params, query }) {
       if (query.problems.length > 0) {
-        return withHeaders(problem('invalid_request', query.problems.join('; ')), deprecation)
+        return { ...problem('invalid_request', query.problems.join('; ')), prepared }
       }
       const sent = params['petId'] ?? ''
-      const id = parseInt64(sent)
-      return whenReady(id === undefined ? undefined : pets.get(id), pet => {
-        if (pet) return { status: 200, body: petToJson(pet), headers: deprecation }
-        return withHeaders(problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), deprecation)
-      })
+      return cache.answer(sent, () => get(sent))
     },
   }
 }

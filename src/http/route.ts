@@ -11,10 +11,16 @@ export interface Match {
   readonly params: Readonly<Record<string, string>>
 }
 
+interface Segment {
+  readonly text: string
+  /** The parameter that stands here; absent for plain text. */
+  readonly name?: string
+}
+
 /** Finds the route whose every segment fits; a `{name}` fits any text that is not empty, and is handed on decoded. */
 export function createRouter(routes: readonly Route[]): (path: string) => Match | undefined {
-  const compiled = routes.map(route => ({ route, segments: route.path.split('/') }))
-  return path => {
+  const compiled = routes.map(route => ({ route, segments: route.path.split('/').map(segmentOf) }))
+  const find = (path: string): Match | undefined => {
     const sent = decodeSegments(path)
     for (const { route, segments } of compiled) {
       const params = fit(segments, sent)
@@ -22,6 +28,16 @@ export function createRouter(routes: readonly Route[]): (path: string) => Match 
     }
     return undefined
   }
+  // Most requests spell a route as it is written here: they need not be taken apart.
+  const plain = routes.flatMap(({ path }) => (path.includes('{') ? [] : [{ path, match: find(path) }]))
+  return path => {
+    for (const known of plain) if (known.path === path) return known.match
+    return find(path)
+  }
+}
+
+function segmentOf(text: string): Segment {
+  return text.startsWith('{') ? { text, name: text.slice(1, -1) } : { text }
 }
 
 /** Split first, then decoded: an encoded slash stays part of its segment. */
@@ -39,13 +55,13 @@ function decode(segment: string): string {
   }
 }
 
-function fit(segments: readonly string[], sent: readonly string[]): Record<string, string> | undefined {
+function fit(segments: readonly Segment[], sent: readonly string[]): Record<string, string> | undefined {
   if (segments.length !== sent.length) return undefined
   const params: Record<string, string> = {}
-  for (const [index, segment] of segments.entries()) {
+  for (const [index, { text, name }] of segments.entries()) {
     const value = sent[index] ?? ''
-    if (segment.startsWith('{') && value !== '') params[segment.slice(1, -1)] = value
-    else if (segment !== value) return undefined
+    if (name !== undefined && value !== '') params[name] = value
+    else if (text !== value) return undefined
   }
   return params
 }

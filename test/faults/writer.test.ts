@@ -69,6 +69,21 @@ test('a thread that dies again and again holds nobody up', async () => {
   expect(await names()).toEqual(Array.from({ length: 5 }, () => 'Kept'))
 })
 
+test('whoever writes while the thread dies is told what became of their own animal', async () => {
+  for (let round = 1; round <= 5; round++) {
+    const written: Promise<string | bigint>[] = [add(diesBefore)]
+    while (troubles.length < round) {
+      written.push(writer.write('createPet', `Animal ${written.length}`, 1n, null).catch(String))
+      await new Promise(setImmediate)
+    }
+    const last = await writer.write('createPet', `Last ${round}`, 1n, null)
+    expect((await stores.pets.get(last))?.name).toBe(`Last ${round}`)
+    for (const [index, id] of (await Promise.all(written)).entries()) {
+      if (typeof id === 'bigint') expect((await stores.pets.get(id))?.name).toBe(`Animal ${index}`)
+    }
+  }
+})
+
 test('an animal kept by a thread that died before saying so is not doubled by sending its Idempotency-Key again', async () => {
   const once = { scope: 'test', key: 'one', at: new Date() }
   const create = () => writer.write('createPetOnce', animal('Rex'), once)
@@ -112,6 +127,7 @@ test('closing commits what is waiting, and takes nothing more', async () => {
   const closed = writer.close()
   const late = add('Too late')
   await closed
+  expect(writer.waiting).toBe(0)
   expect(await late).toBe('unavailable')
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'written'))
   expect(await names()).toHaveLength(50)

@@ -18,7 +18,7 @@ if (parentPort) {
     if (namesIn(batch).includes(diesAfter)) process.exit(1)
     port.postMessage(written)
   })
-  port.on('message', (message: Write | 'close') => {
+  port.on('message', (message: readonly Write[] | 'close') => {
     if (message !== 'close') return take(message)
     setImmediate(() => {
       committer.close()

@@ -67,16 +67,17 @@ export function createCommitter(
 }
 
 /** Takes writes as they come and commits all that have come at the next turn of this thread's event loop. */
-export function gather(commit: (batch: readonly Write[]) => void): (write: Write) => void {
+export function gather(commit: (batch: readonly Write[]) => void): (writes: readonly Write[]) => void {
   let gathered: Write[] = []
-  return write => {
-    gathered.push(write)
-    if (gathered.length > 1) return
-    setImmediate(() => {
-      const batch = gathered
-      gathered = []
-      commit(batch)
-    })
+  return writes => {
+    if (gathered.length === 0) setImmediate(commitGathered)
+    gathered.push(...writes)
+  }
+
+  function commitGathered(): void {
+    const batch = gathered
+    gathered = []
+    commit(batch)
   }
 }
 

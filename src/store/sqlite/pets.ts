@@ -8,11 +8,12 @@ import {
   type PetStore,
 } from '../../pet.ts'
 import { guarded } from './fault.ts'
+import { createVersion } from './version.ts'
 import type { Writer } from './writer.ts'
 
-type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }
+export type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }
 
-function petOf({ id, name, category_id: categoryId, status }: PetRow): Pet {
+export function petOf({ id, name, category_id: categoryId, status }: PetRow): Pet {
   return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
 }
 
@@ -37,7 +38,6 @@ export function createPetStore(reading: Database, writer: Writer): PetStore {
     statements.listByStatus,
   )
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
-  const version = reading.query<{ data_version: bigint }, []>('PRAGMA data_version')
 
   return {
     list({ limit, status, after = beforeAll }: PageRequest): PetPage {
@@ -48,8 +48,7 @@ export function createPetStore(reading: Database, writer: Writer): PetStore {
       )
       return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
     },
-    // Two commits by this connection would look the same to it; but this one only reads.
-    version: () => guarded(() => version.get()?.data_version),
+    version: createVersion(reading, writer),
     get(id) {
       const row = guarded(() => get.get({ id }))
       return row ? petOf(row) : undefined

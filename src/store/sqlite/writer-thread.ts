@@ -14,7 +14,7 @@ if (!isMainThread && parentPort) {
   const { file, identity } = workerData as WriterThreadData
   const committer = createCommitter(file, identity)
   const take = gather(batch => port.postMessage(committer.commit(batch)))
-  port.on('message', (message: Write | 'close') => {
+  port.on('message', (message: readonly Write[] | 'close') => {
     if (message !== 'close') return take(message)
     // After what was gathered before it.
     setImmediate(() => {

@@ -14,6 +14,8 @@ export interface Writer {
   ): Promise<ReturnType<Writes[Name]>>
   /** Writes that wait or are being committed now. */
   readonly waiting: number
+  /** Commits that were told of so far. It grows before anybody is answered. */
+  readonly commits: number
   /** How many writes went into one commit. */
   readonly commitSizes: Histogram
   /** Lets the thread commit what is waiting, then ends it. */
@@ -35,10 +37,13 @@ export function createWriter(
   onTrouble: (message: string) => void = () => {},
   threadModule: URL = new URL('./writer-thread.ts', import.meta.url),
 ): Writer {
-  /** In the order in which the thread was given them, which is the order in which it answers. */
+  /** In the order in which the thread is given them, which is the order in which it answers. */
   let waiting: Waiting[] = []
   const identity = identityOf(file)
   const commitSizes = createHistogram(commitSizeBounds)
+  /** Not given to the thread yet. */
+  let gathered: Write[] = []
+  let commits = 0
   let thread: Worker | undefined
   let closed: PromiseWithResolvers<void> | undefined
 
@@ -55,7 +60,16 @@ export function createWriter(
     return worker
   }
 
+  /** What has gathered in one turn of the event loop goes in one message: each message costs, and may have to wake the thread. */
+  function hand(): void {
+    if (gathered.length === 0) return
+    thread ??= start()
+    thread.postMessage(gathered)
+    gathered = []
+  }
+
   function settle({ values, failures }: Written): void {
+    commits++
     commitSizes.observe(values.length)
     for (const [index, { resolve, reject }] of waiting.splice(0, values.length).entries()) {
       const failure = failures?.get(index)
@@ -69,6 +83,7 @@ export function createWriter(
     thread = undefined
     const abandoned = waiting
     waiting = []
+    gathered = []
     if (!closed || abandoned.length > 0) {
       onTrouble(
         `The writer's thread ended; ${abandoned.length} writes were given up, the next one starts it again`,
@@ -82,6 +97,9 @@ export function createWriter(
     get waiting() {
       return waiting.length
     },
+    get commits() {
+      return commits
+    },
     commitSizes,
     write(name, ...args) {
       if (closed) return Promise.reject(new StoreUnavailable('the store is closing'))
@@ -89,14 +107,15 @@ export function createWriter(
         return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
       }
       return new Promise((resolve, reject) => {
-        thread ??= start()
-        thread.postMessage([name, ...args] satisfies Write)
+        if (gathered.length === 0) setImmediate(hand)
+        gathered.push([name, ...args])
         waiting.push({ resolve: resolve as Waiting['resolve'], reject })
       })
     },
     close() {
       if (!closed) {
         closed = Promise.withResolvers<void>()
+        hand()
         // Messages keep their order: what was written before is committed before the thread closes.
         if (thread) thread.postMessage('close')
         else closed.resolve()
