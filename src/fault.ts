@@ -7,3 +7,6 @@ export class StoreUnavailable extends Error {
 export class SetupError extends Error {
   override readonly name = 'SetupError'
 }
+
+/** The database cannot be reached, or does not let us in yet: whoever is willing to wait may try again. */
+export class NotReachable extends SetupError {}

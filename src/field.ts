@@ -34,8 +34,9 @@ export function unknownNames(
   sent: readonly string[],
   known: readonly string[],
 ): string[] {
-  const expected = known.length > 0 ? `only ${known.join(', ')}` : 'none'
   const unknown = sent.filter(name => !known.includes(name))
+  if (unknown.length === 0) return []
+  const expected = known.length > 0 ? `only ${known.join(', ')}` : 'none'
   const named = unknown.slice(0, namedMax).map(name => `Unknown ${kind} ${show(name)}: expected ${expected}`)
   const unnamed = unknown.length - named.length
   return unnamed > 0 ? [...named, `and ${unnamed} more of the kind`] : named

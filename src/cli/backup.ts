@@ -1,10 +1,13 @@
-import { backUp } from '../store/open.ts'
+import { SetupError } from '../fault.ts'
+import { backUp, backUpProblem } from '../store/open.ts'
 import { exitCode, type Io } from './io.ts'
 import { startProgress } from './progress.ts'
 import { type Flags, readStoreSettings } from './settings.ts'
 
 export async function backUpStore(file: string, flags: Flags, io: Io): Promise<void> {
   const databaseUrl = readStoreSettings(flags, io.env)
+  const problem = backUpProblem(databaseUrl)
+  if (problem) throw new SetupError(problem)
   const interruption = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interruption.abort())
   const progress = startProgress('Copying the store', io)

@@ -1,21 +1,18 @@
 import { Command, CommanderError } from 'commander'
 import { SetupError, StoreUnavailable } from '../fault.ts'
-import { backUpStore } from './backup.ts'
-import { addConformCommand } from './conform.ts'
+import { addSetting, command } from './command.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
-import { type CreateKeyOptions, createKey, listKeys, revokeKey } from './keys.ts'
-import { addPetsCommands } from './pets.ts'
-import { serve } from './serve.ts'
-import { type Flags, type Setting, settings } from './settings.ts'
+import { type Flags, settings } from './settings.ts'
 import { version } from './version.ts'
 
 /** Runs one command and says how it ended: 0 success, 1 failure, 2 misuse. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   let code: number = exitCode.success
-  const program = commands(io, ended => {
-    code = ended
-  })
+  const ended = (given: number) => {
+    code = given
+  }
   try {
+    const program = await commands(io, ended, args[0])
     await program.parseAsync(withoutProductPrefix(args), { from: 'user' })
     return code
   } catch (error) {
@@ -29,7 +26,7 @@ function withoutProductPrefix(args: readonly string[]): string[] {
   return args.map((arg, index) => (end === -1 || index < end ? arg.replace(/^--petstore-/, '--') : arg))
 }
 
-function commands(io: Io, ended: (code: number) => void): Command {
+async function commands(io: Io, ended: (code: number) => void, first: string | undefined): Promise<Command> {
   const program = new Command('petstore')
     .description("Keeps a store's catalogue of animals and serves it over HTTP.")
     .version(version)
@@ -50,55 +47,14 @@ function commands(io: Io, ended: (code: number) => void): Command {
       'after',
       '\nA flag wins over the variable of the same name; all mistakes are reported together.',
     )
-    .action(async (flags: Flags) => ended(await serve(flags, io)))
+    .action(async (flags: Flags) => {
+      const { serve } = await import('./serve.ts')
+      ended(await serve(flags, io))
+    })
 
-  const keys = command(program, 'keys', 'make, list and revoke API keys')
-  const create = command(
-    keys,
-    'create',
-    'make a key and print it alone on stdout; it is shown only this once',
-  )
-    .option('--name <name>', 'what people call it, in keys list (required)')
-    .option('--expires <when>', '90d, 12h, 4w, 1y from now, or a date such as 2030-01-31 (default: never)')
-    .option('--read-only', 'may list and fetch, but not add')
-  addSetting(create, settings.databaseUrl).action(async (options: CreateKeyOptions & Flags) =>
-    createKey(options, options, io),
-  )
-  const list = command(keys, 'list', 'show all keys: by first characters, never whole').option(
-    '--json',
-    'for programs: a JSON array',
-  )
-  addSetting(list, settings.databaseUrl).action(async (options: { json?: boolean }) =>
-    listKeys(options, options as Flags, io),
-  )
-  const revoke = command(keys, 'revoke', 'end a key; running servers refuse it within 5 seconds').argument(
-    '<which>',
-    "the key's name, its first characters (as keys list shows them), or the whole key",
-  )
-  addSetting(revoke, settings.databaseUrl).action(async (which: string, flags: Flags) =>
-    revokeKey(which, flags, io),
-  )
-
-  const backup = command(
-    program,
-    'backup',
-    'copy the running store into a new file, and check the copy',
-  ).argument('<file>', 'where to; a file that is there already is not overwritten')
-  addSetting(backup, settings.databaseUrl).action(async (file: string, flags: Flags) =>
-    backUpStore(file, flags, io),
-  )
-
-  addPetsCommands(program, io)
-  addConformCommand(program, io, ended)
+  // A server that starts need not wait for what only other commands use.
+  if (first !== 'serve') (await import('./other-commands.ts')).addOtherCommands(program, io, ended)
   return program
-}
-
-function command(parent: Command, name: string, description: string): Command {
-  return parent.command(name).description(description).summary(description)
-}
-
-function addSetting(to: Command, { flag, placeholder, variable, help }: Setting): Command {
-  return to.option(`--${flag} <${placeholder}>`, `${help} [${variable}]`)
 }
 
 const examples = `
@@ -109,6 +65,8 @@ Examples:
   petstore keys create --name screen --read-only --expires 90d
   petstore keys revoke till
   petstore backup pets-2030-01-31.db              copy the store while it runs
+  petstore export animals.ndjson                  write every animal to a file, a line each
+  petstore import animals.ndjson                  add them to another store, all or none
   petstore pets list --status available           through HTTP, with the key in PETSTORE_API_KEY
   petstore pets add Rex --category 7`
 

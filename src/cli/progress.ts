@@ -10,10 +10,7 @@ export interface Progress {
 
 /** A bar where a person is watching, one plain line where nobody is. */
 export function startProgress(label: string, io: Io): Progress {
-  if (!io.isTerminal) {
-    io.err(`${label}\n`)
-    return { update() {}, stop() {} }
-  }
+  if (!io.isTerminal) return announce(label, io)
   const format = `${label} {bar} {percentage} %`
   const bar = new SingleBar(
     { format, stream: process.stderr, clearOnComplete: true, hideCursor: true },
@@ -25,3 +22,12 @@ export function startProgress(label: string, io: Io): Progress {
     stop: () => bar.stop(),
   }
 }
+
+/** The plain line, whoever is watching: for work whose end cannot be told. */
+export function announce(label: string, io: Io): Progress {
+  io.err(`${label}\n`)
+  return unseen
+}
+
+/** For work beside which nothing may be shown. */
+export const unseen: Progress = { update() {}, stop() {} }

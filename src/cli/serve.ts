@@ -1,12 +1,14 @@
+import { NotReachable } from '../fault.ts'
 import { createApp } from '../http/app.ts'
 import { listen } from '../http/serve.ts'
 import type { PetStore } from '../pet.ts'
 import { openStores } from '../store/open.ts'
+import type { Stores } from '../store/stores.ts'
 import { createPages } from '../web/pages.ts'
 import { greet } from './greet.ts'
 import { exitCode, type Io } from './io.ts'
 import { createLog } from './log.ts'
-import { type Flags, readServeSettings } from './settings.ts'
+import { type Flags, readServeSettings, type ServeSettings } from './settings.ts'
 
 /** How long a use of a key may go unrecorded, should the process be killed. */
 const flushEveryMs = 5_000
@@ -15,13 +17,17 @@ const flushEveryMs = 5_000
 const sweepEveryMs = 60_000
 const sweptAtOnce = 500
 
+/** Between two attempts to reach a database that is not there yet. */
+const tryAgainMs = 500
+
 /** Puts the service together, runs it until it is told to stop, and takes it apart again. */
 export async function serve(flags: Flags, io: Io): Promise<number> {
   const settings = readServeSettings(flags, io.env)
   const stopRequested = nextStopSignal()
   const log = createLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
   const onTrouble = (message: string) => log.write('error', message)
-  const stores = await openStores(settings.databaseUrl, { create: true, onTrouble })
+  const stores = await openPatiently(settings, onTrouble, stopRequested)
+  if (!stores) return exitCode.success
   const app = createApp({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => log.write('error', 'work in the background failed', { cause: String(cause) }))
@@ -45,6 +51,26 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
     await inBackground(app.flush())
     await stores.close()
     log.flush()
+  }
+}
+
+/** A database that starts at the same time as we do may need a moment. Undefined where we were told to stop meanwhile. */
+async function openPatiently(
+  { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs }: ServeSettings,
+  onTrouble: (message: string) => void,
+  stopRequested: Promise<void>,
+): Promise<Stores | undefined> {
+  const end = performance.now() + waitForDatabaseMs
+  for (let tries = 0; ; tries++) {
+    try {
+      return await openStores(databaseUrl, { create: true, onTrouble, readUrl, connectionsMax })
+    } catch (error) {
+      const left = end - performance.now()
+      if (!(error instanceof NotReachable) || left <= 0) throw error
+      if (tries === 0) onTrouble(`${error.message}; trying again for ${waitForDatabaseMs / 1_000} s`)
+      const stopped = stopRequested.then(() => true)
+      if (await Promise.race([stopped, Bun.sleep(Math.min(tryAgainMs, left))])) return undefined
+    }
   }
 }
 

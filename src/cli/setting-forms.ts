@@ -16,7 +16,17 @@ export function rateLimitOf(text: string): { requests: number; seconds: number }
   return { requests: Number(requests), seconds: unit === 's' ? 1 : unit === 'm' ? 60 : 3_600 }
 }
 
-export function drainMsOf(text: string): number | undefined {
+export const databasePoolMax = 1_000
+
+export function databasePoolOf(text: string): number | undefined {
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  return count >= 1 && count <= databasePoolMax ? count : undefined
+}
+
+export const timeForm = 'a time from 0s to 300s, such as 500ms or 30s'
+
+/** In milliseconds. */
+export function timeOf(text: string): number | undefined {
   const [, amount, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
   const ms = Number(amount) * (unit === 's' ? 1_000 : 1)
   return ms <= 300_000 ? ms : undefined

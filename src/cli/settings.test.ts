@@ -17,6 +17,7 @@ describe('without any setting', () => {
     port: 8080,
     host: '127.0.0.1',
     databaseUrl: 'sqlite:data/petstore.db',
+    waitForDatabaseMs: 0,
     drainMs: 10_000,
     logLevel: 'info',
   } as const
@@ -41,7 +42,10 @@ describe('variables and flags', () => {
   const env = {
     PORT: '1',
     HOST: 'variable.example',
-    DATABASE_URL: 'sqlite:variable.db',
+    DATABASE_URL: 'postgres://variable.example/pets',
+    PETSTORE_READ_URL: 'postgres://replica.variable.example/pets',
+    PETSTORE_DATABASE_POOL: '7',
+    PETSTORE_WAIT_FOR_DATABASE: '30s',
     PETSTORE_API_KEY: 'key-from-the-variable',
     PETSTORE_PUBLIC_URL: 'https://variable.example/v1',
     PETSTORE_STAGING_URL: 'https://staging.variable.example/v1',
@@ -55,7 +59,10 @@ describe('variables and flags', () => {
   const flags = {
     port: '2',
     host: 'flag.example',
-    databaseUrl: 'sqlite:flag.db',
+    databaseUrl: 'postgres://flag.example/pets',
+    readUrl: 'postgres://replica.flag.example/pets',
+    databasePool: '20',
+    waitForDatabase: '500ms',
     apiKey: 'key-from-the-flag',
     publicUrl: 'https://flag.example/v1',
     stagingUrl: 'https://staging.flag.example/v1',
@@ -69,7 +76,10 @@ describe('variables and flags', () => {
   const flagged = {
     port: 2,
     host: 'flag.example',
-    databaseUrl: 'sqlite:flag.db',
+    databaseUrl: 'postgres://flag.example/pets',
+    readUrl: 'postgres://replica.flag.example/pets',
+    databasePool: 20,
+    waitForDatabaseMs: 500,
     environmentKey: 'key-from-the-flag',
     publicUrl: 'https://flag.example/v1',
     stagingUrl: 'https://staging.flag.example/v1',
@@ -84,7 +94,10 @@ describe('variables and flags', () => {
     expect(readServeSettings({}, env)).toStrictEqual({
       port: 1,
       host: 'variable.example',
-      databaseUrl: 'sqlite:variable.db',
+      databaseUrl: 'postgres://variable.example/pets',
+      readUrl: 'postgres://replica.variable.example/pets',
+      databasePool: 7,
+      waitForDatabaseMs: 30_000,
       environmentKey: 'key-from-the-variable',
       publicUrl: 'https://variable.example/v1',
       stagingUrl: 'https://staging.variable.example/v1',
@@ -94,13 +107,13 @@ describe('variables and flags', () => {
       tls: { cert: 'package.json', key: 'package.json' },
       logLevel: 'warn',
     })
-    expect(readStoreSettings({}, env)).toBe('sqlite:variable.db')
+    expect(readStoreSettings({}, env)).toBe('postgres://variable.example/pets')
   })
 
   test('every setting can be a flag, which wins over the variable', () => {
     expect(readServeSettings(flags, {})).toStrictEqual(flagged)
     expect(readServeSettings(flags, env)).toStrictEqual(flagged)
-    expect(readStoreSettings(flags, env)).toBe('sqlite:flag.db')
+    expect(readStoreSettings(flags, env)).toBe('postgres://flag.example/pets')
   })
 
   test('a flag wins over a variable that could not be read', () => {
@@ -113,13 +126,20 @@ describe('variables and flags', () => {
     ])
   })
 
-  test.each(['port', 'host', 'databaseUrl', 'apiKey', 'publicUrl', 'stagingUrl'] as const)(
-    'an empty flag for %s is a problem: it was meant to say something',
-    name => {
-      const [problem = ''] = problemsOf({ [name]: '' }, {})
-      expect(problem).toContain(`--${settings[name].flag}`)
-    },
-  )
+  test.each([
+    'port',
+    'host',
+    'databaseUrl',
+    'readUrl',
+    'databasePool',
+    'waitForDatabase',
+    'apiKey',
+    'publicUrl',
+    'stagingUrl',
+  ] as const)('an empty flag for %s is a problem: it was meant to say something', name => {
+    const [problem = ''] = problemsOf({ [name]: '' }, {})
+    expect(problem).toContain(`--${settings[name].flag}`)
+  })
 })
 
 describe('port', () => {
@@ -270,19 +290,23 @@ describe('mistakes', () => {
     expect(problemsOf({}, { DATABASE_URL: 'pets.db', PORT: 'x' }, readStoreSettings)).toHaveLength(1)
   })
 
-  test.each(['mysql://somebody:hunter2@db.example.com/pets', 'hunter2', 'sqlite://hunter2@db/pets.db'])(
-    'a broken DATABASE_URL (%s) is not shown: it may hold a password',
-    url => {
-      for (const problems of [
-        problemsOf({}, { DATABASE_URL: url }),
-        problemsOf({ databaseUrl: url }, {}),
-        problemsOf({}, { DATABASE_URL: url }, readStoreSettings),
-      ]) {
-        expect(problems).toHaveLength(1)
-        expect(problems.join()).not.toContain('hunter2')
-      }
-    },
-  )
+  test.each([
+    'mysql://somebody:hunter2@db.example.com/pets',
+    'hunter2',
+    'sqlite://hunter2@db/pets.db',
+    'postgres://somebody:hunter2@db.example.com',
+    'postgres://somebody:hunter2@db.example.com/pets?sslmode=maybe',
+    'postgres://somebody:hunter2#1@db.example.com/pets',
+  ])('a broken DATABASE_URL (%s) is not shown: it may hold a password', url => {
+    for (const problems of [
+      problemsOf({}, { DATABASE_URL: url }),
+      problemsOf({ databaseUrl: url }, {}),
+      problemsOf({}, { DATABASE_URL: url }, readStoreSettings),
+    ]) {
+      expect(problems).toHaveLength(1)
+      expect(problems.join()).not.toContain('hunter2')
+    }
+  })
 })
 
 test('no two settings share a variable or a flag', () => {

@@ -6,13 +6,16 @@ import { Misuse } from './io.ts'
 import {
   baseAddressForm,
   baseAddressOf,
-  drainMsOf,
+  databasePoolMax,
+  databasePoolOf,
   hostOf,
   logLevelOf,
   originsForm,
   originsOf,
   portOf,
   rateLimitOf,
+  timeForm,
+  timeOf,
 } from './setting-forms.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
@@ -24,6 +27,12 @@ export interface ServeSettings {
   readonly port: number
   readonly host: string
   readonly databaseUrl: string
+  /** Where animals are listed and fetched from, if not where they are written. */
+  readonly readUrl?: string
+  /** Connections to PostgreSQL for reading. */
+  readonly databasePool?: number
+  /** How long a start goes on trying to reach the database. */
+  readonly waitForDatabaseMs: number
   readonly environmentKey?: string
   readonly publicUrl?: string
   readonly stagingUrl?: string
@@ -62,7 +71,25 @@ export const settings = {
     variable: 'DATABASE_URL',
     flag: 'database-url',
     placeholder: 'url',
-    help: 'the store (default sqlite:data/petstore.db)',
+    help: 'the store: sqlite:FILE, or postgres://USER:PASSWORD@HOST/DATABASE (default sqlite:data/petstore.db)',
+  },
+  readUrl: {
+    variable: 'PETSTORE_READ_URL',
+    flag: 'read-url',
+    placeholder: 'url',
+    help: 'PostgreSQL only: list and fetch from these replicas, a little behind (default: from the store itself)',
+  },
+  databasePool: {
+    variable: 'PETSTORE_DATABASE_POOL',
+    flag: 'database-pool',
+    placeholder: 'number',
+    help: `PostgreSQL only: connections for reading, 1 to ${databasePoolMax} (default 10; 2 more for writing)`,
+  },
+  waitForDatabase: {
+    variable: 'PETSTORE_WAIT_FOR_DATABASE',
+    flag: 'wait-for-database',
+    placeholder: 'time',
+    help: 'how long to try again when the database cannot be reached at the start, such as 30s (default 0s)',
   },
   apiKey: {
     variable: 'PETSTORE_API_KEY',
@@ -128,6 +155,13 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
   const port = reader.read('port', portOf, 'a whole number from 0 to 65535') ?? 8080
   const host = reader.read('host', hostOf, 'a host name or an IP address') ?? '127.0.0.1'
   const databaseUrl = readDatabaseUrl(reader)
+  const readUrl = readReadUrl(reader, databaseUrl)
+  const databasePool = reader.read(
+    'databasePool',
+    databasePoolOf,
+    `a whole number from 1 to ${databasePoolMax}`,
+  )
+  const waitForDatabaseMs = reader.read('waitForDatabase', timeOf, timeForm) ?? 0
   const environmentKey = readEnvironmentKey(reader)
   const publicUrl = reader.read('publicUrl', baseAddressOf, baseAddressForm)
   const stagingUrl = reader.read('stagingUrl', baseAddressOf, baseAddressForm)
@@ -136,8 +170,7 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
     rateLimitOf,
     'requests per second, minute or hour, such as 100/s or 600/m',
   )
-  const drainMs =
-    reader.read('drainTime', drainMsOf, 'a time from 0s to 300s, such as 500ms or 30s') ?? 10_000
+  const drainMs = reader.read('drainTime', timeOf, timeForm) ?? 10_000
   const corsOrigins = reader.read('corsOrigins', originsOf, originsForm)
   const tls = readTls(reader)
   const logLevel = reader.read('logLevel', logLevelOf, `one of ${logLevels.join(', ')}`) ?? 'info'
@@ -151,6 +184,9 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
     port,
     host,
     databaseUrl,
+    ...(readUrl !== undefined && { readUrl }),
+    ...(databasePool !== undefined && { databasePool }),
+    waitForDatabaseMs,
     ...(environmentKey !== undefined && { environmentKey }),
     ...(publicUrl !== undefined && { publicUrl }),
     ...(stagingUrl !== undefined && { stagingUrl }),
@@ -205,6 +241,20 @@ function readDatabaseUrl(reader: Reader): string {
   const given = reader.given('databaseUrl')
   if (!given) return 'sqlite:data/petstore.db'
   const problem = databaseUrlProblem(given.value)
+  if (problem) reader.problem(`Cannot read ${given.label}: ${problem}`)
+  return given.value
+}
+
+/** Replicas of another database would show another catalogue; that they are of this one cannot be told from here. */
+function readReadUrl(reader: Reader, databaseUrl: string): string | undefined {
+  const given = reader.given('readUrl')
+  if (!given) return undefined
+  const isPostgres = (url: string) => /^postgres(ql)?:/.test(url)
+  if (!isPostgres(databaseUrl))
+    reader.problem(`Cannot use ${given.label}: the store is a file, and has no replicas`)
+  const problem = isPostgres(given.value)
+    ? databaseUrlProblem(given.value)
+    : 'expected the replicas of a PostgreSQL store, such as postgres://USER:PASSWORD@HOST:PORT/DATABASE'
   if (problem) reader.problem(`Cannot read ${given.label}: ${problem}`)
   return given.value
 }

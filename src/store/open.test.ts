@@ -12,6 +12,8 @@ describe('DATABASE_URL', () => {
     'sqlite:with space.db',
     'sqlite:with:colon.db',
     'sqlite:with%20escape.db',
+    'postgres://somebody:hunter2@db/pets',
+    'postgresql://somebody@db1,db2:6543/pets?sslmode=require',
   ])('%s names a store', url => {
     expect(databaseUrlProblem(url)).toBeUndefined()
   })
@@ -48,10 +50,26 @@ describe('DATABASE_URL', () => {
     expect(databaseUrlProblem(url)).toStartWith('expected ')
   })
 
-  test.each(['mysql://somebody:hunter2@db/pets', 'hunter2', 'sqlite://hunter2@db/pets'])(
-    'what is wrong with %s is said without a password',
-    url => {
-      expect(databaseUrlProblem(url)).not.toContain('hunter2')
-    },
-  )
+  test.each([
+    'postgres:',
+    'postgres://db',
+    'postgres://somebody@db/',
+    'postgresql://db/pets?connect_timeout=3',
+    'postgres://db:65536/pets',
+    'postgres:pets.db',
+  ])('%s names no database of PostgreSQL', url => {
+    expect(databaseUrlProblem(url)).toStartWith('expected postgres://USER:PASSWORD@HOST:PORT/DATABASE')
+  })
+
+  test.each([
+    'mysql://somebody:hunter2@db/pets',
+    'hunter2',
+    'sqlite://hunter2@db/pets',
+    'postgres://somebody:hunter2@db',
+    'postgres://somebody:hunter2@@db/pets',
+    'postgres://somebody:hunter2/@db/pets',
+  ])('what is wrong with %s is said without a password', url => {
+    expect(databaseUrlProblem(url)).toStartWith('expected ')
+    expect(databaseUrlProblem(url)).not.toContain('hunter2')
+  })
 })

@@ -1,12 +1,16 @@
 import type { Awaitable } from '../awaitable.ts'
 import { SetupError } from '../fault.ts'
+import { type PostgresAddress, parsePostgresUrl, postgresUrlForm } from './postgres/url.ts'
 import { backUpSqlite } from './sqlite/backup.ts'
 import { openSqlite } from './sqlite/open.ts'
 import type { Backup, OpenOptions, Stores } from './stores.ts'
 
 /** What is wrong with a DATABASE_URL, before anything is opened; undefined where nothing is. Shows no password. */
 export function databaseUrlProblem(url: string): string | undefined {
-  if (!url.startsWith('sqlite:')) return 'expected sqlite:FILE, such as sqlite:data/petstore.db'
+  if (isPostgres(url)) return parsePostgresUrl(url) ? undefined : postgresUrlForm
+  if (!url.startsWith('sqlite:')) {
+    return 'expected sqlite:FILE, such as sqlite:data/petstore.db, or postgres://USER:PASSWORD@HOST:PORT/DATABASE'
+  }
   const file = sqliteFile(url)
   // Other programs take options after a question mark; here they would become part of the file's name.
   if (file !== '' && !/^(:memory:|file:|\/\/)|[?#\0]/.test(file)) return undefined
@@ -17,7 +21,20 @@ export function databaseUrlProblem(url: string): string | undefined {
 export function openStores(url: string, options: OpenOptions): Awaitable<Stores> {
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
-  return openSqlite(sqliteFile(url), options)
+  const address = parsePostgresUrl(url)
+  return address ? loadAndOpenPostgres(address, options) : openSqlite(sqliteFile(url), options)
+}
+
+/** Loaded only where it is needed: a server on a file starts without it. */
+async function loadAndOpenPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
+  const { openPostgres } = await import('./postgres/open.ts')
+  return openPostgres(address, options)
+}
+
+/** Why a store cannot be copied into a file; undefined where it can. */
+export function backUpProblem(url: string): string | undefined {
+  if (!isPostgres(url)) return databaseUrlProblem(url)
+  return 'Cannot back up PostgreSQL: expected a store in a file; use pg_dump, or bin/petstore export for the animals alone'
 }
 
 /**
@@ -30,9 +47,13 @@ export async function backUp(
   onProgress: (fraction: number) => void,
   interrupted: AbortSignal,
 ): Promise<Backup> {
-  const problem = databaseUrlProblem(url)
-  if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
+  const problem = backUpProblem(url)
+  if (problem) throw new SetupError(problem)
   return backUpSqlite(sqliteFile(url), target, onProgress, interrupted)
+}
+
+function isPostgres(url: string): boolean {
+  return /^postgres(ql)?:/.test(url)
 }
 
 /** `sqlite:data/pets.db` is relative to the working folder; `sqlite:/var/pets.db` and `sqlite:///var/pets.db` are not. */

@@ -2,11 +2,13 @@ import type { KeyStore } from '../api-key.ts'
 import type { Awaitable } from '../awaitable.ts'
 import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
+import type { Transfer } from '../transfer.ts'
 
 /** Everything that is kept, in one database. */
 export interface Stores {
   readonly pets: PetStore
   readonly keys: KeyStore
+  readonly transfer: Transfer
   /** Where it is kept, for people: never a password. */
   readonly place: string
   /** What it is doing, for the metrics. */
@@ -24,4 +26,8 @@ export interface OpenOptions {
   readonly create: boolean
   /** Told, in a line for the log, of what the store mends by itself. */
   readonly onTrouble?: (message: string) => void
+  /** PostgreSQL only: where animals are listed and fetched from, if not where they are written. */
+  readonly readUrl?: string | undefined
+  /** PostgreSQL only: connections for reading, at most. */
+  readonly connectionsMax?: number | undefined
 }

@@ -20,6 +20,8 @@ test.each([
   ['petstore keys', ['create', 'list', 'revoke']],
   ['petstore keys create', ['--name', '--expires', '--read-only', '--database-url', '[DATABASE_URL]']],
   ['petstore keys list', ['--json', '--database-url', '[DATABASE_URL]']],
+  ['petstore export', ['[file]', '--database-url', '[DATABASE_URL]', 'Examples:']],
+  ['petstore import', ['<file>', '--keep-ids', '--database-url', '[DATABASE_URL]', '503', 'Examples:']],
   ['petstore keys revoke', ['<which>', '--database-url', '[DATABASE_URL]']],
 ])('%s --help names %p', async (command, named) => {
   const { exitCode, stdout, stderr } = await typed(`${command} --help`)

@@ -1,8 +1,7 @@
-import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
 import { startLossyProxy } from '../support/lossy-proxy.ts'
-import { type Service, startService } from '../support/service.ts'
+import { keepAnimals, type Service, startService } from '../support/service.ts'
 
 const int64Min = -(2n ** 63n)
 const int64Max = 2n ** 63n - 1n
@@ -55,13 +54,11 @@ describe('animals', () => {
 
   test('have exact ids beyond 2^53', async () => {
     await using service = await startService()
-    using file = new Database(service.file)
-    // As if so many animals had been there before.
-    file.run("INSERT INTO sqlite_sequence (name, seq) VALUES ('pets', 9007199254740992)")
+    await keepAnimals(service, [{ id: 9007199254740992n, name: 'Before', categoryId: 1n }])
     const { pets } = storeAt(service)
     const added = [await pets.create(rex), await pets.create(rex)]
     expect(added.map(({ id }) => id)).toEqual([9007199254740993n, 9007199254740994n])
-    expect(await all(pets.list({ limit: 1 }))).toEqual(added)
+    expect((await all(pets.list({ limit: 1 }))).slice(1)).toEqual(added)
     expect(await pets.get(9007199254740993n)).toEqual(added[0] as client.Pet)
   })
 

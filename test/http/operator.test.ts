@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/fault.ts'
+import { storeUnderTest } from '../support/database.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -76,11 +77,13 @@ describe('/metrics', () => {
       'petstore_http_request_duration_seconds_count{operation="listPets"}': 3,
       petstore_http_requests_in_flight: 1,
       petstore_pets_created_total: 2,
-      petstore_page_cache_hits_total: 2,
-      petstore_page_cache_misses_total: 1,
+      // A database that others write to as well does not tell us when a page is no longer true: nothing is kept.
+      petstore_page_cache_hits_total: storeUnderTest === 'postgres' ? 0 : 2,
+      petstore_page_cache_misses_total: storeUnderTest === 'postgres' ? 0 : 1,
       'petstore_deprecated_requests_total{operation="getPet",key="test"}': 1,
       petstore_writes_waiting: 0,
-      petstore_commit_writes_sum: 3,
+      // The key too is a write where all of them go one way.
+      petstore_commit_writes_sum: storeUnderTest === 'postgres' ? 2 : 3,
     })
     const lastCall = metrics.get(
       'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="test"}',
@@ -162,7 +165,7 @@ describe('the log', () => {
 describe('a page that was encoded before', () => {
   test('is shown only as long as it is true, whoever adds an animal', async () => {
     const { openStores } = await import('../../src/store/open.ts')
-    const other = await openStores(`sqlite:${service.file}`, { create: false })
+    const other = await openStores(service.database.url, { create: false })
     try {
       for (let i = 0; i < 20; i++) {
         const before = (await service.call('/v1/pets?limit=100')).json.length

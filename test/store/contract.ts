@@ -158,6 +158,38 @@ export function describeStoreContract(database: string, create: () => Promise<St
       expect((await add()).id).toBeGreaterThan(pet.id)
     })
 
+    // Directly, without a function of ours in between: the next one comes in the very moment in which the writer is done.
+    test('two hundred animals, each added as soon as the one before is there, are all answered', async () => {
+      const ids: bigint[] = []
+      for (let i = 0; i < 200; i++) {
+        const { id } = await stores.pets.create({ name: `Animal ${i}`, categoryId: 1n })
+        ids.push(id)
+      }
+      expect(ids).toEqual(idsOf(await walk(100)))
+      expect(new Set(ids).size).toBe(200)
+    })
+
+    test('two hundred animals, each added once as soon as the one before is there, are all answered', async () => {
+      const outcomes: string[] = []
+      for (let i = 0; i < 200; i++) {
+        const once = { scope: 'a', key: String(i), at: new Date() }
+        const { outcome } = await stores.pets.createOnce({ name: 'Rex', categoryId: 1n }, once)
+        outcomes.push(outcome)
+      }
+      expect(new Set(outcomes)).toEqual(new Set(['created']))
+      expect(await walk(100)).toHaveLength(200)
+    })
+
+    test('four hundred animals added at once are all answered, each with an id of its own', async () => {
+      const added = await Promise.all(
+        Array.from({ length: 400 }, (_, i) => add({ name: `Animal ${i}`, categoryId: BigInt(i) })),
+      )
+      const byId = added.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+      expect(await walk(100)).toEqual(byId)
+      expect(new Set(idsOf(added)).size).toBe(400)
+      expect(added.map(({ categoryId }) => categoryId)).toEqual(added.map((_, i) => BigInt(i)))
+    })
+
     test('a second process sees an animal as soon as it is added', async () => {
       const other = await underTest.open()
       try {

@@ -8,6 +8,7 @@ import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { describeStoreContract, type StoreUnderTest } from './contract.ts'
+import { describeTransferContract } from './transfer-contract.ts'
 
 async function sqliteUnderTest(): Promise<StoreUnderTest> {
   const folder = temporaryFolder()
@@ -20,6 +21,7 @@ async function sqliteUnderTest(): Promise<StoreUnderTest> {
 }
 
 describeStoreContract('SQLite', sqliteUnderTest)
+describeTransferContract('SQLite', sqliteUnderTest)
 
 describe('SQLite: the file', () => {
   const opened = (file: string, create = true) => openStores(`sqlite:${file}`, { create })

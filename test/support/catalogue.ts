@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import type { Service } from './service.ts'
@@ -57,17 +56,4 @@ export async function stock(service: Service, count: number): Promise<void> {
     const { status } = await service.call('/v1/pets', { method: 'POST', body: JSON.stringify(animal) })
     expect(status).toBe(201)
   }
-}
-
-/** As if so many animals had come before. */
-export function keepAnimal(
-  service: Service,
-  id: bigint,
-  name: string,
-  categoryId: bigint,
-  status: string,
-): void {
-  using database = new Database(service.file, { strict: true, safeIntegers: true })
-  const sql = 'INSERT INTO pets (id, name, category_id, status) VALUES (?, ?, ?, ?)'
-  database.query(sql).run(id, name, categoryId, status)
 }

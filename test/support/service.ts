@@ -1,19 +1,22 @@
-import { join } from 'node:path'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { type AppParts, createApp } from '../../src/http/app.ts'
 import { listen } from '../../src/http/serve.ts'
 import type { Log, LogFields } from '../../src/log.ts'
+import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { Stores } from '../../src/store/stores.ts'
 import { createConformance } from './conformance.ts'
-import { temporaryFolder } from './folder.ts'
+import { type AnyDatabase, newTestDatabase, type StoreKind } from './database.ts'
 
 export type ServiceOptions = Partial<
   Pick<
     AppParts,
     'pets' | 'keys' | 'environmentKey' | 'rateLimit' | 'corsOrigins' | 'pages' | 'publicUrl' | 'stagingUrl'
   >
->
+> & {
+  /** Where it matters which one; else the one that the tests are run on. */
+  readonly store?: StoreKind
+}
 
 export interface CallInit {
   readonly method?: string
@@ -26,7 +29,7 @@ export interface CallInit {
 export interface Service extends AsyncDisposable {
   readonly origin: string
   readonly port: number
-  readonly file: string
+  readonly database: AnyDatabase
   readonly stores: Stores
   /** Every line of the log: its message and its fields. */
   readonly logged: ({ readonly message: string } & LogFields)[]
@@ -45,11 +48,19 @@ interface Answer {
   readonly json: ReturnType<typeof JSON.parse>
 }
 
-/** The whole service in this process: a real file, a real port on 127.0.0.1. */
-export async function startService(options: ServiceOptions = {}): Promise<Service> {
-  const folder = temporaryFolder()
-  const file = join(folder.path, 'pets.db')
-  const stores = await openStores(`sqlite:${file}`, { create: true })
+/** Animals with ids of our choice, as if as many had come before. The store must hold none yet. */
+export async function keepAnimals({ stores }: Service, animals: readonly Pet[]): Promise<void> {
+  await stores.transfer.load(batchOf(animals), 'keep')
+}
+
+async function* batchOf(animals: readonly Pet[]) {
+  yield animals
+}
+
+/** The whole service in this process: a real database, a real port on 127.0.0.1. */
+export async function startService({ store, ...options }: ServiceOptions = {}): Promise<Service> {
+  const database = await newTestDatabase(store)
+  const stores = await openStores(database.url, { create: true })
   const logged: Service['logged'] = []
   const recorded: Log = {
     isOn: () => true,
@@ -77,7 +88,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
   return {
     origin,
     port: listener.port,
-    file,
+    database,
     stores,
     logged,
     key: everything,
@@ -99,7 +110,7 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
     async [Symbol.asyncDispose]() {
       await listener.stop(5_000)
       await stores.close()
-      folder[Symbol.dispose]()
+      await database[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,16 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
-import {
-  addAnimal,
-  cards,
-  curlLines,
-  enter,
-  filter,
-  keepAnimal,
-  stock,
-  waitForCards,
-} from '../support/catalogue.ts'
-import { startService } from '../support/service.ts'
+import { addAnimal, cards, curlLines, enter, filter, stock, waitForCards } from '../support/catalogue.ts'
+import { keepAnimals, startService } from '../support/service.ts'
 import { chromium, openShop } from '../support/shop.ts'
 import { desktop, overflowPx, phone, until, visit } from '../support/visit.ts'
 
@@ -27,9 +18,11 @@ describe.skipIf(chromium === undefined)('what the catalogue page sends and shows
         'W'.repeat(1_000),
         '{"id":9007199254740993} \\" 12345678901234567890',
       ]
-      for (const [index, name] of hostile.entries()) {
-        keepAnimal(shop.service, 9007199254740993n + BigInt(index) * 2n, name, 2n ** 63n - 1n, 'pending')
-      }
+      const animals = hostile.map((name, index) => {
+        const id = 9007199254740993n + BigInt(index) * 2n
+        return { id, name, categoryId: 2n ** 63n - 1n, status: 'pending' as const }
+      })
+      await keepAnimals(shop.service, animals)
       await enter(page, shop.service.key)
       await waitForCards(page, hostile.length)
       expect(await page.locator('.name').allTextContents()).toEqual(hostile)

@@ -1,7 +1,7 @@
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { SetupError } from '../../fault.ts'
+import { createNewFile, newFileMend } from '../../new-file.ts'
 import type { Backup } from '../stores.ts'
 import type { BackupThreadAnswer, BackupThreadData } from './backup-thread.ts'
 
@@ -16,19 +16,28 @@ export async function backUpSqlite(
 ): Promise<Backup> {
   if (!existsSync(file))
     throw new SetupError(`There is no store at ${file}: set DATABASE_URL to the one to copy`)
-  // Beside the target, so that it can be given its name in one step; readable by its owner only, from the start.
-  const copy = `${target}.partial-${process.pid}`
   try {
-    if (existsSync(target)) throw Object.assign(new Error('it exists'), { code: 'EEXIST' })
-    closeSync(openSync(copy, 'wx', 0o600))
-    const stopWatching = watch(copy, statSync(file).size, onProgress)
-    const answer = await run({ file, copy }, interrupted).finally(stopWatching)
+    using copy = createNewFile(target)
+    const answer = await copyTo(copy.path, file, onProgress, interrupted)
     if (!answer.ok) throw Object.assign(new Error(answer.message), { code: answer.code })
-    return { pets: answer.pets, bytes: publish(copy, target) }
+    return { pets: answer.pets, bytes: copy.publish() }
   } catch (error) {
     throw backupErrorOf(error, target)
+  }
+}
+
+async function copyTo(
+  copy: string,
+  file: string,
+  onProgress: (fraction: number) => void,
+  interrupted: AbortSignal,
+): Promise<BackupThreadAnswer> {
+  const stopWatching = watch(copy, statSync(file).size, onProgress)
+  try {
+    return await run({ file, copy }, interrupted)
   } finally {
-    for (const part of [copy, `${copy}-journal`]) rmSync(part, { force: true })
+    stopWatching()
+    rmSync(`${copy}-journal`, { force: true })
   }
 }
 
@@ -50,44 +59,13 @@ function watch(copy: string, expectedBytes: number, onProgress: (fraction: numbe
   return () => clearInterval(timer)
 }
 
-/** SQLite leaves its copy in the system's cache: it is on the disk before it gets its name. */
-function publish(copy: string, target: string): Backup['bytes'] {
-  sync(copy)
-  giveName(copy, target)
-  sync(dirname(target))
-  return statSync(target).size
-}
-
-/** A link, unlike a rename, never replaces what is there; but not every file system has links. */
-function giveName(copy: string, target: string): void {
-  try {
-    linkSync(copy, target)
-  } catch (error) {
-    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test((error as { code?: string }).code ?? '') || existsSync(target))
-      throw error
-    renameSync(copy, target)
-  }
-}
-
-function sync(path: string): void {
-  const handle = openSync(path, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
-}
-
 function backupErrorOf(error: unknown, target: string): unknown {
   const { code = '', message } = error as { code?: string; message: string }
-  const why = mends.find(([codes]) => codes.test(code))?.[1] ?? message
+  const why = mends.find(([codes]) => codes.test(code))?.[1] ?? newFileMend(code) ?? message
   return new SetupError(`Cannot back up to ${target}: ${why}${code && ` (${code})`}`, { cause: error })
 }
 
 const mends: readonly (readonly [RegExp, string])[] = [
-  [/^EEXIST/, 'there is a file of this name; choose another one'],
   [/^SQLITE_NOTADB/, 'what DATABASE_URL names is not a store of ours'],
-  [/^(ENOENT|ENOTDIR)/, 'its folder does not exist; create it'],
-  [/^(EACCES|EPERM|EROFS)/, 'no right to write there'],
-  [/^(ENOSPC|EDQUOT|SQLITE_FULL)/, 'the disk is full'],
+  [/^SQLITE_FULL/, 'the disk is full'],
 ]

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
 import type { ApiKey, KeyUse, NewApiKey } from '../../api-key.ts'
-import { columns, type KeyRow, keyOf } from './key-row.ts'
+import { columns, type KeyRow, keyOf } from '../key-row.ts'
 
 const insert = `
   INSERT INTO api_keys (name, hash, shown, read_only, created_at_ms, expires_at_ms)

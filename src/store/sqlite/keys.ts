@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import type { KeyStore } from '../../api-key.ts'
+import { columns, type KeyRow, keyOf } from '../key-row.ts'
 import { guarded } from './fault.ts'
-import { columns, type KeyRow, keyOf } from './key-row.ts'
 import type { Writer } from './writer.ts'
 
 const statements = {

@@ -8,6 +8,7 @@ import { setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
 import { claim, migrate } from './migrations.ts'
 import { createPetStore } from './pets.ts'
+import { createTransfer } from './transfer.ts'
 import { createWriter } from './writer.ts'
 
 /** Opens the file: reads on this thread through a connection that cannot write, writes in a thread of their own. */
@@ -20,6 +21,7 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
     return {
       pets: createPetStore(reading, writer),
       keys: createKeyStore(reading, writer),
+      transfer: createTransfer(file),
       place: file,
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {

@@ -1,11 +1,12 @@
-import type { ApiKey } from '../../api-key.ts'
+import type { ApiKey } from '../api-key.ts'
 
 export type KeyRow = {
   id: bigint
   name: string
   hash: string
   shown: string
-  read_only: bigint
+  /** SQLite has no booleans: 0 or 1 there. */
+  read_only: boolean | bigint
   created_at_ms: bigint
   expires_at_ms: bigint | null
   revoked_at_ms: bigint | null
@@ -23,7 +24,7 @@ export function keyOf(row: KeyRow): ApiKey {
     name: row.name,
     hash: row.hash,
     shown: row.shown,
-    readOnly: row.read_only === 1n,
+    readOnly: Boolean(row.read_only),
     createdAt: new Date(Number(row.created_at_ms)),
     deprecatedUses: row.deprecated_uses,
     ...dated('expiresAt', row.expires_at_ms),

@@ -1,0 +1,69 @@
+import type { OpenOptions, Stores } from '../stores.ts'
+import { setupErrorOf } from './fault.ts'
+import { createKeyStore } from './keys.ts'
+import { migrate } from './migrations.ts'
+import { createPetStore } from './pets.ts'
+import { createPool } from './pool.ts'
+import { connectForLong, findServer, type Server } from './server.ts'
+import { createTransfer } from './transfer.ts'
+import { type PostgresAddress, parsePostgresUrl } from './url.ts'
+import { createPetWriter } from './writer.ts'
+
+/** Connections for reading, unless told otherwise. Those for writing come on top of them. */
+const readingMaxDefault = 10
+
+/** One that adds animals, in groups, and one for all other writes. */
+const writingMax = 2
+
+/** Opens the database: writes through connections of their own, so that no crowd of readers holds them up. */
+export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
+  const { hosts, place } = address
+  const { onTrouble = () => {}, readUrl, connectionsMax = readingMaxDefault } = options
+  try {
+    const server = await findServer(hosts, 'writing')
+    await prepare(server, place, options.create)
+    const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
+    const replica = replicas && (await findReplica(replicas))
+    const pool = (purpose: string, max: number) =>
+      createPool(server, { hosts, role: 'writing', purpose, max, onTrouble })
+    const writing = pool('writing', writingMax)
+    const primary = pool('reading', connectionsMax)
+    const reading = replica
+      ? createPool(replica, {
+          hosts: replicas.hosts,
+          role: 'reading',
+          purpose: 'reading animals',
+          max: connectionsMax,
+          onTrouble,
+        })
+      : primary
+    const writer = createPetWriter(writing)
+    return {
+      pets: createPetStore(reading, writing, writer),
+      keys: createKeyStore(primary, writing),
+      transfer: createTransfer(address),
+      place,
+      activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
+      async close() {
+        await writer.close()
+        await Promise.all([...new Set([writing, primary, reading])].map(pool => pool.close()))
+      },
+    }
+  } catch (error) {
+    throw setupErrorOf(error, place)
+  }
+}
+
+/** What is wrong with the replicas is said of them, and not of the store. */
+async function findReplica({ hosts, place }: PostgresAddress): Promise<Server> {
+  try {
+    return await findServer(hosts, 'reading')
+  } catch (error) {
+    throw setupErrorOf(error, place)
+  }
+}
+
+async function prepare(server: Server, place: string, create: boolean): Promise<void> {
+  await using connection = connectForLong(server)
+  await migrate(connection.sql, place, create)
+}

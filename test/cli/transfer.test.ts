@@ -1,0 +1,179 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { animalBody } from '../support/animals.ts'
+import { residentBytes } from '../support/memory.ts'
+import { startServer, testMsMax, until } from '../support/process.ts'
+import { animalLines, type Workplace, workplace } from '../support/workplace.ts'
+
+setDefaultTimeout(testMsMax)
+
+const key = 'a-key-from-outside-0123456789'
+
+test('a catalogue that is exported and imported with its ids is the same to the byte', async () => {
+  const lines = animalLines(12_000)
+  using place = workplace(lines)
+  expect(await place.petstore('import', '--keep-ids', 'animals.ndjson')).toEqual({
+    exitCode: 0,
+    stdout: '',
+    stderr: `Reading animals.ndjson
+All lines are good; adding 12,000 animals to pets.db
+Imported 12,000 animals into pets.db, with their own ids
+`,
+  })
+  const made = await place.petstore('export', 'out.ndjson')
+  expect(made).toMatchObject({ exitCode: 0, stdout: '' })
+  expect(made.stderr).toMatch(
+    /^Exporting the animals of pets.db\nout.ndjson holds 12,000 animals in [\d,]+ bytes\n$/,
+  )
+  expect(readFileSync(place.file('out.ndjson'), 'utf8')).toBe(lines)
+  expect(statSync(place.file('out.ndjson')).mode & 0o777).toBe(0o600)
+  const piped = await place.shell(
+    'petstore export | petstore import - --keep-ids --database-url sqlite:two.db',
+  )
+  expect(piped.exitCode).toBe(0)
+  expect((await place.petstore('export', '--database-url', 'sqlite:two.db')).stdout).toBe(lines)
+  expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'out.ndjson', 'pets.db', 'two.db'])
+})
+
+test('a store that holds animals gives new ids, and does not keep others', async () => {
+  using place = workplace(animalLines(3))
+  for (let i = 0; i < 2; i++) expect((await place.petstore('import', 'animals.ndjson')).exitCode).toBe(0)
+  const bodies = [0, 1, 2, 0, 1, 2].map((number, i) => `{"id":${i + 1},${animalBody(number).slice(1)}\n`)
+  expect(await place.exported()).toBe(bodies.join(''))
+  const refused = await place.petstore('import', '--keep-ids', 'animals.ndjson')
+  expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(refused.stderr).toContain('petstore: Cannot keep the ids: the store pets.db holds animals already;')
+  expect(await place.exported()).toBe(bodies.join(''))
+})
+
+test.each<[string, string | Uint8Array, string]>([
+  [
+    'a byte order mark and Windows line ends',
+    `\ufeff${animalLines(2).replaceAll('\n', '\r\n')}`,
+    '2 animals',
+  ],
+  ['no line end at the end', animalLines(2).trimEnd(), '2 animals'],
+  ['blank lines at the end', `${animalLines(1)}\n\r\n \n`, '1 animal '],
+  ['no ids', `${animalBody(1)}\n${animalBody(2)}\n`, '2 animals'],
+  ['nothing', '', 'holds no animals: nothing is imported'],
+  ['a byte order mark alone', '\ufeff', 'holds no animals: nothing is imported'],
+])('a file with %s is imported', async (_, lines, message) => {
+  using place = workplace(lines)
+  const { exitCode, stderr } = await place.petstore('import', 'animals.ndjson')
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining(message) })
+})
+
+test('whoever closes the pipe has read enough; whoever says too little is told', async () => {
+  using place = workplace(animalLines(20_000))
+  await place.petstore('import', '--keep-ids', 'animals.ndjson')
+  const { stdout, stderr } = await place.shell('petstore export | head -2')
+  expect(stdout).toBe(animalLines(2))
+  expect(stderr).toBe('Exporting the animals of pets.db\n')
+  const misused = await place.petstore('import')
+  expect({ exitCode: misused.exitCode, stderr: misused.stderr }).toEqual({
+    exitCode: 2,
+    stderr: "petstore: missing required argument 'file'\n",
+  })
+})
+
+test('a running, busy server is exported at one moment, and takes in an import', async () => {
+  using place = workplace(animalLines(12_000))
+  await using server = await startServer({
+    ...place.surroundings,
+    env: { ...place.surroundings.env, PETSTORE_API_KEY: key },
+  })
+  let added = 0
+  let busy = true
+  const writing = Array.from({ length: 4 }, async () => {
+    while (busy) {
+      const { status } = await server.fetch('/pets', key, { method: 'POST', body: animalBody(added) })
+      expect(status).toBe(201)
+      added++
+    }
+  })
+  await until('some animals', () => added > 100 || undefined)
+  expect(await place.petstore('import', 'animals.ndjson')).toMatchObject({ exitCode: 0 })
+  for (let i = 0; i < 3; i++) {
+    const before = added
+    const ids = (await place.exported()).match(/(?<=^\{"id":)\d+/gm) ?? []
+    // SQLite gives ids without a gap: a moment is a beginning of the list.
+    expect([...ids]).toEqual(ids.map((_, index) => `${index + 1}`))
+    expect(ids.length).toBeGreaterThanOrEqual(12_000 + before)
+    expect(ids.length).toBeLessThanOrEqual(12_000 + added + 4)
+  }
+  busy = false
+  await Promise.all(writing)
+  expect((await place.exported()).split('\n')).toHaveLength(12_000 + added + 1)
+})
+
+const manyLines = '{"name":"Rex","categoryId":7}\n'.repeat(100_000)
+
+/** What it says on stderr up to this text. */
+async function says(child: ReturnType<Workplace['start']>, text: string): Promise<string> {
+  let said = ''
+  const decoder = new TextDecoder()
+  for await (const bytes of child.stderr) {
+    said += decoder.decode(bytes, { stream: true })
+    if (said.includes(text)) return said
+  }
+  throw new Error(`It said only: ${said}`)
+}
+
+describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s changes nothing', signal => {
+  const exitCode = signal === 'SIGKILL' ? 137 : 1
+
+  test('while it waits for more lines', async () => {
+    using place = workplace('')
+    await using child = place.start('import', '-')
+    child.stdin.write(animalLines(10_000))
+    await child.stdin.flush()
+    await until('the store', () => existsSync(place.file('pets.db-wal')) || undefined)
+    await Bun.sleep(100)
+    child.kill(signal)
+    expect(await child.exited).toBe(exitCode)
+    if (signal !== 'SIGKILL')
+      expect(await child.stderr.text()).toEndWith(': Interrupted: nothing is imported\n')
+    expect(await place.exported()).toBe('')
+  })
+
+  test('while the store takes in the animals', async () => {
+    using place = workplace(`{"name":"${'x'.repeat(400)}","categoryId":7}\n`.repeat(100_000))
+    await using child = place.start('import', 'animals.ndjson')
+    // What does not fit into the cache goes to the log before it is committed.
+    const logBytes = () => statSync(place.file('pets.db-wal'), { throwIfNoEntry: false })?.size ?? 0
+    await until('animals in the log', () => logBytes() > 1_000_000 || undefined)
+    child.kill(signal)
+    expect(await child.exited).toBe(exitCode)
+    expect(await place.exported()).toBe('')
+    expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'pets.db'])
+  })
+})
+
+test('an export that is interrupted leaves no file', async () => {
+  using place = workplace(manyLines)
+  await place.petstore('import', 'animals.ndjson')
+  await using child = place.start('export', 'out.ndjson')
+  await says(child, 'Exporting')
+  child.kill('SIGINT')
+  expect(await child.exited).toBe(1)
+  expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'pets.db'])
+})
+
+test('memory does not grow with the catalogue', async () => {
+  using place = workplace(`{"name":"${'x'.repeat(1_000)}","categoryId":7}\n`.repeat(100_000))
+  for (const args of [
+    ['import', 'animals.ndjson'],
+    ['export', 'out.ndjson'],
+  ]) {
+    await using child = place.start(...args)
+    let peak = 0
+    while (child.exitCode === null) {
+      peak = Math.max(peak, existsSync(`/proc/${child.pid}/status`) ? residentBytes(child.pid) || 0 : 0)
+      await Bun.sleep(10)
+    }
+    expect(child.exitCode).toBe(0)
+    expect(peak).toBeGreaterThan(10 * 1024 ** 2)
+    expect(peak).toBeLessThan(400 * 1024 ** 2)
+  }
+  expect(statSync(place.file('out.ndjson')).size).toBeGreaterThan(100_000_000)
+})

@@ -1,0 +1,69 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { animalBody } from '../support/animals.ts'
+import { ask, newDatabase } from '../support/postgres.ts'
+import { startPair, switchOver, withHosts } from '../support/postgres-pair.ts'
+import { testMsMax, until } from '../support/process.ts'
+import { createStoreKey, key, serveFrom, underLoad } from '../support/store-failure.ts'
+import { makesProgress, readyIs } from '../support/store-load.ts'
+import { describeWithOwnPostgres } from '../support/with-postgres.ts'
+
+setDefaultTimeout(testMsMax)
+
+/** A primary and its standby, and the service on both of them; the database goes with its servers. */
+async function startAll() {
+  await using stack = new AsyncDisposableStack()
+  const pair = stack.use(await startPair())
+  const { primary, standby } = pair
+  const { url } = await newDatabase(primary.url())
+  const serving = stack.use(await serveFrom(withHosts(url, primary, standby)))
+  const owned = stack.move()
+  return { pair, serving, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
+  test.concurrent('the primary hangs and the standby is promoted: it goes on there, also when the former primary wakes up, and nothing acknowledged is lost', async () => {
+    await using all = await startAll()
+    const { primary, standby } = all.pair
+    const logged = await underLoad(all.serving, async (load, server) => {
+      await makesProgress(load, 100)
+      primary.freeze()
+      await standby.promote()
+      await readyIs(server, 503)
+      await readyIs(server, 200)
+      await makesProgress(load, 100)
+      primary.thaw()
+      // Lost connections are what makes it look around.
+      await ask(standby.url(), endSessions)
+      await makesProgress(load, 500)
+    })
+    expect(logged).toContain(`error For writing PostgreSQL at ${standby.host} is used now`)
+    expect(logged).not.toContain(`error For writing PostgreSQL at ${primary.host} is used now`)
+  })
+
+  test.concurrent('at a moment when nobody asks: then, too, animals and keys come from the new primary, and not from its standby', async () => {
+    await using all = await startAll()
+    const { pair, serving, url } = all
+    const { server } = serving
+    const add = async () => {
+      const response = await server.fetch('/pets', key, { method: 'POST', body: animalBody(1) })
+      const location = response.headers.get('location')
+      return response.status === 201 ? location?.replace(/^.*\/v1/, '') : undefined
+    }
+    const first = await until('an animal', add)
+    expect((await server.fetch(first, key)).status).toBe(200)
+
+    await switchOver(pair)
+    await ask(withHosts(url, pair.primary), 'SELECT pg_wal_replay_pause()')
+    expect((await server.fetch(first, key)).status).toBeOneOf([200, 503])
+    const second = await until('another animal', add)
+    const young = await createStoreKey({ ...serving, url: withHosts(url, pair.standby) })
+    const seen = async () => [
+      (await server.fetch(second, key)).status,
+      (await server.fetch('/pets', young)).status,
+    ]
+    await until('both', async () => String(await seen()) === '200,200' || undefined, 3_000).catch(() => {})
+    expect(await seen()).toEqual([200, 200])
+  })
+})
+
+const endSessions = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'petstore'`

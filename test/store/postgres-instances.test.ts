@@ -1,0 +1,149 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { SQL } from 'bun'
+import { animalBody } from '../support/animals.ts'
+import { temporaryFolder } from '../support/folder.ts'
+import { petstore, type Server, startServer, testMsMax, until } from '../support/process.ts'
+import { key, serveFrom } from '../support/store-failure.ts'
+import { answerMsMax, portOf, startLoad } from '../support/store-load.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
+
+setDefaultTimeout(testMsMax)
+
+const instancesAtOnce = 8
+
+/** A key that is revoked is refused everywhere by then. */
+const knownMsMax = 5_000
+
+/** An instance that stands still in the middle of a transaction is cut off by the database after 8 s. */
+const stoodStillMsMax = 12_000
+
+async function add({ url }: Server, number: number, idempotencyKey?: string) {
+  const response = await fetch(`${url}/pets`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    },
+    body: animalBody(number),
+    signal: AbortSignal.timeout(15_000),
+  })
+  const replayed = response.headers.get('idempotency-replayed') === 'true'
+  return { status: response.status, text: await response.text(), replayed }
+}
+
+const statusWith = async (server: Server, sentKey: string) => (await server.fetch('/pets', sentKey)).status
+
+describeWithPostgres('several instances on one PostgreSQL database', () => {
+  async function startTwo() {
+    await using stack = new AsyncDisposableStack()
+    const { url } = stack.use(await sharedDatabase())
+    const { server: one } = stack.use(await serveFrom(url))
+    const { server: other } = stack.use(await serveFrom(url))
+    const owned = stack.move()
+    return { url, one, other, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  }
+
+  test.concurrent('an animal that one has acknowledged is listed and fetched by the other at once', async () => {
+    await using instances = await startTwo()
+    const pair = [instances.one, instances.other] as const
+    for (let number = 0; number < 40; number++) {
+      const [here, there] = number % 2 === 0 ? pair : pair.toReversed()
+      if (!here || !there) throw new Error('two were started')
+      const { status, text } = await add(here, number)
+      expect(status).toBe(201)
+      const { id } = JSON.parse(text)
+      expect(await (await there.fetch(`/pets/${id}`, key)).text()).toBe(text)
+      expect(await (await there.fetch('/pets?limit=100', key)).text()).toEndWith(`${text}]`)
+    }
+  })
+
+  test.concurrent('a key is known to both as soon as it is made, and refused by both within 5 seconds of being revoked', async () => {
+    await using instances = await startTwo()
+    const { url, one, other } = instances
+    using folder = temporaryFolder()
+    const keys = (...args: string[]) =>
+      petstore(['keys', ...args], { cwd: folder.path, env: { DATABASE_URL: url } })
+    const made = (await keys('create', '--name', 'till')).stdout.trim()
+    const both = () => Promise.all([statusWith(one, made), statusWith(other, made)])
+    expect(await both()).toEqual([200, 200])
+    const revoking = keys('revoke', 'till')
+    await until(
+      'the end of the key',
+      async () => ((await both()).every(status => status === 401) && (await revoking)) || undefined,
+      knownMsMax,
+    )
+    expect((await revoking).exitCode).toBe(0)
+    expect(await both()).toEqual([401, 401])
+  })
+
+  test.concurrent('an Idempotency-Key sent to both at the same time makes one animal', async () => {
+    await using instances = await startTwo()
+    const { one, other } = instances
+    for (let number = 1; number <= 40; number++) {
+      const send = (server: Server) => add(server, number, `animal-${number}`)
+      const answers = await Promise.all([send(one), send(other), send(one), send(other)])
+      expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201])
+      expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+      expect(answers.filter(({ replayed }) => !replayed)).toHaveLength(1)
+      expect(JSON.parse(answers[0]?.text ?? '').id).toBe(number)
+    }
+  })
+
+  test.concurrent(`${instancesAtOnce} started at once on an empty database set it up once, and make one first key between them`, async () => {
+    await using stack = new AsyncDisposableStack()
+    const { url } = stack.use(await sharedDatabase())
+    const folder = stack.use(temporaryFolder())
+    const options = { cwd: folder.path, env: { DATABASE_URL: url } }
+    const started = Array.from({ length: instancesAtOnce }, () => startServer(options))
+    // Whichever come up are stopped, also where another one does not.
+    const outcomes = await Promise.allSettled(started)
+    for (const outcome of outcomes) if (outcome.status === 'fulfilled') stack.use(outcome.value)
+    const servers = await Promise.all(started)
+    const firstKeys = servers.flatMap(({ stdout }) => /shown only this once: (\S+)/.exec(stdout)?.[1] ?? [])
+    expect(firstKeys).toHaveLength(1)
+    const statuses = await Promise.all(servers.map(server => statusWith(server, firstKeys[0] ?? '')))
+    expect(statuses).toEqual(Array(instancesAtOnce).fill(200))
+    const listed = await petstore(['keys', 'list', '--json'], options)
+    expect(JSON.parse(listed.stdout)).toHaveLength(1)
+  })
+
+  test.concurrent('one that stands still in the middle of adding holds the others up for seconds only, and its animals are neither lost nor doubled', async () => {
+    await using instances = await startTwo()
+    const { url, one, other } = instances
+    await using admin = new SQL(url, { max: 1 })
+    const load = startLoad(portOf(one), key, 4)
+    await until('it to be stopped while it holds the counter', async () => {
+      await Bun.sleep(20 + Math.random() * 50)
+      process.kill(one.pid, 'SIGSTOP')
+      if ((await admin.unsafe(inTransaction)).length > 0) return true
+      process.kill(one.pid, 'SIGCONT')
+      return undefined
+    })
+    const startedAt = performance.now()
+    await until(
+      'the other to add again',
+      async () => {
+        const sentAt = performance.now()
+        const { status } = await add(other, 1_000_000, 'one-more')
+        expect(performance.now() - sentAt).toBeLessThan(answerMsMax)
+        return status === 201 || undefined
+      },
+      stoodStillMsMax,
+    )
+    const heldUpMs = Math.round(performance.now() - startedAt)
+    process.kill(one.pid, 'SIGCONT')
+    await load.stop()
+    const tooLate = /only after|503/
+    expect(load.wrong.filter(text => !tooLate.test(text))).toEqual([])
+    const rows = await admin.unsafe(
+      'SELECT count(*)::int AS animals, count(DISTINCT name)::int AS names FROM pets',
+    )
+    expect(rows[0].names).toBe(rows[0].animals)
+    process.stdout.write(`held up for ${heldUpMs} ms\n`)
+  })
+})
+
+const inTransaction = `
+  SELECT 1 FROM pg_stat_activity WHERE application_name = 'petstore' AND datname = current_database()
+    AND state = 'idle in transaction' AND pid IN (
+      SELECT pid FROM pg_locks WHERE relation = 'pet_ids'::regclass AND mode = 'RowShareLock')`

@@ -1,0 +1,149 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { SQL } from 'bun'
+import { issueApiKey } from '../../src/api-key.ts'
+import { NotReachable, SetupError } from '../../src/fault.ts'
+import { openStores } from '../../src/store/open.ts'
+import { ask, type TestDatabase } from '../support/postgres.ts'
+import { testMsMax } from '../support/process.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
+
+setDefaultTimeout(testMsMax)
+
+const opened = async (url: string) => openStores(url, { create: true })
+const refusal = (url: string) =>
+  opened(url).then(
+    async stores => stores.close(),
+    (error: unknown) => error,
+  )
+
+interface Role extends AsyncDisposable {
+  readonly name: string
+  /** Of the database, as that user. */
+  readonly url: string
+}
+
+let roles = 0
+
+/** A user of the server who may do nothing yet, gone with the test. */
+async function newRole({ url }: TestDatabase): Promise<Role> {
+  const name = `petstore_test_${process.pid}_${++roles}`
+  await ask(url, `CREATE ROLE ${name} LOGIN PASSWORD 'hunter2'`)
+  return {
+    name,
+    url: url.replace(/\/\/[^@]*@/, `//${name}:hunter2@`),
+    async [Symbol.asyncDispose]() {
+      await ask(url, `DROP OWNED BY ${name}`)
+      await ask(url, `DROP ROLE ${name}`)
+    },
+  }
+}
+
+describeWithPostgres('PostgreSQL: rights', () => {
+  test('a user who may not make tables is refused on an empty database, in one line without the password', async () => {
+    await using database = await sharedDatabase()
+    await using role = await newRole(database)
+    const error = await refusal(role.url)
+    expect(error).toBeInstanceOf(SetupError)
+    // Waiting would not help.
+    expect(error).not.toBeInstanceOf(NotReachable)
+    expect(String(error)).toMatch(
+      /this user lacks the right to make or use our tables; GRANT it .*\(42501\)$/,
+    )
+    expect(String(error)).not.toMatch(/\n|hunter2/)
+  })
+
+  test('a user who may only read and write what is in the tables can do everything that a server does', async () => {
+    await using database = await sharedDatabase()
+    await (await opened(database.url)).close()
+    await using role = await newRole(database)
+    await ask(
+      database.url,
+      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`,
+    )
+    const stores = await opened(role.url)
+    const createdAt = new Date(0)
+    const key = issueApiKey({ name: 'till', readOnly: false, createdAt }).record
+    expect(await stores.keys.createFirst(key)).toMatchObject({ id: 1n })
+    await stores.keys.create(issueApiKey({ name: 'other', readOnly: true, createdAt }).record)
+    await stores.keys.recordUses([{ id: 1n, lastUsedAt: new Date(), deprecatedUses: 1 }])
+    expect(await stores.keys.revoke(2n, new Date())).toBe(true)
+    const pet = { name: 'Rex', categoryId: 1n }
+    await stores.pets.create(pet)
+    await stores.pets.createOnce(pet, { scope: 'a', key: 'k', at: createdAt })
+    expect(await stores.pets.forgetExpired(new Date(), 10)).toBe(1)
+    expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(2)
+    await stores.close()
+  })
+
+  test('a user who may not even read the tables of a store is refused', async () => {
+    await using database = await sharedDatabase()
+    await (await opened(database.url)).close()
+    await using role = await newRole(database)
+    expect(String(await refusal(role.url))).toMatch(/^SetupError: .* lacks the right .*\(42501\)$/)
+  })
+})
+
+describeWithPostgres('PostgreSQL: what a database has to promise', () => {
+  test('one whose encoding is not UTF8 is refused, and stays empty', async () => {
+    await using database = await sharedDatabase()
+    const name = `petstore_test_${process.pid}_ascii`
+    const url = database.url.replace(/\/[^/?]*(\?|$)/, `/${name}$1`)
+    await ask(
+      database.url,
+      `CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`,
+    )
+    try {
+      const error = await refusal(url)
+      expect(error).toBeInstanceOf(SetupError)
+      expect(error).not.toBeInstanceOf(NotReachable)
+      expect(String(error)).toMatch(/its encoding is SQL_ASCII, .*create it with ENCODING 'UTF8'$/)
+      await using sql = new SQL(url, { max: 1 })
+      expect([...(await sql`SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace`)]).toEqual([])
+    } finally {
+      await ask(database.url, `DROP DATABASE ${name} WITH (FORCE)`)
+    }
+  })
+
+  test.each([
+    ['off', 'on'],
+    ['on', 'on'],
+    ['local', 'local'],
+    ['remote_apply', 'remote_apply'],
+  ])(
+    'with synchronous_commit = %s on the server, all that is acknowledged is committed with %s',
+    async (set, used) => {
+      await using database = await sharedDatabase()
+      await (await opened(database.url)).close()
+      await ask(database.url, 'CREATE TABLE seen (setting text)')
+      await ask(
+        database.url,
+        `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+       'BEGIN INSERT INTO seen VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END'`,
+      )
+      for (const table of ['pets', 'api_keys', 'creation_keys']) {
+        await ask(
+          database.url,
+          `CREATE TRIGGER seeing AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`,
+        )
+      }
+      const [, name = ''] = /\/(\w+)(?:\?|$)/.exec(database.url.replace(/^\w+:\/\//, '')) ?? []
+      await ask(database.url, `ALTER DATABASE ${name} SET synchronous_commit = '${set}'`)
+      const stores = await opened(database.url)
+      const key = issueApiKey({ name: 'till', readOnly: false, createdAt: new Date() }).record
+      await stores.keys.createFirst(key)
+      await stores.keys.revoke(1n, new Date())
+      await stores.pets.create({ name: 'Rex', categoryId: 1n })
+      await stores.pets.createOnce({ name: 'Rex', categoryId: 1n }, { scope: 'a', key: 'k', at: new Date() })
+      await stores.transfer.load(
+        (async function* () {
+          yield [{ name: 'Loaded', categoryId: 1n }]
+        })(),
+        'new',
+      )
+      await stores.close()
+      await using sql = new SQL(database.url, { max: 1 })
+      const seen = await sql.unsafe<{ setting: string }[]>('SELECT setting FROM seen')
+      expect(seen.map(({ setting }) => setting)).toEqual(Array.from({ length: 6 }, () => used))
+    },
+  )
+})

@@ -1,0 +1,37 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { animalBody } from './animals.ts'
+import { temporaryFolder } from './folder.ts'
+import { petstore, projectFolder, run } from './process.ts'
+
+const program = join(projectFolder, 'bin/petstore')
+
+/** Lines as export writes them, with odd names, every status and none, and ids with gaps that reach beyond 2^53. */
+export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
+  const line = (_: unknown, i: number) => `{"id":${firstId + BigInt(i) * 3n},${animalBody(i).slice(1)}\n`
+  return Array.from({ length: count }, line).join('')
+}
+
+export type Workplace = ReturnType<typeof workplace>
+
+/** A folder with animals.ndjson in it, where every command works on the store pets.db: `using place = workplace(…)`. */
+export function workplace(lines: string | Uint8Array) {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'animals.ndjson'), lines)
+  const surroundings = { cwd: folder.path, env: { DATABASE_URL: 'sqlite:pets.db' } }
+  return {
+    path: folder.path,
+    surroundings,
+    file: (name: string) => join(folder.path, name),
+    petstore: (...args: string[]) => petstore(args, surroundings),
+    shell: (line: string) => run(['sh', '-c', line.replaceAll('petstore', program)], surroundings),
+    exported: async () => (await petstore(['export'], surroundings)).stdout,
+    /** Starts a command whose stdin stays open. */
+    start(...args: string[]) {
+      const env = { PATH: process.env['PATH'] ?? '', ...surroundings.env }
+      const stdio = { stdin: 'pipe', stderr: 'pipe', stdout: 'ignore' } as const
+      return Bun.spawn([program, ...args], { cwd: folder.path, env, ...stdio })
+    },
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  }
+}
