@@ -5,7 +5,7 @@ import { listen } from '../../src/http/serve.ts'
 import { openStores } from '../../src/store/open.ts'
 import { createCommitter } from '../../src/store/sqlite/committer.ts'
 
-const [file = '', environmentKey = ''] = process.argv.slice(2)
+const [port, file = ''] = process.argv.slice(2)
 const stores = await openStores(`sqlite:${file}`, { create: true })
 const committer = createCommitter(file)
 const app = createApp({
@@ -21,7 +21,7 @@ const app = createApp({
       return { ...pet, id: values[0] as bigint }
     },
   },
-  environmentKey,
+  environmentKey: process.env['PETSTORE_API_KEY'],
   log: createLog({ level: 'info', isTerminal: false, write: text => process.stderr.write(text) }),
 })
-process.stdout.write(` serves http://127.0.0.1:${listen(app, { host: '127.0.0.1', port: 0 }).port}/v1\n`)
+listen(app, { host: '127.0.0.1', port: Number(port) })

@@ -1,4 +1,4 @@
-import { benchKey } from './contender.ts'
+import { benchKey } from './load.ts'
 
 export interface Paced {
   readonly p99Ms: number

@@ -1,0 +1,47 @@
+// Bun.serve and bun:sqlite in their shortest form: what the care of a real service is measured against.
+import { openPets } from './bun-sqlite.js'
+import { nextLink, readNewPet, readPage } from './rules.js'
+
+const [port, file] = process.argv.slice(2)
+const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
+const pets = openPets(file)
+
+const refuse = (status, code, message) => Response.json({ code, message, status }, { status })
+
+const withKey = answer => request =>
+  request.headers.get('authorization') === credential
+    ? answer(request)
+    : refuse(401, 'invalid_api_key', 'The API key is missing or unknown')
+
+function listPets({ url }) {
+  const { limit, status, cursor } = Object.fromEntries(new URLSearchParams(url.split('?')[1]))
+  const asked = readPage(limit, status, cursor)
+  if (!asked) return refuse(400, 'invalid_request', 'A parameter breaks its rule')
+  const { pets: found, more } = pets.list(asked)
+  return Response.json(
+    found,
+    more ? { headers: { Link: nextLink(asked.limit, status, found.at(-1).id) } } : {},
+  )
+}
+
+function getPet({ params }) {
+  const pet = pets.get(Number(params.petId))
+  return pet ? Response.json(pet) : refuse(404, 'pet_not_found', 'No animal has this id')
+}
+
+async function createPet(request) {
+  const sent = readNewPet(await request.json().catch(() => undefined))
+  if (!sent) return refuse(400, 'invalid_request', 'The body is not JSON, or a field breaks its rule')
+  const pet = pets.create(sent)
+  return Response.json(pet, { status: 201, headers: { Location: `/v1/pets/${pet.id}` } })
+}
+
+Bun.serve({
+  hostname: '127.0.0.1',
+  port: Number(port),
+  development: false,
+  routes: {
+    '/v1/pets': { GET: withKey(listPets), POST: withKey(createPet) },
+    '/v1/pets/:petId': { GET: withKey(getPet) },
+  },
+})
