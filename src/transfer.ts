@@ -19,7 +19,7 @@ export interface Transfer {
   /**
    * Adds all of them or none, and answers how many. What cannot be loaded is a SetupError: an animal in a store where ids
    * are to be kept, or ids that {@link keptIdProblem} objects to. Where the batches end with an error, nothing has changed and that
-   * error is thrown on. `interrupted` may end it at any step before the last; its reason is thrown, and nothing has changed.
+   * error is thrown on; where the store is lost in the moment of the commit, it is an OutcomeUnknown. `interrupted` may end it at any step before the last; its reason is thrown, and nothing has changed.
    */
   load(
     batches: AsyncIterable<readonly TransferredPet[]>,
@@ -28,7 +28,12 @@ export interface Transfer {
   ): Promise<bigint>
 }
 
-/** Animals in a batch, at most: names of 1,000 characters make it 4 MB of text. */
+/** A load whose end nobody has heard: all of its animals are in, or none. */
+export class OutcomeUnknown extends Error {
+  override readonly name = 'OutcomeUnknown'
+}
+
+/** Animals in a batch, at most: names of 1,000 characters make it 5 MB of text or, in some scripts, 20. */
 export const batchPetsMax = 5_000
 
 /** With the highest id of all taken, no animal could be added ever after. */

@@ -20,10 +20,16 @@ export interface Commits {
 }
 
 interface CommitFigures {
-  readonly createsPerSecond: Spread
+  /** Readers that ask again as soon as they are answered, as every other load here. */
+  readonly eager: ReaderFigures & { readonly createsPerSecond: Spread }
+  /** Readers that ask once in a while, as pages do that refresh themselves. */
+  readonly paced: ReaderFigures
+}
+
+export interface ReaderFigures {
   readonly aloneP99Ms: Spread
   readonly meanwhileP99Ms: Spread
-  /** Readers' p99 with writers, against without. */
+  /** Their p99 with writers, against without. */
   readonly delay: Spread | undefined
 }
 
@@ -38,7 +44,7 @@ export async function compareCommits(effort: Effort): Promise<Commits> {
     inGroups.push(await round(effort, petstore, given))
     oneByOne.push(await round(effort, commitEachPetstore, given))
   }
-  const rates = (all: readonly Round[]) => all.map(({ creating }) => creating.requestsPerSecond)
+  const rates = (all: readonly Round[]) => all.map(({ createsPerSecond }) => createsPerSecond)
   return {
     inGroups: figuresOf(inGroups),
     oneByOne: figuresOf(oneByOne),
@@ -46,28 +52,56 @@ export async function compareCommits(effort: Effort): Promise<Commits> {
   }
 }
 
-type Round = Awaited<ReturnType<typeof round>>
+interface Round {
+  /** While eager readers read. */
+  readonly createsPerSecond: number
+  readonly eager: Reading
+  readonly paced: Reading
+}
 
-async function round({ session, driver, progress, seconds }: Effort, contender: Contender, given: Given) {
+interface Reading {
+  readonly aloneP99Ms: number
+  readonly meanwhileP99Ms: number
+}
+
+async function round(effort: Effort, contender: Contender, given: Given): Promise<Round> {
+  const { session, driver, progress, seconds } = effort
   progress.step(`${creators} create while ${readers} read: ${contender.title}`)
   await using server = await start(session, contender, given)
-  const requests = contender.requests('create', animals)
-  const create = (duration: number) =>
-    driver.drive({ origin: server.origin, requests, connections: creators, seconds: duration })
-  const read = () => readPaced(`${server.origin}/v1/pets`, readers, readEveryMs, seconds)
+  const drive = (work: 'create' | 'list', connections: number, duration = seconds) =>
+    driver.drive({
+      origin: server.origin,
+      requests: contender.requests(work, animals),
+      connections,
+      seconds: duration,
+    })
+  const paced = () => readPaced(`${server.origin}/v1/pets`, readers, readEveryMs, seconds)
   // The code is warm before anything is timed.
-  await create(1)
-  const alone = await read()
-  const [creating, meanwhile] = await Promise.all([create(seconds), read()])
-  refuseFailures([alone, creating, meanwhile])
-  return { alone, creating, meanwhile }
+  await drive('create', creators, 1)
+  const eagerAlone = await drive('list', readers)
+  const pacedAlone = await paced()
+  const [creating, eagerMeanwhile] = await Promise.all([drive('create', creators), drive('list', readers)])
+  const [alsoCreating, pacedMeanwhile] = await Promise.all([drive('create', creators), paced()])
+  refuseFailures([eagerAlone, pacedAlone, creating, eagerMeanwhile, alsoCreating, pacedMeanwhile])
+  return {
+    createsPerSecond: creating.requestsPerSecond,
+    eager: { aloneP99Ms: eagerAlone.p99Ms, meanwhileP99Ms: eagerMeanwhile.p99Ms },
+    paced: { aloneP99Ms: pacedAlone.p99Ms, meanwhileP99Ms: pacedMeanwhile.p99Ms },
+  }
 }
 
 function figuresOf(rounds: readonly Round[]): CommitFigures {
-  const alone = rounds.map(each => each.alone.p99Ms)
-  const meanwhile = rounds.map(each => each.meanwhile.p99Ms)
+  const createsPerSecond = spreadOf(rounds.map(each => each.createsPerSecond))
   return {
-    createsPerSecond: spreadOf(rounds.map(each => each.creating.requestsPerSecond)),
+    eager: { createsPerSecond, ...readersOf(rounds.map(({ eager }) => eager)) },
+    paced: readersOf(rounds.map(({ paced }) => paced)),
+  }
+}
+
+function readersOf(readings: readonly Reading[]): ReaderFigures {
+  const alone = readings.map(({ aloneP99Ms }) => aloneP99Ms)
+  const meanwhile = readings.map(({ meanwhileP99Ms }) => meanwhileP99Ms)
+  return {
     aloneP99Ms: spreadOf(alone),
     meanwhileP99Ms: spreadOf(meanwhile),
     delay: ratios(meanwhile, alone),

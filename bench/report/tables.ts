@@ -1,4 +1,4 @@
-import { creators, readEveryMs, readers } from '../comparisons/commits.ts'
+import { creators, type ReaderFigures, readEveryMs, readers } from '../comparisons/commits.ts'
 import { type Seen, samplesOf } from '../comparisons/peers.ts'
 import { fsyncMs } from '../comparisons/slow-disk.ts'
 import { median, type Spread, showSpread } from '../harness/figures.ts'
@@ -141,18 +141,16 @@ export function careTable({ slowDisk, commits, logging, client = [] }: Outcome):
   }
   if (commits) {
     const { inGroups, oneByOne, gain } = commits
-    const who = `${creators} create, ${readers} read every ${readEveryMs} ms`
-    const delay = (name: string, { aloneP99Ms, meanwhileP99Ms, delay }: typeof inGroups) =>
+    const who = `${creators} create, ${readers} read`
+    const delay = (name: string, { aloneP99Ms, meanwhileP99Ms, delay }: ReaderFigures) =>
       row(`readers' p99 in ms, ${name}: with writers, without`, meanwhileP99Ms, aloneP99Ms, delay)
+    const [grouped, single] = [inGroups.eager.createsPerSecond, oneByOne.eager.createsPerSecond]
     rows.push(
-      row(
-        `${who}: creates/s in groups, one by one`,
-        inGroups.createsPerSecond,
-        oneByOne.createsPerSecond,
-        gain,
-      ),
-      delay('in groups', inGroups),
-      delay('one by one', oneByOne),
+      row(`${who}: creates/s in groups, one by one`, grouped, single, gain),
+      delay('in groups', inGroups.eager),
+      delay('one by one', oneByOne.eager),
+      delay(`in groups, each reader once in ${readEveryMs} ms`, inGroups.paced),
+      delay(`one by one, each reader once in ${readEveryMs} ms`, oneByOne.paced),
     )
   }
   if (logging)

@@ -119,7 +119,7 @@ function whileWriting({ commits }: Outcome): readonly Target[] {
       bound: 'at most',
       wanted: 2,
       unit: 'times',
-      seen: commits?.inGroups.delay,
+      seen: commits?.inGroups.eager.delay,
     },
   ]
 }

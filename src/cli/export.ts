@@ -6,7 +6,7 @@ import { petLines } from '../pet-lines.ts'
 import type { Transfer } from '../transfer.ts'
 import { addSetting, command } from './command.ts'
 import { animals } from './counted.ts'
-import { endInterrupted, interruption, unlessInterrupted } from './interruption.ts'
+import { endInterrupted, interruptible, interruption, unlessInterrupted } from './interruption.ts'
 import type { Io } from './io.ts'
 import { announce, startProgress, unseen } from './progress.ts'
 import { type Flags, settings } from './settings.ts'
@@ -98,11 +98,11 @@ async function exportTo(
   { transfer, io, interrupted, label }: Work,
   quiet: boolean,
 ): Promise<number> {
-  const total = await transfer.estimate()
+  const total = await unlessInterrupted(transfer.estimate(), interrupted)
   const progress = quiet ? unseen : (total === undefined ? announce : startProgress)(label, io)
   let count = 0
   try {
-    for await (const pets of transfer.read()) {
+    for await (const pets of interruptible(transfer.read(), interrupted)) {
       await unlessInterrupted(write(petLines(pets)), interrupted)
       count += pets.length
       progress.update(Math.min(0.99, count / Math.max(1, total ?? 1)))

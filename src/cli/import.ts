@@ -1,10 +1,10 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import type { Command } from 'commander'
-import { SetupError } from '../fault.ts'
+import { SetupError, StoreUnavailable } from '../fault.ts'
 import { BadLine } from '../lines.ts'
 import { readPetLines } from '../pet-lines.ts'
 import type { Stores } from '../store/stores.ts'
-import type { TransferredIds, TransferredPet } from '../transfer.ts'
+import { OutcomeUnknown, type TransferredIds, type TransferredPet } from '../transfer.ts'
 import { addSetting, command } from './command.ts'
 import { animals } from './counted.ts'
 import { endInterrupted, interruption, unlessInterrupted } from './interruption.ts'
@@ -19,8 +19,8 @@ Each line is one animal, as export writes it: {"id":1,"name":"Rex","categoryId":
 All lines are checked by the rules of the API, up to 64 KiB each; at the first bad one the import ends, and nothing has changed.
 Without --keep-ids an id is checked and left out: animals get new ids, higher than all before, in the order of the lines.
 With it every line needs an id, rising from line to line, and the store must not hold an animal.
-The server may run. SQLite is locked while it takes in the animals, 2 seconds for a million, after all lines are read:
-meanwhile a POST waits, and gets 503 after 5 seconds.
+The server may run. After all lines are read the store takes in the animals, SQLite a million in 2 seconds: meanwhile a POST
+waits, and gets 503 after 3 to 5 seconds.
 
 Examples:
   petstore import animals.ndjson                  add animals to the store, with new ids
@@ -52,10 +52,16 @@ async function importPets(file: string, options: { readonly keepIds?: true }, io
       await importFrom(source, stores, ids, interrupted, io)
     })
   } catch (error) {
-    if (interrupted?.aborted) endInterrupted('nothing is imported', io)
+    const unknown = error instanceof OutcomeUnknown
+    if (interrupted?.aborted) endInterrupted(unknown ? inDoubt(source.label) : 'nothing is imported', io)
+    if (unknown)
+      throw new SetupError(`Cannot tell how the import ended: ${inDoubt(source.label)}`, { cause: error })
     throw importErrorOf(error, source.label)
   }
 }
+
+const inDoubt = (label: string) =>
+  `the store did not say whether it has taken in ${label}: all of its animals are there now, or none; look before you import again`
 
 async function importFrom(
   source: Source,
@@ -67,7 +73,8 @@ async function importFrom(
   const progress = (source.bytes > 0 ? startProgress : announce)(`Reading ${source.label}`, io)
   try {
     const pets = readPetLines(chunksOf(source, progress, interrupted), ids)
-    const count = await transfer.load(announced(pets, place, progress, io), ids, interrupted)
+    const loading = transfer.load(announced(pets, place, progress, io), ids, interrupted)
+    const count = await unlessGivenUp(loading, interrupted)
     if (count === 0n) return io.err(`${source.label} holds no animals: nothing is imported\n`)
     const which = ids === 'keep' ? 'their own ids' : 'new ids'
     io.err(`Imported ${animals(count)} into ${place}, with ${which}\n`)
@@ -75,6 +82,19 @@ async function importFrom(
     progress.stop()
   }
 }
+
+/** Once the store takes the animals in, only it knows how that ends: after an interruption it has a moment to say so. */
+async function unlessGivenUp<T>(loading: Promise<T>, interrupted: AbortSignal): Promise<T> {
+  try {
+    return await unlessInterrupted(loading, interrupted)
+  } catch (error) {
+    if (!interrupted.aborted) throw error
+    const late = Bun.sleep(lastWordMs).then(() => Promise.reject(new OutcomeUnknown('interrupted')))
+    return await Promise.race([loading, late])
+  }
+}
+
+const lastWordMs = 5_000
 
 /** Says that everything is read and found good, before the store takes it in: that takes its time, too. */
 async function* announced(
@@ -137,6 +157,11 @@ function importErrorOf(error: unknown, label: string): unknown {
   if (error instanceof BadLine) {
     const why = visible(`line ${error.line}: ${error.message}`)
     return new SetupError(`Cannot import ${label}: ${why}; nothing is imported`, { cause: error })
+  }
+  if (error instanceof StoreUnavailable) {
+    return new SetupError(
+      `Cannot import ${label}: the store does not answer (${error.message}); nothing is imported`,
+    )
   }
   const code = (error as { code?: string } | undefined)?.code ?? ''
   const why = mends.find(([codes]) => codes.test(code))?.[1]

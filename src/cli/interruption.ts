@@ -21,6 +21,24 @@ export async function unlessInterrupted<T>(promise: Promise<T>, interrupted: Abo
   }
 }
 
+/** The same batches, but none is waited for once somebody interrupts. */
+export async function* interruptible<T>(
+  batches: AsyncIterable<T>,
+  interrupted: AbortSignal,
+): AsyncGenerator<T> {
+  const iterator = batches[Symbol.asyncIterator]()
+  try {
+    for (;;) {
+      const { done, value } = await unlessInterrupted(iterator.next(), interrupted)
+      if (done) return
+      yield value
+    }
+  } finally {
+    // Not waited for: a database that has stalled would keep us.
+    void iterator.return?.()?.catch(() => {})
+  }
+}
+
 /** Not by returning: a reader or a writer at the other end of a pipe may have stalled, and would keep the process. */
 export function endInterrupted(outcome: string, io: Io): never {
   io.err(`petstore: Interrupted: ${outcome}\n`)

@@ -87,7 +87,7 @@ function report(error: unknown, io: Io): number {
   // Whoever read from us has read enough: `keys list | head -1`.
   if ((error as { code?: string } | undefined)?.code === 'EPIPE') return exitCode.success
   // A defect of ours: what whoever mends it needs.
-  io.err(`petstore: ${error instanceof Error ? error.stack : String(error)}\n`)
+  io.err(`petstore: ${(error instanceof Error && error.stack) || String(error)}\n`)
   return exitCode.failure
 }
 

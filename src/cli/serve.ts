@@ -3,7 +3,7 @@ import { createApp } from '../http/app.ts'
 import { listen } from '../http/serve.ts'
 import type { PetStore } from '../pet.ts'
 import { openStores } from '../store/open.ts'
-import type { Stores } from '../store/stores.ts'
+import type { OnTrouble, Stores } from '../store/stores.ts'
 import { createPages } from '../web/pages.ts'
 import { greet } from './greet.ts'
 import { exitCode, type Io } from './io.ts'
@@ -25,9 +25,10 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const settings = readServeSettings(flags, io.env)
   const stopRequested = nextStopSignal()
   const log = createLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
-  const onTrouble = (message: string) => log.write('error', message)
+  const onTrouble: OnTrouble = (message, over) => log.write(over ? 'warn' : 'error', message)
   const stores = await openPatiently(settings, onTrouble, stopRequested)
-  if (!stores) return exitCode.success
+  // Not by returning: what waits for the database would keep the process.
+  if (!stores) process.exit(exitCode.success)
   const app = createApp({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => log.write('error', 'work in the background failed', { cause: String(cause) }))
@@ -57,19 +58,21 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
 /** A database that starts at the same time as we do may need a moment. Undefined where we were told to stop meanwhile. */
 async function openPatiently(
   { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs }: ServeSettings,
-  onTrouble: (message: string) => void,
+  onTrouble: OnTrouble,
   stopRequested: Promise<void>,
 ): Promise<Stores | undefined> {
   const end = performance.now() + waitForDatabaseMs
+  const stopped = stopRequested.then(() => undefined)
   for (let tries = 0; ; tries++) {
     try {
-      return await openStores(databaseUrl, { create: true, onTrouble, readUrl, connectionsMax })
+      const opening = openStores(databaseUrl, { create: true, onTrouble, readUrl, connectionsMax })
+      return await Promise.race([opening, stopped])
     } catch (error) {
       const left = end - performance.now()
       if (!(error instanceof NotReachable) || left <= 0) throw error
       if (tries === 0) onTrouble(`${error.message}; trying again for ${waitForDatabaseMs / 1_000} s`)
-      const stopped = stopRequested.then(() => true)
-      if (await Promise.race([stopped, Bun.sleep(Math.min(tryAgainMs, left))])) return undefined
+      const again = Bun.sleep(Math.min(tryAgainMs, left)).then(() => true)
+      if (!(await Promise.race([stopped, again]))) return undefined
     }
   }
 }

@@ -307,6 +307,26 @@ describe('mistakes', () => {
       expect(problems.join()).not.toContain('hunter2')
     }
   })
+
+  test.each([
+    ['publicUrl', 'postgres://u:s3c@cret@h/x'],
+    ['port', 'postgres://u:s3/cret@h'],
+    ['host', 'postgres://u:s3?c@ret#s3@h/x'],
+    ['logLevel', 'postgres://u:s3\ncret@h/x'],
+  ] as const)(
+    'an address that was meant for another setting (%s %p) is shown without its password',
+    (name, url) => {
+      for (const [flags, env, label] of [
+        [{ [name]: url }, {}, `--${settings[name].flag}`],
+        [{}, { [settings[name].variable]: url }, settings[name].variable],
+      ] as const) {
+        const [problem, ...others] = problemsOf(flags, env)
+        expect(others).toEqual([])
+        expect(problem).toStartWith(`Cannot read ${label} "postgres://…@h`)
+        expect(problem).not.toMatch(/s3|cret/)
+      }
+    },
+  )
 })
 
 test('no two settings share a variable or a flag', () => {

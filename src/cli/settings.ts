@@ -286,5 +286,5 @@ function readTls(reader: Reader): ServeSettings['tls'] {
 
 /** An address in a message shows who, where and what, but not the secret in front of the @. */
 function withoutPassword(text: string): string {
-  return text.replace(/\/\/[^/@]*@/, '//…@')
+  return text.replace(/\/\/.*@/s, '//…@')
 }

@@ -69,7 +69,7 @@ export function createApp(parts: AppParts): App {
   let draining = false
   const site: Site = new Map([
     ...documents(parts),
-    ...operatorSite({ pets, authenticator, metrics, activity, isDraining: () => draining }),
+    ...operatorSite({ pets, keys, authenticator, metrics, activity, isDraining: () => draining }),
   ])
 
   function answerTo(request: Request, passage: Passage): Awaitable<Answer> {

@@ -1,3 +1,4 @@
+import type { KeyStore } from '../api-key.ts'
 import { whenReady } from '../awaitable.ts'
 import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
@@ -8,6 +9,7 @@ import type { Site } from './site.ts'
 
 export interface OperatorParts {
   readonly pets: PetStore
+  readonly keys: KeyStore
   readonly authenticator: Authenticator
   readonly metrics: Metrics
   readonly activity?: (() => StoreActivity) | undefined
@@ -18,10 +20,17 @@ export interface OperatorParts {
 const storeMs = 2_000
 
 /** What whoever runs the service looks at. Health needs no key and says no more than it must; the metrics need one. */
-export function operatorSite({ pets, authenticator, metrics, activity, isDraining }: OperatorParts): Site {
+export function operatorSite({
+  pets,
+  keys,
+  authenticator,
+  metrics,
+  activity,
+  isDraining,
+}: OperatorParts): Site {
   return new Map([
     ['/livez', () => plain(200, 'ok')],
-    ['/readyz', () => (isDraining() ? plain(503, 'draining') : storeHealth(pets))],
+    ['/readyz', () => (isDraining() ? plain(503, 'draining') : storeHealth(pets, keys))],
     [
       '/metrics',
       (request: Request) =>
@@ -32,11 +41,12 @@ export function operatorSite({ pets, authenticator, metrics, activity, isDrainin
   ])
 }
 
-async function storeHealth(pets: PetStore): Promise<Answer> {
+/** Animals and keys may come from different servers; nobody is served without both. */
+async function storeHealth(pets: PetStore, keys: KeyStore): Promise<Answer> {
   const { promise: late, resolve } = Promise.withResolvers<'late'>()
   const timer = setTimeout(resolve, storeMs, 'late')
   try {
-    const outcome = await Promise.race([Promise.resolve(pets.list({ limit: 1 })), late])
+    const outcome = await Promise.race([Promise.all([pets.list({ limit: 1 }), keys.find('')]), late])
     return outcome === 'late' ? plain(503, 'store') : plain(200, 'ok')
   } catch {
     return plain(503, 'store')

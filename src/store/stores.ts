@@ -21,11 +21,13 @@ export interface Backup {
   readonly bytes: number
 }
 
+/** Told, in a line for the log, of what the store mends by itself; and when it is `over`. */
+export type OnTrouble = (message: string, over?: 'over') => void
+
 export interface OpenOptions {
   /** Whether to make a store where there is none yet; else that is a SetupError. */
   readonly create: boolean
-  /** Told, in a line for the log, of what the store mends by itself. */
-  readonly onTrouble?: (message: string) => void
+  readonly onTrouble?: OnTrouble
   /** PostgreSQL only: where animals are listed and fetched from, if not where they are written. */
   readonly readUrl?: string | undefined
   /** PostgreSQL only: connections for reading, at most. */

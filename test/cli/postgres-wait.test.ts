@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
+import { SQL } from 'bun'
 import { temporaryFolder } from '../support/folder.ts'
-import { ask, type Cluster, startCluster } from '../support/postgres.ts'
-import { loggedBy, petstore, projectFolder, startServer, testMsMax } from '../support/process.ts'
+import { ask, type Cluster, newDatabase, startCluster } from '../support/postgres.ts'
+import { loggedBy, petstore, projectFolder, startServer, testMsMax, until } from '../support/process.ts'
 import { describeWithOwnPostgres } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
@@ -106,4 +107,31 @@ describeWithOwnPostgres('serve, with --wait-for-database 30s', () => {
     await creating
     expect((await server.fetch('/pets', key)).status).toBe(200)
   })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s while another instance holds the lock under which tables are made ends it at once, with exit code 0 and no key',
+    async signal => {
+      using folder = temporaryFolder()
+      await using database = await newDatabase(cluster.url())
+      await using sql = new SQL(database.url, { max: 1 })
+      await sql.unsafe(`SELECT pg_advisory_lock(${0x50455453})`)
+      const { PATH = '' } = process.env
+      await using child = Bun.spawn([join(projectFolder, 'bin/petstore'), 'serve'], {
+        cwd: folder.path,
+        env: { PATH, PORT: '0', DATABASE_URL: database.url },
+        stdout: 'pipe',
+        stderr: 'pipe',
+      })
+      await until('it to wait', async () => (await sql.unsafe(waiting)).length > 0 || undefined)
+      child.kill(signal)
+      const exitCode = await Promise.race([child.exited, Bun.sleep(2_000)])
+      child.kill('SIGKILL')
+      expect(exitCode).toBe(0)
+      expect([await child.stdout.text(), await child.stderr.text()]).toEqual(['', ''])
+    },
+  )
 })
+
+const waiting = `
+  SELECT 1 FROM pg_stat_activity
+  WHERE application_name = 'petstore' AND datname = current_database() AND wait_event = 'advisory'`

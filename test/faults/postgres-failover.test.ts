@@ -69,7 +69,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     expect({ exitCode, stdout, stderr }).toEqual({
       exitCode: 1,
       stdout: '',
-      stderr: expect.stringMatching(/^petstore: Cannot use 127\.0\.0\.1:\d+: it is a standby [^\n]*\n$/),
+      stderr: expect.stringMatching(/^petstore: Cannot use 127\.0\.0\.1:\d+: it takes no writes [^\n]*\n$/),
     })
   })
 
@@ -145,7 +145,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
       await readyIs(server, 200)
       await makesProgress(load, 200)
     })
-    expect(logged).toContain(`error For writing PostgreSQL at ${standby.host} is used now`)
+    expect(logged).toContain(`warn For writing PostgreSQL at ${standby.host} is used now`)
   })
 })
 

@@ -1,10 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
-import { NotReachable, SetupError } from '../../src/fault.ts'
+import { NotReachable, SetupError, StoreUnavailable } from '../../src/fault.ts'
 import { openStores } from '../../src/store/open.ts'
 import { ask, type TestDatabase } from '../support/postgres.ts'
-import { testMsMax } from '../support/process.ts'
+import { testMsMax, until } from '../support/process.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
@@ -83,6 +83,38 @@ describeWithPostgres('PostgreSQL: rights', () => {
   })
 })
 
+/** From now on every write notes how it will be committed. */
+async function recordCommits({ url }: TestDatabase): Promise<void> {
+  await ask(url, 'CREATE TABLE seen (setting text)')
+  await ask(
+    url,
+    `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+     'BEGIN INSERT INTO seen VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END'`,
+  )
+  for (const table of ['pets', 'api_keys', 'creation_keys']) {
+    await ask(
+      url,
+      `CREATE TRIGGER seeing AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`,
+    )
+  }
+}
+
+async function recordedCommits({ url }: TestDatabase): Promise<readonly string[]> {
+  await using sql = new SQL(url, { max: 1 })
+  const seen = await sql.unsafe<{ setting: string }[]>('SELECT setting FROM seen')
+  return seen.map(({ setting }) => setting)
+}
+
+/** As an administrator does it: for every session that begins later. */
+async function setCommit({ url }: TestDatabase, setting: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1)
+  await ask(url, `ALTER DATABASE ${name} SET synchronous_commit = '${setting}'`)
+}
+
+const endSessions = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE application_name = 'petstore' AND datname = current_database()`
+
 describeWithPostgres('PostgreSQL: what a database has to promise', () => {
   test('one whose encoding is not UTF8 is refused, and stays empty', async () => {
     await using database = await sharedDatabase()
@@ -114,20 +146,8 @@ describeWithPostgres('PostgreSQL: what a database has to promise', () => {
     async (set, used) => {
       await using database = await sharedDatabase()
       await (await opened(database.url)).close()
-      await ask(database.url, 'CREATE TABLE seen (setting text)')
-      await ask(
-        database.url,
-        `CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
-       'BEGIN INSERT INTO seen VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END'`,
-      )
-      for (const table of ['pets', 'api_keys', 'creation_keys']) {
-        await ask(
-          database.url,
-          `CREATE TRIGGER seeing AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`,
-        )
-      }
-      const [, name = ''] = /\/(\w+)(?:\?|$)/.exec(database.url.replace(/^\w+:\/\//, '')) ?? []
-      await ask(database.url, `ALTER DATABASE ${name} SET synchronous_commit = '${set}'`)
+      await recordCommits(database)
+      await setCommit(database, set)
       const stores = await opened(database.url)
       const key = issueApiKey({ name: 'till', readOnly: false, createdAt: new Date() }).record
       await stores.keys.createFirst(key)
@@ -141,9 +161,35 @@ describeWithPostgres('PostgreSQL: what a database has to promise', () => {
         'new',
       )
       await stores.close()
-      await using sql = new SQL(database.url, { max: 1 })
-      const seen = await sql.unsafe<{ setting: string }[]>('SELECT setting FROM seen')
-      expect(seen.map(({ setting }) => setting)).toEqual(Array.from({ length: 6 }, () => used))
+      expect(await recordedCommits(database)).toEqual(Array.from({ length: 6 }, () => used))
     },
   )
+
+  test('when the server is set to synchronous_commit = off later, a store that is open already does not follow it', async () => {
+    await using database = await sharedDatabase()
+    await (await opened(database.url)).close()
+    await recordCommits(database)
+    await setCommit(database, 'on')
+    const stores = await opened(database.url)
+    const at = new Date()
+    const once = async (key: string) =>
+      stores.pets.createOnce({ name: 'Rex', categoryId: 1n }, { scope: 'a', key, at })
+    await stores.pets.create({ name: 'Rex', categoryId: 1n })
+    await once('before')
+    await setCommit(database, 'off')
+    await ask(database.url, endSessions)
+    await until('animals again', () =>
+      once('after').catch((error: unknown) => {
+        if (!(error instanceof StoreUnavailable)) throw error
+        return undefined
+      }),
+    )
+    await stores.pets.create({ name: 'Rex', categoryId: 1n })
+    await stores.keys.create(issueApiKey({ name: 'till', readOnly: false, createdAt: at }).record)
+    expect(await stores.keys.revoke(1n, at)).toBe(true)
+    await stores.close()
+    const seen = await recordedCommits(database)
+    expect(seen.length).toBeGreaterThanOrEqual(8)
+    expect(new Set(seen)).toEqual(new Set(['on']))
+  })
 })

@@ -144,7 +144,8 @@ function newFolder(): string {
   return mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
 }
 
-function own({ owner }: PostgresPrograms, folder: string): void {
+/** Makes a folder the server's, which does not read a key that belongs to others. */
+export function own({ owner }: PostgresPrograms, folder: string): void {
   if (owner) Bun.spawnSync(['chown', '-R', owner, folder])
 }
 

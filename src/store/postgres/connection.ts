@@ -16,8 +16,8 @@ const idleSeconds = 60
 export interface ConnectOptions {
   /** Connections at most. */
   readonly max: number
-  /** Where the server would answer before a commit is on the disk: we insist that it is. */
-  readonly insistOnDurability?: boolean
+  /** Said by us, so that no change of the server's configuration takes it back. */
+  readonly synchronousCommit?: string
   /** Only to a server that takes writes: a standby then refuses the connection. */
   readonly takesWrites?: boolean
   /** For work that may take longer than a request: so much for each statement, and between two of them. */
@@ -27,7 +27,7 @@ export interface ConnectOptions {
 /** A pool of connections to one host; each is opened when it is first needed. */
 export function connect(
   url: string,
-  { max, insistOnDurability, takesWrites, patienceMs }: ConnectOptions,
+  { max, synchronousCommit, takesWrites, patienceMs }: ConnectOptions,
 ): SQL {
   return new SQL(url, {
     max,
@@ -41,7 +41,7 @@ export function connect(
       idle_in_transaction_session_timeout: patienceMs ?? 2 * statementMsMax,
       // Each statement of a transaction sees what was committed before it: the counter's lock relies on that.
       default_transaction_isolation: 'read committed',
-      ...(insistOnDurability && { synchronous_commit: 'on' }),
+      ...(synchronousCommit && { synchronous_commit: synchronousCommit }),
       ...(takesWrites && { transaction_read_only: 'off' }),
     },
   })

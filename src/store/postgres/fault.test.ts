@@ -100,7 +100,7 @@ describe('at the start', () => {
     ['ERR_POSTGRES_CONNECTION_REFUSED', 'does not answer there'],
     ['ERR_POSTGRES_CONNECTION_TIMEOUT', 'does not answer there'],
     ['ERR_POSTGRES_CONNECTION_CLOSED', 'closed the connection'],
-    ['ERR_POSTGRES_CONNECTION_FAILED', 'closed the connection'],
+    ['ERR_POSTGRES_CONNECTION_FAILED', 'no PostgreSQL answers there'],
     ['ERR_POSTGRES_TLS_NOT_AVAILABLE', 'takes the sslmode'],
   ])('%s is one line, "%s", and whoever is willing may wait', (code, why) => {
     expectLine(setupErrorOf(failed(code), place), code, why)

@@ -1,8 +1,9 @@
 import type { SQL, TransactionSQL } from 'bun'
 import { int64Max } from '../../int64.ts'
-import type { TransferredIds, TransferredPet } from '../../transfer.ts'
+import { OutcomeUnknown, type TransferredIds, type TransferredPet } from '../../transfer.ts'
 import { holdsAnimals, keptId, lacksIds } from '../load-refusals.ts'
 import { integers, texts } from './arrays.ts'
+import { isConnectionLost } from './fault.ts'
 
 const statements = {
   createStaged: `
@@ -37,7 +38,8 @@ export function loadPets(
   ids: TransferredIds,
   interrupted?: AbortSignal,
 ): Promise<bigint> {
-  return sql.begin(async transaction => {
+  let committing = false
+  const loading = sql.begin(async transaction => {
     await transaction.unsafe(patience)
     // It is checked again under the lock; but whoever sends a million animals is better told before.
     if (ids === 'keep') await refuseAnimals(transaction, place)
@@ -53,7 +55,13 @@ export function loadPets(
     // An id that was given once is not given again, even where its animal was deleted by hand.
     if (last > before) await transaction.unsafe(statements.advance, [last])
     interrupted?.throwIfAborted()
+    committing = true
     return BigInt(count)
+  })
+  return loading.catch((cause: unknown) => {
+    throw committing && isConnectionLost(cause)
+      ? new OutcomeUnknown('the connection was lost', { cause })
+      : cause
   })
 }
 

@@ -1,3 +1,4 @@
+import { NotReachable } from '../../fault.ts'
 import type { OpenOptions, Stores } from '../stores.ts'
 import { setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
@@ -59,7 +60,11 @@ async function findReplica({ hosts, place }: PostgresAddress): Promise<Server> {
   try {
     return await findServer(hosts, 'reading')
   } catch (error) {
-    throw setupErrorOf(error, place)
+    const told = setupErrorOf(error, place)
+    if (!(told instanceof NotReachable)) throw told
+    throw new NotReachable(`${told.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL')}`, {
+      cause: error,
+    })
   }
 }
 

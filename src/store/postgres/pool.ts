@@ -1,5 +1,6 @@
 import type { SQL } from 'bun'
 import { StoreUnavailable } from '../../fault.ts'
+import type { OnTrouble } from '../stores.ts'
 import { close, connect, statementMsMax, within } from './connection.ts'
 import { isConnectionLost, runtimeErrorOf } from './fault.ts'
 import { findServer, type Role, type Server } from './server.ts'
@@ -24,7 +25,7 @@ export interface PoolOptions {
   readonly purpose: string
   /** Connections at most. */
   readonly max: number
-  readonly onTrouble: (message: string) => void
+  readonly onTrouble: OnTrouble
 }
 
 /** Waiting for a connection and for the answer, together: by then the server itself would have ended the statement. */
@@ -35,6 +36,9 @@ export const workMax = 1_024
 
 /** How long to wait before the hosts are asked again, when none was fit. */
 const searchEveryMs = 500
+
+/** How often it is looked whether a preferred replica is back. */
+const goBackEveryMs = 10_000
 
 /** `first` is the one of the hosts that was found fit just now. */
 export function createPool(first: Server, { hosts, role, purpose, max, onTrouble }: PoolOptions): Pool {
@@ -65,12 +69,27 @@ export function createPool(first: Server, { hosts, role, purpose, max, onTrouble
       if (found) {
         const moves = found.host !== server.host
         if (moves) moveTo(found)
-        if (moves || tries > 0) onTrouble(`For ${purpose} PostgreSQL at ${found.host.name} is used now`)
+        if (moves || tries > 0) tellOfUse()
         return
       }
       await Bun.sleep(searchEveryMs)
     }
   }
+
+  const tellOfUse = () => onTrouble(`For ${purpose} PostgreSQL at ${server.host.name} is used now`, 'over')
+
+  /** A replica that was away is used again once it is back. Writes never go back by themselves: that is decided elsewhere. */
+  async function goBack(): Promise<void> {
+    const found = await findServer(hosts, role).catch(() => undefined)
+    if (closed || !found || searching || found.host === server.host) return
+    moveTo(found)
+    tellOfUse()
+  }
+
+  const lookingBack =
+    role === 'reading' && hosts.length > 1
+      ? setInterval(() => server.host !== hosts[0] && void goBack(), goBackEveryMs).unref()
+      : undefined
 
   function suspect(): void {
     searching ??= search().finally(() => {
@@ -116,13 +135,14 @@ export function createPool(first: Server, { hosts, role, purpose, max, onTrouble
     },
     async close() {
       closed = true
+      clearInterval(lookingBack)
       await close(sql)
     },
   }
 }
 
-function connectTo({ host, losesCommits }: Server, role: Role, max: number): SQL {
-  return connect(host.url, { max, insistOnDurability: losesCommits, takesWrites: role === 'writing' })
+function connectTo({ host, synchronousCommit }: Server, role: Role, max: number): SQL {
+  return connect(host.url, { max, synchronousCommit, takesWrites: role === 'writing' })
 }
 
 function reasonOf(cause: unknown): string {

@@ -1,13 +1,14 @@
 import type { SQL } from 'bun'
 import { NotReachable, SetupError } from '../../fault.ts'
 import { close, connect, within } from './connection.ts'
+import { setupErrorOf } from './fault.ts'
 import type { PostgresHost } from './url.ts'
 
 /** One of the hosts, found fit. */
 export interface Server {
   readonly host: PostgresHost
-  /** It acknowledges commits that are not on its disk yet. */
-  readonly losesCommits: boolean
+  /** How it commits, for our sessions: as it is set up, but never so that an answer comes before the disk has it. */
+  readonly synchronousCommit: string
 }
 
 /** `writing`: only a server that takes writes, the primary. `reading`: a standby is as good. */
@@ -21,31 +22,43 @@ const askMsMax = 3_000
 
 const facts = `
   SELECT current_setting('transaction_read_only') = 'on' AS standby,
-    current_setting('synchronous_commit') = 'off' AS loses_commits,
+    current_setting('synchronous_commit') AS synchronous_commit,
     current_setting('server_encoding') AS encoding`
 
 interface Facts {
   readonly standby: boolean
-  readonly loses_commits: boolean
+  readonly synchronous_commit: string
   readonly encoding: string
 }
 
-/** The first of the hosts that is fit. Where none is, it throws what the first one had against it. */
+/** The first of the hosts that is fit. Where none is, it throws what all of them had against it. */
 export async function findServer(hosts: readonly PostgresHost[], role: Role): Promise<Server> {
   const refusals: unknown[] = []
   for (const host of hosts) {
     try {
-      const { standby, loses_commits, encoding } = await ask(host)
-      if (encoding !== 'UTF8') throw new SetupError(wrongEncoding(host, encoding))
-      if (!standby || role === 'reading') return { host, losesCommits: loses_commits }
-      throw new NotReachable(
-        `Cannot use ${host.name}: it is a standby and takes no writes; name its primary too`,
-      )
+      return await fit(host, role)
     } catch (error) {
       refusals.push(error)
     }
   }
-  throw refusals[0]
+  throw refusals.length === 1 ? refusals[0] : refusalOf(hosts, refusals)
+}
+
+async function fit(host: PostgresHost, role: Role): Promise<Server> {
+  const { standby, synchronous_commit: found, encoding } = await ask(host)
+  if (encoding !== 'UTF8') throw new SetupError(wrongEncoding(host, encoding))
+  if (standby && role === 'writing') {
+    throw new NotReachable(
+      `Cannot use ${host.name}: it takes no writes (a standby, or set to be read-only); name its primary`,
+    )
+  }
+  return { host, synchronousCommit: found === 'off' ? 'on' : found }
+}
+
+/** All may be well once one of them is reached. */
+function refusalOf(hosts: readonly PostgresHost[], refusals: readonly unknown[]): NotReachable {
+  const told = refusals.map((refusal, place) => setupErrorOf(refusal, hosts[place]?.name ?? ''))
+  return new NotReachable(told.map(each => (each instanceof Error ? each.message : String(each))).join('; '))
 }
 
 /** One connection alone, closed with whoever has it. */
@@ -54,8 +67,8 @@ export interface Connection extends AsyncDisposable {
 }
 
 /** For work that may take long, on the server that takes writes. */
-export function connectForLong({ host, losesCommits }: Server): Connection {
-  const sql = connect(host.url, { max: 1, insistOnDurability: losesCommits, patienceMs: longWorkMsMax })
+export function connectForLong({ host, synchronousCommit }: Server): Connection {
+  const sql = connect(host.url, { max: 1, synchronousCommit, patienceMs: longWorkMsMax })
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }
 

