@@ -18,7 +18,7 @@ export interface GrowthLine {
   readonly work: Work
   /** For each size, requests a second. */
   readonly rates: readonly Spread[]
-  /** For each size, what a request costs, against the smallest catalogue. */
+  /** For each size, what a request costs in CPU time, against the smallest catalogue: steadier than rates on a shared machine. */
   readonly costs: readonly (Spread | undefined)[]
 }
 
@@ -68,6 +68,10 @@ async function rounds(
 
 function lineOf(work: Work, samples: readonly (readonly Sample[])[]): GrowthLine {
   const rates = samples.map(of => of.map(({ requestsPerSecond }) => requestsPerSecond))
-  const smallest = rates[0] ?? []
-  return { work, rates: rates.map(spreadOf), costs: rates.map(of => ratios(smallest, of)) }
+  // Where the system does not tell the CPU time, the time in all.
+  const costs = samples.map(of =>
+    of.map(({ cpuMicroseconds, requestsPerSecond }) => cpuMicroseconds ?? 1e6 / requestsPerSecond),
+  )
+  const smallest = costs[0] ?? []
+  return { work, rates: rates.map(spreadOf), costs: costs.map(of => ratios(of, smallest)) }
 }

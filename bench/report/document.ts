@@ -2,6 +2,7 @@ import { peerAnimals } from '../comparisons/peers.ts'
 import { postgresAnimals } from '../comparisons/postgres.ts'
 import { fsyncMs } from '../comparisons/slow-disk.ts'
 import type { Chart } from './charts.ts'
+import { findings } from './findings.ts'
 import type { Outcome } from './outcome.ts'
 import { toMarkdown } from './table.ts'
 import {
@@ -42,6 +43,8 @@ export function documentOf(outcome: Outcome, charts: readonly Chart[], chartsFol
     '## What care costs and gains',
     toMarkdown(careTable(outcome)),
     careWords,
+    '## What stands in the way',
+    findings,
     contenderSection(outcome),
     methodSection(outcome),
   ]
@@ -67,7 +70,7 @@ function introduction({ at, rounds, seconds, quick, machine, driver }: Outcome):
 }
 
 const growthWords =
-  'Our own server with three catalogues at once, asked in turn. The cost is that of a request against the smallest catalogue. The deep page lies a million animals deep, or near the end of a smaller catalogue; the animals that are fetched lie all over it.'
+  'Our own server with three catalogues at once, asked in turn. The cost is the CPU time of a request, of all threads of the server, against the smallest catalogue. The deep page lies a million animals deep, or near the end of a smaller catalogue; the animals that are fetched lie all over it.'
 
 const postgresWords = `Both on one PostgreSQL server, which shares the machine with them and the load, each with a database of its own that holds ${postgresAnimals.toLocaleString('en')} animals. CPU time is that of the contender alone: what the database server needs comes on top of it, and on this machine limits both.`
 

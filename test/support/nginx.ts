@@ -1,0 +1,61 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from './folder.ts'
+import { projectFolder, until } from './process.ts'
+
+/** Where the program is; undefined where it is not installed. */
+export const nginx = Bun.which('nginx', { PATH: `${process.env['PATH']}:/usr/sbin` }) ?? undefined
+if (!nginx) process.stderr.write('nginx is not installed: the tests of its configurations are skipped\n')
+
+/** The configuration that a document shows. */
+export function documentedConfiguration(document: string): string {
+  const text = readFileSync(join(projectFolder, document), 'utf8')
+  return /^```nginx\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? ''
+}
+
+/** Serves until the end of the test; answers once it is there. */
+export async function startNginx(server: string, port: number): Promise<AsyncDisposable> {
+  const folder = temporaryFolder()
+  const file = join(folder.path, 'nginx.conf')
+  writeFileSync(file, configuration(folder.path, server))
+  const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], {
+    stdout: 'ignore',
+    stderr: 'ignore',
+  })
+  const stop = async () => {
+    proxy.kill('SIGTERM')
+    await proxy.exited
+    folder[Symbol.dispose]()
+  }
+  try {
+    await until('nginx', () =>
+      fetch(`http://127.0.0.1:${port}/livez`).then(
+        ({ ok }) => ok || undefined,
+        () => undefined,
+      ),
+    )
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { [Symbol.asyncDispose]: stop }
+}
+
+function configuration(folder: string, server: string): string {
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    kind => `${kind}_temp_path ${folder}/${kind};`,
+  )
+  return `daemon off;
+    master_process off;
+    pid ${folder}/nginx.pid;
+    error_log stderr;
+    events {}
+    http { access_log off; ${temporary.join(' ')} ${server} }`
+}
+
+export function freePort(): number {
+  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = probe
+  probe.stop(true)
+  return port
+}
