@@ -48,7 +48,11 @@ describeWithPostgres('PostgreSQL: moving a catalogue', () => {
     }
     await stores.transfer.load(many(), 'new')
     const failure = await (async () => {
-      for await (const _ of stores.transfer.read()) await ask(database.url, endTransactions)
+      for await (const _ of stores.transfer.read()) {
+        await ask(database.url, endTransactions)
+        // Until the driver has noticed: only then would it take another connection, without a word.
+        await Bun.sleep(200)
+      }
     })().catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(StoreUnavailable)
     await stores.close()

@@ -62,7 +62,7 @@ async function findReplica({ hosts, place }: PostgresAddress): Promise<Server> {
   } catch (error) {
     const told = setupErrorOf(error, place)
     if (!(told instanceof NotReachable)) throw told
-    throw new NotReachable(`${told.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL')}`, {
+    throw new NotReachable(told.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), {
       cause: error,
     })
   }

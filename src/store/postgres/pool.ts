@@ -13,8 +13,6 @@ export interface Pool {
    * runs the work once more on another one: for work that changes nothing.
    */
   run<T>(work: (sql: SQL) => Promise<T>, again?: 'again'): Promise<T>
-  /** What runs or waits for a connection now. */
-  readonly running: number
   close(): Promise<void>
 }
 
@@ -118,9 +116,6 @@ export function createPool(first: Server, { hosts, role, purpose, max, onTrouble
   }
 
   return {
-    get running() {
-      return running
-    },
     async run(work, again) {
       if (running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
       running++
