@@ -10,7 +10,7 @@ export const schema = `
 
 const columns = 'id, name, category_id AS "categoryId", status'
 
-export const statements = {
+const statements = {
   // Pages go by id, so that a deep one costs what the first one costs.
   list: `SELECT ${columns} FROM pets WHERE id > ? ORDER BY id LIMIT ?`,
   listByStatus: `SELECT ${columns} FROM pets WHERE status = ? AND id > ? ORDER BY id LIMIT ?`,
@@ -30,4 +30,27 @@ export function pageOf(rows, limit) {
   const more = rows.length > limit
   if (more) rows.pop()
   return { pets: rows.map(petOf), more }
+}
+
+/** The animals behind either driver: both give statements that know `all`, `get` and `run`. */
+export function petsOn(prepare) {
+  const list = prepare(statements.list)
+  const listByStatus = prepare(statements.listByStatus)
+  const get = prepare(statements.get)
+  const create = prepare(statements.create)
+  return {
+    list({ limit, status, after }) {
+      const rows =
+        status === undefined ? list.all(after, limit + 1) : listByStatus.all(status, after, limit + 1)
+      return pageOf(rows, limit)
+    },
+    get(id) {
+      const row = get.get(id)
+      return row && petOf(row)
+    },
+    create({ name, categoryId, status }) {
+      const id = Number(create.run(name, categoryId, status ?? null).lastInsertRowid)
+      return { id, name, categoryId, status }
+    },
+  }
 }

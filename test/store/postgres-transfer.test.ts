@@ -6,18 +6,10 @@ import { ask } from '../support/postgres.ts'
 import { testMsMax } from '../support/process.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
-import type { StoreUnderTest } from './contract.ts'
+import { postgresUnderTest } from './postgres-under-test.ts'
 import { describeTransferContract } from './transfer-contract.ts'
 
 setDefaultTimeout(testMsMax)
-
-async function postgresUnderTest(): Promise<StoreUnderTest> {
-  const database = await sharedDatabase()
-  return {
-    open: async () => openStores(database.url, { create: true }),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
-  }
-}
 
 const endTransactions = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity

@@ -1,5 +1,4 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { join } from 'node:path'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError } from '../../src/fault.ts'
@@ -8,17 +7,11 @@ import { migrations } from '../../src/store/postgres/migrations.ts'
 import { ask } from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
-import { describeStoreContract, type StoreUnderTest } from './contract.ts'
+import { describeStoreContract } from './contract.ts'
+import { openAtOnce } from './open-at-once.ts'
+import { postgresUnderTest } from './postgres-under-test.ts'
 
 setDefaultTimeout(testMsMax)
-
-async function postgresUnderTest(): Promise<StoreUnderTest> {
-  const database = await sharedDatabase()
-  return {
-    open: async () => openStores(database.url, { create: true }),
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
-  }
-}
 
 describeWithPostgres('PostgreSQL', () => describeStoreContract('PostgreSQL', postgresUnderTest))
 
@@ -167,18 +160,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
 
   test('eight processes that open an empty one at once all get it, migrated once', async () => {
     await using database = await sharedDatabase()
-    const module = join(import.meta.dir, '../../src/store/open.ts')
-    const script = `const { openStores } = await import(${JSON.stringify(module)})
-      const stores = await openStores(${JSON.stringify(database.url)}, { create: true })
-      await stores.pets.create({ name: 'x', categoryId: 1n })
-      await stores.close()`
-    const processes = Array.from({ length: 8 }, () =>
-      Bun.spawn([process.execPath, '--no-env-file', '-e', script], { stdout: 'pipe', stderr: 'pipe' }),
-    )
-    const errors = await Promise.all(
-      processes.map(async child => (await child.exited) && child.stderr.text()),
-    )
-    expect(errors).toEqual(Array.from({ length: 8 }, () => 0))
+    await openAtOnce(database.url, 8)
     const stores = await opened(database.url, false)
     const { pets } = await stores.pets.list({ limit: 100 })
     await stores.close()

@@ -8,6 +8,7 @@ import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { describeStoreContract, type StoreUnderTest } from './contract.ts'
+import { openAtOnce } from './open-at-once.ts'
 import { describeTransferContract } from './transfer-contract.ts'
 
 async function sqliteUnderTest(): Promise<StoreUnderTest> {
@@ -128,18 +129,7 @@ describe('SQLite: the file', () => {
   test('eight processes that open a new file at once all get it, migrated once', async () => {
     using folder = temporaryFolder()
     const url = `sqlite:${join(folder.path, 'pets.db')}`
-    const module = join(import.meta.dir, '../../src/store/open.ts')
-    const script = `const { openStores } = await import(${JSON.stringify(module)})
-      const stores = await openStores(${JSON.stringify(url)}, { create: true })
-      await stores.pets.create({ name: 'x', categoryId: 1n })
-      await stores.close()`
-    const processes = Array.from({ length: 8 }, () =>
-      Bun.spawn([process.execPath, '--no-env-file', '-e', script], { stdout: 'pipe', stderr: 'pipe' }),
-    )
-    const errors = await Promise.all(
-      processes.map(async child => (await child.exited) && child.stderr.text()),
-    )
-    expect(errors).toEqual(Array.from({ length: 8 }, () => 0))
+    await openAtOnce(url, 8)
     const stores = await openStores(url, { create: false })
     expect((await stores.pets.list({ limit: 100 })).pets).toHaveLength(8)
     await stores.close()
