@@ -1,7 +1,6 @@
 import type { Awaitable } from '../awaitable.ts'
 import { SetupError } from '../fault.ts'
 import { type PostgresAddress, parsePostgresUrl, postgresUrlForm } from './postgres/url.ts'
-import { backUpSqlite } from './sqlite/backup.ts'
 import { openSqlite } from './sqlite/open.ts'
 import type { Backup, OpenOptions, Stores } from './stores.ts'
 
@@ -21,7 +20,7 @@ export function databaseUrlProblem(url: string): string | undefined {
 export function openStores(url: string, options: OpenOptions): Awaitable<Stores> {
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
-  const address = parsePostgresUrl(url)
+  const address = isPostgres(url) && parsePostgresUrl(url)
   return address ? loadAndOpenPostgres(address, options) : openSqlite(sqliteFile(url), options)
 }
 
@@ -49,6 +48,8 @@ export async function backUp(
 ): Promise<Backup> {
   const problem = backUpProblem(url)
   if (problem) throw new SetupError(problem)
+  // As with PostgreSQL: a server starts without it.
+  const { backUpSqlite } = await import('./sqlite/backup.ts')
   return backUpSqlite(sqliteFile(url), target, onProgress, interrupted)
 }
 

@@ -1,6 +1,5 @@
-import { parentPort, workerData } from 'node:worker_threads'
 import { createCommitter, gather } from '../../src/store/sqlite/committer.ts'
-import type { WriterThreadData } from '../../src/store/sqlite/writer-thread.ts'
+import type { WriterThreadMessage } from '../../src/store/sqlite/writer-thread.ts'
 import type { Write } from '../../src/store/sqlite/writes.ts'
 
 /** Ends the thread that is handed an animal of this name, before anything of its batch is written. */
@@ -9,21 +8,22 @@ export const diesBefore = 'Die'
 export const diesAfter = 'Die after the commit'
 
 /** The writer's thread as it is, but for the animals that kill it. */
-if (parentPort) {
-  const port = parentPort
-  const committer = createCommitter((workerData as WriterThreadData).file)
+if (!Bun.isMainThread) {
+  let committer: ReturnType<typeof createCommitter> | undefined
   const take = gather(batch => {
     if (namesIn(batch).includes(diesBefore)) process.exit(1)
-    const written = committer.commit(batch)
+    const written = committer?.commit(batch)
     if (namesIn(batch).includes(diesAfter)) process.exit(1)
-    port.postMessage(written)
+    postMessage(written)
   })
-  port.on('message', (message: readonly Write[] | 'close') => {
-    if (message !== 'close') return take(message)
-    setImmediate(() => {
-      committer.close()
-      port.postMessage('closed')
-    })
+  addEventListener('message', ({ data }: MessageEvent<WriterThreadMessage>) => {
+    if (data === 'close') {
+      setImmediate(() => {
+        committer?.close()
+        postMessage('closed')
+      })
+    } else if ('file' in data) committer = createCommitter(data.file)
+    else take(data)
   })
 }
 

@@ -1,15 +1,16 @@
 import type { Database } from 'bun:sqlite'
-import { statSync } from 'node:fs'
 import { StoreUnavailable } from '../../fault.ts'
 import { connect } from './connection.ts'
 import { runtimeErrorOf } from './fault.ts'
-import { createWrites, type Failure, type Write, type Writes, type Written } from './writes.ts'
-
-/** Which file it is, whatever its name; undefined where there is none. */
-export function identityOf(file: string): string | undefined {
-  const stat = statSync(file, { throwIfNoEntry: false })
-  return stat && `${stat.dev}:${stat.ino}`
-}
+import { identityOf, refuseAnother } from './identity.ts'
+import {
+  createWrites,
+  type Failure,
+  isOneStatement,
+  type Write,
+  type Writes,
+  type Written,
+} from './writes.ts'
 
 /** Commits batches of writes, each batch in one transaction. */
 export function createCommitter(
@@ -27,8 +28,7 @@ export function createCommitter(
   }
 
   function commitAll(batch: readonly Write[]): Written {
-    // A file that was moved away can be written on, and everything would be lost with it.
-    if (identityOf(file) !== identity) throw new StoreUnavailable(`${file} was moved, replaced or deleted`)
+    refuseAnother(file, identity)
     const { database, writes } = connection()
     const failures = new Map<number, Failure>()
     database.query('BEGIN IMMEDIATE').run()
@@ -88,17 +88,29 @@ function applyOne(
   [name, ...args]: Write,
   failed: (failure: Failure) => void,
 ): unknown {
+  const write = () => (writes[name] as (...given: readonly unknown[]) => unknown)(...args)
+  try {
+    return isOneStatement(name) ? write() : inSavepoint(database, write)
+  } catch (error) {
+    if (!database.inTransaction) throw error
+    failed(failureOf(error))
+    return undefined
+  }
+}
+
+function inSavepoint<T>(database: Database, write: () => T): T {
   database.query('SAVEPOINT write').run()
   try {
-    const value = (writes[name] as (...given: readonly unknown[]) => unknown)(...args)
+    const value = write()
     database.query('RELEASE write').run()
     return value
   } catch (error) {
-    if (!database.inTransaction) throw error
-    database.run('ROLLBACK TO write')
-    database.run('RELEASE write')
-    failed(failureOf(error))
-    return undefined
+    // Some faults have rolled back everything by themselves.
+    if (database.inTransaction) {
+      database.run('ROLLBACK TO write')
+      database.run('RELEASE write')
+    }
+    throw error
   }
 }
 

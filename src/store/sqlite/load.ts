@@ -1,11 +1,10 @@
 import type { Database } from 'bun:sqlite'
-import { StoreUnavailable } from '../../fault.ts'
 import { int64Max } from '../../int64.ts'
 import type { PetStatus } from '../../pet.ts'
 import type { TransferredIds, TransferredPet } from '../../transfer.ts'
 import { holdsAnimals, keptId, lacksIds } from '../load-refusals.ts'
-import { identityOf } from './committer.ts'
 import { guarded } from './fault.ts'
+import { identityOf, refuseAnother } from './identity.ts'
 
 const statements = {
   // SQLite keeps temporary tables in a file without a name: whatever happens, nothing of it stays behind.
@@ -53,8 +52,7 @@ export async function loadPets(
     await new Promise(setImmediate)
     interrupted?.throwIfAborted()
   }
-  // A file that was moved away can be written on, and everything would be lost with it.
-  if (identityOf(file) !== identity) throw new StoreUnavailable(`${file} was moved, replaced or deleted`)
+  refuseAnother(file, identity)
   guarded(() => database.run('COMMIT'))
   return BigInt(count)
 }

@@ -3,7 +3,6 @@ import type { Pet } from '../../pet.ts'
 import { batchPetsMax, type Transfer } from '../../transfer.ts'
 import { connect } from './connection.ts'
 import { guarded, setupErrorOf } from './fault.ts'
-import { loadPets } from './load.ts'
 import { type PetRow, petOf, statements } from './pets.ts'
 
 /** Every read and every load has a connection of its own, and with it a transaction of its own. */
@@ -15,8 +14,11 @@ export function createTransfer(file: string): Transfer {
         guarded(() => Number(database.query<{ n: bigint }, []>('SELECT count(*) AS n FROM pets').get()?.n)),
       ),
     read: () => readPets(file),
-    load: (batches, ids, interrupted) =>
-      onConnection(file, 'readwrite', database => loadPets(database, file, batches, ids, interrupted)),
+    async load(batches, ids, interrupted) {
+      // A server starts without it.
+      const { loadPets } = await import('./load.ts')
+      return onConnection(file, 'readwrite', database => loadPets(database, file, batches, ids, interrupted))
+    },
   }
 }
 

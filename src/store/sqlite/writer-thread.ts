@@ -1,25 +1,30 @@
-import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { createCommitter, gather } from './committer.ts'
-import type { Write } from './writes.ts'
+import type { Write, Written } from './writes.ts'
 
-/** What the writer's thread is started with. */
-export interface WriterThreadData {
+/** What the writer's thread is told: first which file it writes, then what, and at the end that there is no more. */
+export type WriterThreadMessage = WriterThreadData | readonly Write[] | 'close'
+
+/** Its last word, after which it may be ended, and what became of each batch before. */
+export type WriterThreadAnswer = Written | 'closed'
+
+interface WriterThreadData {
   readonly file: string
   /** The file that the store was opened on. */
   readonly identity: string | undefined
 }
 
-if (!isMainThread && parentPort) {
-  const port = parentPort
-  const { file, identity } = workerData as WriterThreadData
-  const committer = createCommitter(file, identity)
-  const take = gather(batch => port.postMessage(committer.commit(batch)))
-  port.on('message', (message: readonly Write[] | 'close') => {
-    if (message !== 'close') return take(message)
-    // After what was gathered before it.
-    setImmediate(() => {
-      committer.close()
-      port.postMessage('closed')
-    })
+if (!Bun.isMainThread) {
+  let committer: ReturnType<typeof createCommitter> | undefined
+  const answer = (message: WriterThreadAnswer) => postMessage(message)
+  const take = gather(batch => committer && answer(committer.commit(batch)))
+  addEventListener('message', ({ data }: MessageEvent<WriterThreadMessage>) => {
+    if (data === 'close') {
+      // After what was gathered before it.
+      setImmediate(() => {
+        committer?.close()
+        answer('closed')
+      })
+    } else if ('file' in data) committer = createCommitter(data.file, data.identity)
+    else take(data)
   })
 }

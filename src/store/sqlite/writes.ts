@@ -10,6 +10,11 @@ export function createWrites(database: Database) {
 export type Writes = ReturnType<typeof createWrites>
 export type WriteName = keyof Writes
 
+/** Of a statement that fails SQLite takes back by itself what it did: such a write is spared the two around it. */
+export function isOneStatement(name: WriteName): boolean {
+  return name === 'createPet'
+}
+
 /** A write on its way to the thread. Flat, because what is nested is copied between threads at several times the cost. */
 export type Write = readonly [name: WriteName, ...args: readonly unknown[]]
 
