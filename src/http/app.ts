@@ -9,7 +9,6 @@ import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
 import { type Caller, createAuthenticator, insufficientScope } from './authenticate.ts'
 import { bodyBytesMax } from './body.ts'
 import { createCors } from './cors.ts'
-import { describe } from './describe.ts'
 import { createKeyUses } from './key-uses.ts'
 import { createLinks, versionPrefix } from './links.ts'
 import { createMetrics } from './metrics.ts'
@@ -137,6 +136,14 @@ export function createApp(parts: AppParts): App {
     return response
   }
 
+  async function respondLater(request: Request, passage: Passage, given: Promise<Answer>): Promise<Response> {
+    try {
+      return respond(request, passage, await given)
+    } catch (cause) {
+      return respond(request, passage, faultAnswer(request, passage, cause))
+    }
+  }
+
   function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
     // A client that hung up in the middle of its body is no fault of ours, and hears no answer.
     if (request.signal.aborted) return problem('request_timeout', 'The connection was closed')
@@ -152,13 +159,12 @@ export function createApp(parts: AppParts): App {
   return {
     fetch(request) {
       const passage = observer.begin(request)
-      const failed = (cause: unknown) => respond(request, passage, faultAnswer(request, passage, cause))
       try {
         const answer = answerTo(request, passage)
         if (!(answer instanceof Promise)) return respond(request, passage, answer)
-        return answer.then(ready => respond(request, passage, ready)).catch(failed)
+        return respondLater(request, passage, answer)
       } catch (cause) {
-        return failed(cause)
+        return respond(request, passage, faultAnswer(request, passage, cause))
       }
     },
     flush: () => uses.flush(),
@@ -176,8 +182,13 @@ function documentationIn({ pages }: AppParts) {
 
 /** What is the same for everybody: the description, and the pages. */
 function documents(parts: AppParts): Site {
-  const document = JSON.stringify(describe(parts))
-  const description: Asset = { type: 'application/json', bytes: new TextEncoder().encode(document) }
+  const description: Asset = {
+    type: 'application/json',
+    async read() {
+      const { describe } = await import('./describe.ts')
+      return new TextEncoder().encode(JSON.stringify(describe(parts)))
+    },
+  }
   const assets = new Map(parts.pages).set('/openapi.json', description)
   return new Map([...assets].map(([path, asset]) => [path, serveAsset(asset)]))
 }

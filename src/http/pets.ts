@@ -31,7 +31,6 @@ export interface PetRouteParts {
 }
 
 const pageBytesMax = 16 * 1024 ** 2
-const animalBytesMax = 4 * 1024 ** 2
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
   return [
@@ -135,7 +134,6 @@ function getPet({ pets, links, documentation }: PetRouteParts): Operation {
       `<${links.api('/pets?status=available')}>; rel="successor-version"`,
     ].join(', '),
   })
-  const cache = createAnswerCache({ pets, bytesMax: animalBytesMax })
   const get = (sent: string): Awaitable<Answer> => {
     const id = parseInt64(sent)
     return whenReady(id === undefined ? undefined : pets.get(id), pet => {
@@ -151,8 +149,7 @@ function getPet({ pets, links, documentation }: PetRouteParts): Operation {
       if (query.problems.length > 0) {
         return { ...problem('invalid_request', query.problems.join('; ')), prepared }
       }
-      const sent = params['petId'] ?? ''
-      return cache.answer(sent, () => get(sent))
+      return get(params['petId'] ?? '')
     },
   }
 }

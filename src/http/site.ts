@@ -8,30 +8,36 @@ export type Site = ReadonlyMap<string, (request: Request) => Awaitable<Answer>>
 const gzipBytesMin = 1_024
 
 /** Serves an asset compressed where the client takes that, and not at all where the client has it already. */
-export function serveAsset({ type, bytes, headers }: Asset): (request: Request) => Answer {
-  // Made when they are first asked for: a start does not wait for what perhaps nobody looks at.
-  const etag = once(
-    () => `"${new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)}"`,
-  )
-  const zipped = once(() => Bun.gzipSync(new Uint8Array(bytes)))
-  return request => {
-    const common = { ...headers, ETag: etag(), 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' }
-    if (holds(request.headers.get('if-none-match'), etag()))
-      return { status: 304, body: null, headers: common }
+export function serveAsset({ type, read, headers }: Asset): (request: Request) => Promise<Answer> {
+  let copies: Promise<Copies> | undefined
+  return async request => {
+    copies ??= read()
+      .then(copiesOf)
+      .catch(cause => {
+        copies = undefined
+        throw cause
+      })
+    const { bytes, zipped, etag } = await copies
+    const common = { ...headers, ETag: etag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' }
+    if (holds(request.headers.get('if-none-match'), etag)) return { status: 304, body: null, headers: common }
     const typed = { ...common, 'Content-Type': type }
-    if (bytes.length < gzipBytesMin || !takesGzip(request.headers.get('accept-encoding'))) {
+    if (!zipped || !takesGzip(request.headers.get('accept-encoding')))
       return { status: 200, body: bytes, headers: typed }
-    }
-    return { status: 200, body: zipped(), headers: { ...typed, 'Content-Encoding': 'gzip' } }
+    return { status: 200, body: zipped, headers: { ...typed, 'Content-Encoding': 'gzip' } }
   }
 }
 
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => {
-    made ??= { value: make() }
-    return made.value
-  }
+interface Copies {
+  readonly bytes: Uint8Array
+  /** Absent where it would gain nothing. */
+  readonly zipped?: Uint8Array
+  readonly etag: string
+}
+
+function copiesOf(bytes: Uint8Array): Copies {
+  const etag = `"${new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
+  if (bytes.length < gzipBytesMin) return { bytes, etag }
+  return { bytes, etag, zipped: Bun.gzipSync(new Uint8Array(bytes)) }
 }
 
 function holds(ifNoneMatch: string | null, etag: string): boolean {

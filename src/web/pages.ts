@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Asset } from '../asset.ts'
 
@@ -23,7 +23,7 @@ const alone = {
   'frame-ancestors': "'none'",
 }
 
-/** What a browser is shown, by its path: the catalogue at `/`, the reference at `/docs`. Read once, when this is called. */
+/** What a browser is shown, by its path: the catalogue at `/`, the reference at `/docs`. */
 export function createPages(): Pages {
   return new Map([...catalogue(), ...reference()])
 }
@@ -31,7 +31,7 @@ export function createPages(): Pages {
 function catalogue(): Pages {
   const folder = new URL('catalogue/', import.meta.url)
   const headers = pageHeaders({ ...alone, 'require-trusted-types-for': "'script'" })
-  const pages = readdirSync(folder).map(name => [`/${name}`, read(name, folder, headers)] as const)
+  const pages = readdirSync(folder).map(name => [`/${name}`, page(name, folder, headers)] as const)
   return new Map(pages.map(([path, asset]) => [path === '/index.html' ? '/' : path, asset]))
 }
 
@@ -42,11 +42,11 @@ function reference(): Pages {
   // The style sheet of Swagger UI holds its icons as data.
   const headers = pageHeaders({ ...alone, 'img-src': "'self' data:" })
   return new Map([
-    ['/docs', read('index.html', folder, headers)],
-    ['/docs/docs.css', read('docs.css', folder, headers)],
-    ['/docs/docs.js', read('docs.js', folder, headers)],
-    ['/docs/swagger-ui.css', read('swagger-ui.css', swaggerUi, headers)],
-    ['/docs/swagger-ui-bundle.js', read('swagger-ui-bundle.js', swaggerUi, headers)],
+    ['/docs', page('index.html', folder, headers)],
+    ['/docs/docs.css', page('docs.css', folder, headers)],
+    ['/docs/docs.js', page('docs.js', folder, headers)],
+    ['/docs/swagger-ui.css', page('swagger-ui.css', swaggerUi, headers)],
+    ['/docs/swagger-ui-bundle.js', page('swagger-ui-bundle.js', swaggerUi, headers)],
   ])
 }
 
@@ -55,8 +55,8 @@ function pageHeaders(policy: Readonly<Record<string, string>>): Headers {
   return { 'Content-Security-Policy': directives.join('; '), 'Referrer-Policy': 'no-referrer' }
 }
 
-function read(name: string, folder: URL | string, headers: Headers): Asset {
+function page(name: string, folder: URL | string, headers: Headers): Asset {
   const type = types[extname(name)]
   if (type === undefined) throw new Error(`Cannot serve ${name}: no media type is known for it`)
-  return { type, bytes: readFileSync(new URL(name, folder)), headers }
+  return { type, read: () => Bun.file(new URL(name, folder)).bytes(), headers }
 }
