@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { temporaryFolder } from './support/folder.ts'
 import { projectFolder, run, testMsMax } from './support/process.ts'
 
@@ -21,3 +21,24 @@ test(
   },
   testMsMax,
 )
+
+/** What a module and those that it imports ask for at once, beside our own files. What is imported later does not count. */
+function importedFrom(entries: readonly string[]): readonly string[] {
+  const transpiler = new Bun.Transpiler({ loader: 'ts' })
+  const seen = new Set(entries)
+  const others = new Set<string>()
+  for (const file of seen) {
+    for (const { kind, path } of transpiler.scanImports(readFileSync(file, 'utf8'))) {
+      if (kind !== 'import-statement' || path.endsWith('.json')) continue
+      if (path.startsWith('.')) seen.add(join(dirname(file), path))
+      else others.add(path)
+    }
+  }
+  return [...others].sort()
+}
+
+// Each of these takes milliseconds to load; node:tty, which process.stdout needs, and commander took half of a start.
+test('a server starts with these modules alone', () => {
+  const entries = ['main', 'serve', 'plain-flags'].map(name => join(projectFolder, `src/cli/${name}.ts`))
+  expect(importedFrom(entries)).toEqual(['bun:sqlite', 'node:fs', 'node:path'])
+})

@@ -1,10 +1,12 @@
+import type { Awaitable } from '../awaitable.ts'
+
 /** What a command may touch of the process around it. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Results. Settles when they are written; rejects where they cannot be. */
   out(text: string): Promise<void>
-  /** Everything else. */
-  err(text: string): void
+  /** Everything else. Settles when it is written, or cannot be; at once where that is at once. */
+  err(text: string): Awaitable<void>
   /** Whether a person is watching what goes to `err`. */
   readonly isTerminal: boolean
 }

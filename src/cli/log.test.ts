@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createLog } from './log.ts'
+import { createLog, unwrittenLinesMax } from './log.ts'
 
 const fields = {
   requestId: 'r-1',
@@ -12,7 +12,12 @@ const fields = {
 
 function lines(options: { level?: 'debug' | 'info' | 'warn' | 'error'; isTerminal?: boolean } = {}) {
   const written: string[] = []
-  const log = createLog({ level: 'info', isTerminal: false, ...options, write: text => written.push(text) })
+  const log = createLog({
+    level: 'info',
+    isTerminal: false,
+    ...options,
+    write: text => void written.push(text),
+  })
   return { log, written }
 }
 
@@ -115,5 +120,38 @@ describe('lines are written together', () => {
     const { log, written } = lines()
     for (let i = 0; i < 3_000; i++) log.write('info', 'x'.repeat(50))
     expect(written.length).toBeGreaterThan(2)
+  })
+})
+
+describe('where nobody reads', () => {
+  const request = (index: number) => ({ requestId: `r-${index}` })
+
+  test('so many lines wait, the others are lost, and how many is told when somebody reads again', async () => {
+    const taken: string[] = []
+    let reads = Promise.withResolvers<void>()
+    const log = createLog({
+      level: 'info',
+      isTerminal: false,
+      write(text) {
+        taken.push(text)
+        return reads.promise
+      },
+    })
+    const lost = 1_000
+    for (let i = 0; i < unwrittenLinesMax + lost; i++) log.write('info', 'request', request(i))
+    log.flush()
+    const waiting = taken.join('').trimEnd().split('\n')
+    expect(waiting).toHaveLength(unwrittenLinesMax)
+    expect(JSON.parse(waiting.at(-1) ?? '')).toMatchObject(request(unwrittenLinesMax - 1))
+
+    reads.resolve()
+    reads = Promise.withResolvers<void>()
+    await Bun.sleep(0)
+    taken.length = 0
+    log.write('info', 'request', request(-1))
+    log.flush()
+    const [loss, next] = taken.join('').trimEnd().split('\n')
+    expect(JSON.parse(loss ?? '')).toMatchObject({ level: 'warn', lines: lost })
+    expect(JSON.parse(next ?? '')).toMatchObject(request(-1))
   })
 })

@@ -1,10 +1,12 @@
+import type { Awaitable } from '../awaitable.ts'
 import { type Log, type LogFields, type LogLevel, logLevels } from '../log.ts'
 
 export interface LogOptions {
   readonly level: LogLevel
   /** A readable, coloured line for a person, instead of JSON for a program. */
   readonly isTerminal: boolean
-  write(text: string): void
+  /** Settles when the text is written; at once where that is at once. */
+  write(text: string): Awaitable<void>
 }
 
 export interface BufferedLog extends Log {
@@ -15,6 +17,8 @@ export interface BufferedLog extends Log {
 const flushEveryMs = 100
 /** Some 64 KB. */
 const linesMax = 256
+/** Where nobody reads them, no more than this wait to be written: some 1 MB. What comes then is lost, and counted. */
+export const unwrittenLinesMax = 4_096
 
 interface Line {
   readonly atMs: number
@@ -28,6 +32,8 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
   const render = isTerminal ? readableLine : jsonLine
   let lines: Line[] = []
   let timer: ReturnType<typeof setTimeout> | undefined
+  let unwritten = 0
+  let lost = 0
 
   function flush(): void {
     clearTimeout(timer)
@@ -35,7 +41,19 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
     if (lines.length === 0) return
     const taken = lines
     lines = []
-    write(taken.map(render).join(''))
+    if (unwritten + taken.length > unwrittenLinesMax) lost += taken.length
+    else writeAll(taken)
+  }
+
+  function writeAll(taken: readonly Line[]): void {
+    const all = lost > 0 ? [lossOf(lost), ...taken] : taken
+    lost = 0
+    const writing = write(all.map(render).join(''))
+    if (!writing) return
+    unwritten += taken.length
+    void writing.then(() => {
+      unwritten -= taken.length
+    })
   }
 
   const isOn = (asked: LogLevel) => logLevels.indexOf(asked) >= lowest
@@ -49,6 +67,15 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
       else timer ??= setTimeout(flush, flushEveryMs).unref()
     },
     flush,
+  }
+}
+
+function lossOf(lines: number): Line {
+  return {
+    atMs: Date.now(),
+    level: 'warn',
+    message: 'Lines of the log were lost: nobody read them',
+    fields: { lines },
   }
 }
 

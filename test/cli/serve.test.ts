@@ -2,7 +2,15 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
-import { loggedBy, pasteCurl, petstore, projectFolder, startServer, testMsMax } from '../support/process.ts'
+import {
+  loggedBy,
+  pasteCurl,
+  petstore,
+  projectFolder,
+  startServer,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -112,3 +120,35 @@ test('a .env file in the working folder is ignored', async () => {
   expect(server.url).toStartWith('http://127.0.0.1:')
   expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
 })
+
+/** Its stdout stays ours; its log goes to a program that reads nothing. */
+function startUnread(cwd: string, reader: string) {
+  const program = `"${join(projectFolder, 'bin/petstore')}" serve --port 0`
+  const command = ['bash', '-c', `exec ${program} 2> >(exec ${reader} >&2)`]
+  return startServer({ command, cwd, env: { PETSTORE_API_KEY: outsideKey } })
+}
+
+test.each([
+  ['has ended', 'true'],
+  ['reads nothing', 'sleep 60'],
+])('a reader of its log that %s holds it up neither in serving nor in stopping', async (_, reader) => {
+  using folder = temporaryFolder()
+  await using server = await startUnread(folder.path, reader)
+  // More than a pipe holds: a line is about 200 bytes.
+  for (let i = 0; i < 20; i++) {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => server.fetch('/pets', outsideKey)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+  }
+  await Bun.sleep(200)
+  expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
+  process.kill(server.pid, 'SIGTERM')
+  await until('its end', () => (isAlive(server.pid) ? undefined : true))
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,37 @@
+import { fstatSync } from 'node:fs'
+import type { Io } from './io.ts'
+
+/** This process's own environment and streams. Not `process.stdout`: to load that takes as long as to start a small server. */
+export function createProcessIo(): Io {
+  const [out, err] = [Bun.stdout.writer(), Bun.stderr.writer()]
+  return {
+    env: process.env,
+    async out(text) {
+      await out.write(text)
+      await out.flush()
+    },
+    err(text) {
+      try {
+        const [written, flushed] = [err.write(text), err.flush()]
+        if (typeof written === 'number' && typeof flushed === 'number') return undefined
+        return Promise.all([written, flushed]).then(ignore, ignore)
+      } catch {
+        // Where it cannot be written, which may show now or later, there is nobody to tell.
+        return undefined
+      }
+    },
+    isTerminal: isTerminal(),
+  }
+}
+
+const ignore = () => {}
+
+/** Asked only where stderr may be one: a pipe or a file, as a service has it, is none. */
+function isTerminal(): boolean {
+  try {
+    return fstatSync(2).isCharacterDevice() && process.stderr.isTTY === true
+  } catch {
+    // It was closed before we were started.
+    return false
+  }
+}
