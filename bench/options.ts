@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { lineUp } from './contenders/line-up.ts'
 
-const parts = ['peers', 'postgres', 'growth', 'slow-disk', 'commits', 'logging', 'client'] as const
+const parts = ['peers', 'postgres', 'growth', 'slow-disk', 'commits', 'steps', 'client'] as const
 export type Part = (typeof parts)[number]
 
 export interface Options {

@@ -2,10 +2,10 @@
 import { compareClient } from './comparisons/client.ts'
 import { compareCommits } from './comparisons/commits.ts'
 import { measureGrowth } from './comparisons/growth.ts'
-import { compareLogging } from './comparisons/logging.ts'
 import { comparePeers } from './comparisons/peers.ts'
 import { compareOnPostgres } from './comparisons/postgres.ts'
 import { compareOnSlowDisk } from './comparisons/slow-disk.ts'
+import { measureSteps } from './comparisons/steps.ts'
 import { lineUp, petstore } from './contenders/line-up.ts'
 import type { Effort } from './harness/effort.ts'
 import { describeMachine } from './harness/machine.ts'
@@ -72,7 +72,7 @@ async function measureParts(effort: Effort, options: Options): Promise<Outcome> 
     growth: await asked('growth', () => measureGrowth(effort)),
     slowDisk: await asked('slow-disk', () => compareOnSlowDisk(effort)),
     commits: await asked('commits', () => compareCommits(effort)),
-    logging: await asked('logging', () => compareLogging(effort)),
+    steps: await asked('steps', () => measureSteps(effort)),
     client: await asked('client', () => compareClient(effort)),
   }
 }

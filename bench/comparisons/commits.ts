@@ -13,17 +13,26 @@ const animals = 1_000
 
 /** Committing in groups, by a thread of its own, against committing each POST on the thread that serves. */
 export interface Commits {
-  readonly inGroups: CommitFigures
-  readonly oneByOne: CommitFigures
-  /** Creates a second, in groups against one by one. */
-  readonly gain: Spread | undefined
+  /** Readers that ask again as soon as they are answered, as every other load here. */
+  readonly eager: Contrast & {
+    /** What the readers got meanwhile: they take what the creations leave. */
+    readonly readsPerSecond: Both
+  }
+  /** Readers that ask once in a while, as pages do that refresh themselves. */
+  readonly paced: Contrast
 }
 
-interface CommitFigures {
-  /** Readers that ask again as soon as they are answered, as every other load here. */
-  readonly eager: ReaderFigures & { readonly createsPerSecond: Spread }
-  /** Readers that ask once in a while, as pages do that refresh themselves. */
-  readonly paced: ReaderFigures
+interface Contrast {
+  readonly createsPerSecond: Both
+  readonly inGroups: ReaderFigures
+  readonly oneByOne: ReaderFigures
+}
+
+/** In groups, one by one, and the first against the second. */
+export interface Both {
+  readonly inGroups: Spread
+  readonly oneByOne: Spread
+  readonly gain: Spread | undefined
 }
 
 export interface ReaderFigures {
@@ -44,22 +53,24 @@ export async function compareCommits(effort: Effort): Promise<Commits> {
     inGroups.push(await round(effort, petstore, given))
     oneByOne.push(await round(effort, commitEachPetstore, given))
   }
-  const rates = (all: readonly Round[]) => all.map(({ createsPerSecond }) => createsPerSecond)
+  const contrast = (kind: 'eager' | 'paced') => {
+    const [grouped, single] = [inGroups, oneByOne].map(rounds => rounds.map(round => round[kind]))
+    return contrastOf(grouped ?? [], single ?? [])
+  }
+  const reads = (rounds: readonly Round[]) => rounds.map(({ eager }) => eager.readsPerSecond)
   return {
-    inGroups: figuresOf(inGroups),
-    oneByOne: figuresOf(oneByOne),
-    gain: ratios(rates(inGroups), rates(oneByOne)),
+    eager: { ...contrast('eager'), readsPerSecond: bothOf(reads(inGroups), reads(oneByOne)) },
+    paced: contrast('paced'),
   }
 }
 
 interface Round {
-  /** While eager readers read. */
-  readonly createsPerSecond: number
-  readonly eager: Reading
+  readonly eager: Reading & { readonly readsPerSecond: number }
   readonly paced: Reading
 }
 
 interface Reading {
+  readonly createsPerSecond: number
   readonly aloneP99Ms: number
   readonly meanwhileP99Ms: number
 }
@@ -84,17 +95,34 @@ async function round(effort: Effort, contender: Contender, given: Given): Promis
   const [alsoCreating, pacedMeanwhile] = await Promise.all([drive('create', creators), paced()])
   refuseFailures([eagerAlone, pacedAlone, creating, eagerMeanwhile, alsoCreating, pacedMeanwhile])
   return {
-    createsPerSecond: creating.requestsPerSecond,
-    eager: { aloneP99Ms: eagerAlone.p99Ms, meanwhileP99Ms: eagerMeanwhile.p99Ms },
-    paced: { aloneP99Ms: pacedAlone.p99Ms, meanwhileP99Ms: pacedMeanwhile.p99Ms },
+    eager: {
+      createsPerSecond: creating.requestsPerSecond,
+      readsPerSecond: eagerMeanwhile.requestsPerSecond,
+      aloneP99Ms: eagerAlone.p99Ms,
+      meanwhileP99Ms: eagerMeanwhile.p99Ms,
+    },
+    paced: {
+      createsPerSecond: alsoCreating.requestsPerSecond,
+      aloneP99Ms: pacedAlone.p99Ms,
+      meanwhileP99Ms: pacedMeanwhile.p99Ms,
+    },
   }
 }
 
-function figuresOf(rounds: readonly Round[]): CommitFigures {
-  const createsPerSecond = spreadOf(rounds.map(each => each.createsPerSecond))
+function contrastOf(inGroups: readonly Reading[], oneByOne: readonly Reading[]): Contrast {
+  const creates = (all: readonly Reading[]) => all.map(({ createsPerSecond }) => createsPerSecond)
   return {
-    eager: { createsPerSecond, ...readersOf(rounds.map(({ eager }) => eager)) },
-    paced: readersOf(rounds.map(({ paced }) => paced)),
+    createsPerSecond: bothOf(creates(inGroups), creates(oneByOne)),
+    inGroups: readersOf(inGroups),
+    oneByOne: readersOf(oneByOne),
+  }
+}
+
+function bothOf(inGroups: readonly number[], oneByOne: readonly number[]): Both {
+  return {
+    inGroups: spreadOf(inGroups),
+    oneByOne: spreadOf(oneByOne),
+    gain: ratios(inGroups, oneByOne),
   }
 }
 

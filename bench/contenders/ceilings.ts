@@ -19,13 +19,20 @@ export const fixedBun: Contender = {
   name: 'fixed-bun',
   title: 'Bun.serve, fixed bytes',
   about: 'A ceiling: the bytes and headers of our answer, from memory; no key, no store, no log',
-  command: ({ port, file }) => [
-    process.execPath,
-    '--no-env-file',
-    join(here, 'fixed-bun.ts'),
-    String(port),
-    file,
-  ],
+  command: place => bunCeiling('fixed-bun.ts', place),
+}
+
+/** The same, and as many of the steps towards a real answer. */
+export const stepContender = (stepsTaken: number): Contender => ({
+  ...ceiling,
+  name: `step-${stepsTaken}`,
+  title: `${stepsTaken} steps`,
+  about: 'What an answer needs of the runtime',
+  command: place => [...bunCeiling('steps.ts', place), String(stepsTaken)],
+})
+
+function bunCeiling(program: string, { port, file }: Place): readonly string[] {
+  return [process.execPath, '--no-env-file', join(here, program), String(port), file]
 }
 
 export const fixedNode: Contender = {

@@ -11,6 +11,7 @@ import {
   growthTable,
   postgresTable,
   ratioTable,
+  stepsTable,
   targetTable,
   workTables,
 } from './tables.ts'
@@ -23,6 +24,7 @@ export function documentOf(outcome: Outcome, charts: readonly Chart[], chartsFol
   }
   const growth = growthTable(outcome)
   const postgres = postgresTable(outcome)
+  const steps = stepsTable(outcome)
   const sections = [
     introduction(outcome),
     '## Wanted and seen',
@@ -44,6 +46,7 @@ export function documentOf(outcome: Outcome, charts: readonly Chart[], chartsFol
     toMarkdown(careTable(outcome)),
     careWords,
     '## What stands in the way',
+    ...(steps ? [stepsWords, toMarkdown(steps)] : []),
     findings,
     contenderSection(outcome),
     methodSection(outcome),
@@ -75,6 +78,9 @@ const growthWords =
 const postgresWords = `Both on one PostgreSQL server, which shares the machine with them and the load, each with a database of its own that holds ${postgresAnimals.toLocaleString('en')} animals. CPU time is that of the contender alone: what the database server needs comes on top of it, and on this machine limits both.`
 
 const careWords = `An fsync of ${fsyncMs} ms is made by a small library (\`bench/comparisons/slow-fsync.c\`) that is compiled for the run and loaded before the C library: its \`fsync\` and \`fdatasync\` sleep, then do their work.`
+
+const stepsWords =
+  'Between fixed bytes and our list: the first servers are the shortest possible, and each does a little more of what every answer of ours needs of the runtime. All run at once and are asked in turn.'
 
 function contenderSection({ peers }: Outcome): string {
   const rows = peers.map(({ contender }) => [contender.title, contender.about])

@@ -1,10 +1,10 @@
 import type { ClientWalk } from '../comparisons/client.ts'
 import type { Commits } from '../comparisons/commits.ts'
 import type { Growth } from '../comparisons/growth.ts'
-import type { Logging } from '../comparisons/logging.ts'
 import type { Seen } from '../comparisons/peers.ts'
 import type { OnPostgres } from '../comparisons/postgres.ts'
 import type { SlowDisk } from '../comparisons/slow-disk.ts'
+import type { Step } from '../comparisons/steps.ts'
 import type { Machine } from '../harness/machine.ts'
 
 /** Everything that one run has seen. What was not measured is absent. */
@@ -20,7 +20,7 @@ export interface Outcome {
   readonly growth?: Growth | undefined
   readonly slowDisk?: SlowDisk | undefined
   readonly commits?: Commits | undefined
-  readonly logging?: Logging | undefined
+  readonly steps?: readonly Step[] | undefined
   readonly client?: readonly ClientWalk[] | undefined
 }
 

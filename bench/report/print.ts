@@ -1,6 +1,14 @@
 import type { Outcome } from './outcome.ts'
 import { type Table, toText } from './table.ts'
-import { careTable, footprintTable, growthTable, postgresTable, targetTable, workTables } from './tables.ts'
+import {
+  careTable,
+  footprintTable,
+  growthTable,
+  postgresTable,
+  stepsTable,
+  targetTable,
+  workTables,
+} from './tables.ts'
 
 /** The whole outcome, for a terminal. */
 export function printOutcome(outcome: Outcome): string {
@@ -10,6 +18,7 @@ export function printOutcome(outcome: Outcome): string {
     postgresTable(outcome),
     growthTable(outcome),
     careTable(outcome),
+    stepsTable(outcome),
     targetTable(outcome),
   ]
   const shown = tables.filter(table => table !== undefined && table.rows.length > 0) as readonly Table[]

@@ -1,4 +1,11 @@
-import { creators, type ReaderFigures, readEveryMs, readers } from '../comparisons/commits.ts'
+import {
+  type Both,
+  type Commits,
+  creators,
+  type ReaderFigures,
+  readEveryMs,
+  readers,
+} from '../comparisons/commits.ts'
 import { type Seen, samplesOf } from '../comparisons/peers.ts'
 import { fsyncMs } from '../comparisons/slow-disk.ts'
 import { median, type Spread, showSpread } from '../harness/figures.ts'
@@ -127,40 +134,55 @@ export function postgresTable({ postgres }: Outcome): Table | undefined {
 }
 
 /** What care costs and gains: comparisons of the service with itself. */
-export function careTable({ slowDisk, commits, logging, client = [] }: Outcome): Table {
-  const row = (what: string, one: Spread, other: Spread, ratio: Spread | undefined) => [
-    what,
-    one.median < 100 ? fine(one.median) : round(one.median),
-    other.median < 100 ? fine(other.median) : round(other.median),
-    shown(ratio),
-  ]
+export function careTable({ slowDisk, commits, client = [] }: Outcome): Table {
   const rows: (readonly string[])[] = []
   if (slowDisk) {
     const what = `durable creates/s with an fsync of ${fsyncMs} ms: petstore, Fastify`
-    rows.push(row(what, slowDisk.ours, slowDisk.fastify, slowDisk.ratio))
+    rows.push(compared(what, slowDisk.ours, slowDisk.fastify, slowDisk.ratio))
   }
-  if (commits) {
-    const { inGroups, oneByOne, gain } = commits
-    const who = `${creators} create, ${readers} read`
-    const delay = (name: string, { aloneP99Ms, meanwhileP99Ms, delay }: ReaderFigures) =>
-      row(`readers' p99 in ms, ${name}: with writers, without`, meanwhileP99Ms, aloneP99Ms, delay)
-    const [grouped, single] = [inGroups.eager.createsPerSecond, oneByOne.eager.createsPerSecond]
-    rows.push(
-      row(`${who}: creates/s in groups, one by one`, grouped, single, gain),
-      delay('in groups', inGroups.eager),
-      delay('one by one', oneByOne.eager),
-      delay(`in groups, each reader once in ${readEveryMs} ms`, inGroups.paced),
-      delay(`one by one, each reader once in ${readEveryMs} ms`, oneByOne.paced),
-    )
-  }
-  if (logging)
-    rows.push(
-      row('list of 20, requests/s: with a log, without', logging.withLog, logging.without, logging.ratio),
-    )
+  if (commits) rows.push(...commitRows(commits))
   for (const { title, animalsPerSecond, bareAnimalsPerSecond, ratio } of client) {
-    rows.push(
-      row(`walk, animals/s, ${title}: client, bare fetch`, animalsPerSecond, bareAnimalsPerSecond, ratio),
-    )
+    const what = `walk, animals/s, ${title}: client, bare fetch`
+    rows.push(compared(what, animalsPerSecond, bareAnimalsPerSecond, ratio))
   }
   return { title: 'What care costs and gains', head: ['What', 'first', 'second', 'first / second'], rows }
+}
+
+/** From fixed bytes to all that we do: absent where it was not measured. */
+export function stepsTable({ steps }: Outcome): Table | undefined {
+  return (
+    steps && {
+      title: 'List of 20, step by step',
+      head: ['What the server does', 'requests/s', 'CPU µs a request', 'of fixed bytes'],
+      rows: steps.map(({ title, requestsPerSecond, cpuMicroseconds, share }) => [
+        title,
+        round(requestsPerSecond.median),
+        fine(cpuMicroseconds.median),
+        shown(share),
+      ]),
+    }
+  )
+}
+
+function compared(what: string, one: Spread, other: Spread, ratio: Spread | undefined): readonly string[] {
+  const figure = ({ median }: Spread) => (median < 100 ? fine(median) : round(median))
+  return [what, figure(one), figure(other), shown(ratio)]
+}
+
+function commitRows({ eager, paced }: Commits): readonly (readonly string[])[] {
+  const who = `${creators} create, ${readers} read`
+  const rarely = `, each reader once in ${readEveryMs} ms`
+  const rate = (what: string, { inGroups, oneByOne, gain }: Both) =>
+    compared(`${what}: in groups, one by one`, inGroups, oneByOne, gain)
+  const delay = (what: string, { aloneP99Ms, meanwhileP99Ms, delay }: ReaderFigures) =>
+    compared(`readers' p99 in ms, ${what}: with writers, without`, meanwhileP99Ms, aloneP99Ms, delay)
+  return [
+    rate(`${who}: creates/s`, eager.createsPerSecond),
+    rate(`${who}: reads/s meanwhile`, eager.readsPerSecond),
+    rate(`${who}${rarely}: creates/s`, paced.createsPerSecond),
+    delay('in groups', eager.inGroups),
+    delay('one by one', eager.oneByOne),
+    delay(`in groups${rarely}`, paced.inGroups),
+    delay(`one by one${rarely}`, paced.oneByOne),
+  ]
 }

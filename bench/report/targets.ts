@@ -112,14 +112,14 @@ function whileWriting({ commits }: Outcome): readonly Target[] {
       bound: 'at least',
       wanted: 4,
       unit: 'times',
-      seen: commits?.gain,
+      seen: commits?.eager.createsPerSecond.gain,
     },
     {
       what: "32 create while 8 read: readers' p99, of that without writers",
       bound: 'at most',
       wanted: 2,
       unit: 'times',
-      seen: commits?.inGroups.eager.delay,
+      seen: commits?.eager.inGroups.delay,
     },
   ]
 }
