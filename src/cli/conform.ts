@@ -4,6 +4,7 @@ import type { Check } from '../conform/check.ts'
 import { type Counts, countsOf, reportJson, reportJunit } from '../conform/report.ts'
 import { conform, type Result } from '../conform/run.ts'
 import { SetupError } from '../fault.ts'
+import { fileName } from './command.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 
 interface ConformOptions {
@@ -29,7 +30,7 @@ export function addConformCommand(program: Command, io: Io, ended: (code: number
     .option('--strict', 'check what we decided where the interface is silent, too')
     .option('--read-only', 'send nothing but GET and HEAD, and skip the checks that add animals')
     .option('--json', 'for programs: one JSON document')
-    .option('--junit <file>', 'write JUnit XML to a file, or to stdout with -')
+    .option('--junit <file>', 'write JUnit XML to a file, or to stdout with -', fileName)
     .action(async (url: string, options: ConformOptions) => ended(await runConform(url, options, io)))
 }
 

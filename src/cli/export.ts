@@ -4,7 +4,7 @@ import { SetupError } from '../fault.ts'
 import { createNewFile, newFileMend } from '../new-file.ts'
 import { petLines } from '../pet-lines.ts'
 import type { Transfer } from '../transfer.ts'
-import { addSetting, command } from './command.ts'
+import { addSetting, command, fileName } from './command.ts'
 import { animals } from './counted.ts'
 import { endInterrupted, interruptible, interruption, unlessInterrupted } from './interruption.ts'
 import type { Io } from './io.ts'
@@ -27,7 +27,11 @@ Examples:
 export function addExportCommand(program: Command, io: Io): void {
   const description = 'write every animal of a running store as a line of JSON (NDJSON)'
   const added = command(program, 'export', description)
-    .argument('[file]', 'where to; a file that is there already is not overwritten (default: stdout)')
+    .argument(
+      '[file]',
+      'where to; a file that is there already is not overwritten (default: stdout)',
+      fileName,
+    )
     .addHelpText('after', teaching)
   addSetting(added, settings.databaseUrl).action(async (file: string | undefined, flags: Flags) =>
     exportPets(file, flags, io),

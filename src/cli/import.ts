@@ -5,7 +5,7 @@ import { BadLine } from '../lines.ts'
 import { readPetLines } from '../pet-lines.ts'
 import type { Stores } from '../store/stores.ts'
 import { OutcomeUnknown, type TransferredIds, type TransferredPet } from '../transfer.ts'
-import { addSetting, command } from './command.ts'
+import { addSetting, command, fileName } from './command.ts'
 import { animals } from './counted.ts'
 import { endInterrupted, interruption, unlessInterrupted } from './interruption.ts'
 import type { Io } from './io.ts'
@@ -30,7 +30,7 @@ Examples:
 export function addImportCommand(program: Command, io: Io): void {
   const description = 'add animals from lines of JSON (NDJSON): all of them, or none'
   const added = command(program, 'import', description)
-    .argument('<file>', 'what to read; - for stdin')
+    .argument('<file>', 'what to read; - for stdin', fileName)
     .option(
       '--keep-ids',
       'keep the ids of the lines, in a store that holds no animal (default: give new ones)',

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { backUpStore } from './backup.ts'
-import { addSetting, command } from './command.ts'
+import { addSetting, command, fileName } from './command.ts'
 import { addConformCommand } from './conform.ts'
 import { addExportCommand } from './export.ts'
 import { addImportCommand } from './import.ts'
@@ -42,7 +42,7 @@ export function addOtherCommands(program: Command, io: Io, ended: (code: number)
     program,
     'backup',
     'copy the running store into a new file, and check the copy',
-  ).argument('<file>', 'where to; a file that is there already is not overwritten')
+  ).argument('<file>', 'where to; a file that is there already is not overwritten', fileName)
   addSetting(backup, settings.databaseUrl).action(async (file: string, flags: Flags) =>
     backUpStore(file, flags, io),
   )

@@ -69,6 +69,17 @@ test.each([
   expect(stderr).toMatch(/^.+\n$/)
 })
 
+test.each([
+  'petstore export ',
+  'petstore import ',
+  'petstore backup ',
+  'petstore conform http://127.0.0.1:1/v1 --junit ',
+])('%s"" is misuse, said in one line', async line => {
+  const { exitCode, stdout, stderr } = await typed(line)
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+  expect(stderr).toMatch(/^petstore: .*Expected the name of a file\.\n$/)
+})
+
 test('whoever closes the pipe has read enough, and sees no complaint', async () => {
   for (const args of ['--help', 'keys list --json']) {
     const command = `"${join(projectFolder, 'bin/petstore')}" ${args} | true`
