@@ -67,18 +67,8 @@ async function exportToStdout(work: Work): Promise<void> {
   const onTerminal = process.stdout.isTTY === true
   // On a terminal a name must not steer it; the JSON stays the same.
   const shown = onTerminal ? visible : (text: string) => text
-  const count = await exportTo(text => writeOut(shown(text), io), work, onTerminal)
+  const count = await exportTo(text => io.out(shown(text)), work, onTerminal)
   io.err(`Exported ${animals(count)}\n`)
-}
-
-async function writeOut(text: string, io: Io): Promise<void> {
-  try {
-    await io.out(text)
-  } catch (cause) {
-    if ((cause as { code?: unknown }).code === 'EPIPE') throw cause
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new SetupError(`Cannot write to stdout: ${why}`, { cause })
-  }
 }
 
 async function exportToFile(file: string, work: Work): Promise<void> {

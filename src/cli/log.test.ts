@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createLog, unwrittenLinesMax } from './log.ts'
+import { createLog, unwrittenRequestsMax } from './log.ts'
 
 const fields = {
   requestId: 'r-1',
@@ -125,33 +125,73 @@ describe('lines are written together', () => {
 
 describe('where nobody reads', () => {
   const request = (index: number) => ({ requestId: `r-${index}` })
+  const lost = 1_000
 
-  test('so many lines wait, the others are lost, and how many is told when somebody reads again', async () => {
+  /** A log whose reader takes nothing until it is told to. */
+  function unread() {
     const taken: string[] = []
-    let reads = Promise.withResolvers<void>()
-    const log = createLog({
-      level: 'info',
-      isTerminal: false,
-      write(text) {
-        taken.push(text)
-        return reads.promise
-      },
-    })
-    const lost = 1_000
-    for (let i = 0; i < unwrittenLinesMax + lost; i++) log.write('info', 'request', request(i))
+    let reading = Promise.withResolvers<void>()
+    const write = (text: string) => {
+      taken.push(text)
+      return reading.promise
+    }
+    const log = createLog({ level: 'info', isTerminal: false, write })
+    for (let i = 0; i < unwrittenRequestsMax + lost; i++) log.write('info', 'request', request(i))
     log.flush()
-    const waiting = taken.join('').trimEnd().split('\n')
-    expect(waiting).toHaveLength(unwrittenLinesMax)
-    expect(JSON.parse(waiting.at(-1) ?? '')).toMatchObject(request(unwrittenLinesMax - 1))
+    return {
+      log,
+      /** All lines since the last time. */
+      taken: () =>
+        taken
+          .splice(0)
+          .join('')
+          .trimEnd()
+          .split('\n')
+          .map(line => JSON.parse(line)),
+      async readAgain() {
+        reading.resolve()
+        reading = Promise.withResolvers<void>()
+        await Bun.sleep(0)
+      },
+    }
+  }
 
-    reads.resolve()
-    reads = Promise.withResolvers<void>()
-    await Bun.sleep(0)
-    taken.length = 0
+  test('so many lines of requests wait, and the others are lost', () => {
+    const { taken } = unread()
+    const waiting = taken()
+    expect(waiting).toHaveLength(unwrittenRequestsMax)
+    expect(waiting.at(-1)).toMatchObject(request(unwrittenRequestsMax - 1))
+  })
+
+  test('how many were lost is told as soon as somebody has read on', async () => {
+    const { log, taken, readAgain } = unread()
+    taken()
+    await readAgain()
+    expect(taken()).toMatchObject([{ level: 'warn', lines: lost }])
+    await readAgain()
     log.write('info', 'request', request(-1))
     log.flush()
-    const [loss, next] = taken.join('').trimEnd().split('\n')
-    expect(JSON.parse(loss ?? '')).toMatchObject({ level: 'warn', lines: lost })
-    expect(JSON.parse(next ?? '')).toMatchObject(request(-1))
+    expect(taken()).toMatchObject([request(-1)])
+  })
+
+  test('what is told beside the requests is not lost with them, and at the end how many were', () => {
+    const { log, taken } = unread()
+    taken()
+    log.write('error', 'The writer failed')
+    log.write('info', 'request', request(-1))
+    log.write('info', 'Stopping')
+    log.end()
+    expect(taken()).toMatchObject([
+      { message: 'The writer failed' },
+      { message: 'Stopping' },
+      { level: 'warn', lines: lost + 1 },
+    ])
+  })
+
+  test('but no more of that than as much again', () => {
+    const { log, taken } = unread()
+    taken()
+    for (let i = 0; i < 3 * unwrittenRequestsMax; i++) log.write('error', 'fault')
+    expect(taken()).toHaveLength(unwrittenRequestsMax)
   })
 })

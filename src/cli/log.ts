@@ -11,14 +11,21 @@ export interface LogOptions {
 
 export interface BufferedLog extends Log {
   flush(): void
+  /** The last word: whoever reads again after it is told what was lost. */
+  end(): void
 }
 
 /** Lines are made and written together: one by one they would cost more than the requests that they tell of. */
 const flushEveryMs = 100
 /** Some 64 KB. */
 const linesMax = 256
-/** Where nobody reads them, no more than this wait to be written: some 1 MB. What comes then is lost, and counted. */
-export const unwrittenLinesMax = 4_096
+/** Where nobody reads them, no more lines of requests than this wait to be written, some 1 MB; the next ones are lost, and counted. */
+export const unwrittenRequestsMax = 4_096
+
+/** What is told beside the requests is rare, and not lost with them. */
+function unwrittenMax({ message }: Line): number {
+  return message === 'request' ? unwrittenRequestsMax : 2 * unwrittenRequestsMax
+}
 
 interface Line {
   readonly atMs: number
@@ -41,19 +48,28 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
     if (lines.length === 0) return
     const taken = lines
     lines = []
-    if (unwritten + taken.length > unwrittenLinesMax) lost += taken.length
-    else writeAll(taken)
+    const kept = taken.filter(line => unwritten + taken.length <= unwrittenMax(line))
+    lost += taken.length - kept.length
+    if (kept.length > 0) writeAll(kept)
   }
 
   function writeAll(taken: readonly Line[]): void {
-    const all = lost > 0 ? [lossOf(lost), ...taken] : taken
-    lost = 0
-    const writing = write(all.map(render).join(''))
+    const writing = write(taken.map(render).join(''))
     if (!writing) return
     unwritten += taken.length
     void writing.then(() => {
       unwritten -= taken.length
+      if (unwritten === 0) tellLoss()
     })
+  }
+
+  function tellLoss(): void {
+    if (lost === 0) return
+    const fields = { lines: lost }
+    lost = 0
+    writeAll([
+      { atMs: Date.now(), level: 'warn', message: 'Lines of the log were lost: nobody read them', fields },
+    ])
   }
 
   const isOn = (asked: LogLevel) => logLevels.indexOf(asked) >= lowest
@@ -67,15 +83,10 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
       else timer ??= setTimeout(flush, flushEveryMs).unref()
     },
     flush,
-  }
-}
-
-function lossOf(lines: number): Line {
-  return {
-    atMs: Date.now(),
-    level: 'warn',
-    message: 'Lines of the log were lost: nobody read them',
-    fields: { lines },
+    end() {
+      flush()
+      tellLoss()
+    },
   }
 }
 

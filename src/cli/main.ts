@@ -2,9 +2,6 @@ import { SetupError, StoreUnavailable } from '../fault.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 import { createProcessIo } from './process-io.ts'
 
-/** At the end, so long whoever reads what we say is waited for. Results were read before. */
-const unreadMs = 2_000
-
 /** Runs one command and says how it ended: 0 success, 1 failure, 2 misuse. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
@@ -14,7 +11,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-/** Each way loads only what it needs: a server starts in half the time without the other commands. */
+/** Each way loads only what it needs. */
 async function run(args: readonly string[], io: Io): Promise<number> {
   if (args[0] === 'serve') {
     const [{ serve }, { plainFlags }] = await Promise.all([import('./serve.ts'), import('./plain-flags.ts')])
@@ -27,7 +24,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 /** `--petstore-public-url` is PETSTORE_PUBLIC_URL to the letter; `--public-url` is what one types. */
 function withoutProductPrefix(args: readonly string[]): string[] {
   const end = args.indexOf('--')
-  return args.map((arg, index) => (end === -1 || index < end ? arg.replace(/^--petstore-/, '--') : arg))
+  return args.map((arg, index) => (end === -1 || index < end ? arg.replace(/^--petstore-(?=.)/, '--') : arg))
 }
 
 function report(error: unknown, io: Io): number {
@@ -51,8 +48,6 @@ function report(error: unknown, io: Io): number {
 }
 
 if (import.meta.main) {
-  const code = await main(process.argv.slice(2), createProcessIo())
-  // Not at once: that would cut off what a pipe has not taken yet. But a reader who has stopped reading is not waited for.
-  process.exitCode = code
-  setTimeout(() => process.exit(code), unreadMs).unref()
+  // Not process.exit: that would cut off what a pipe has not taken yet.
+  process.exitCode = await main(process.argv.slice(2), createProcessIo())
 }

@@ -1,5 +1,4 @@
 import type { Pet } from '../client/index.ts'
-import { SetupError } from '../fault.ts'
 import { petToJson } from '../pet.ts'
 import type { Io } from './io.ts'
 import { table } from './table.ts'
@@ -59,8 +58,6 @@ async function write(text: string, io: Io): Promise<boolean> {
     return true
   } catch (cause) {
     if ((cause as { code?: unknown }).code === 'EPIPE') return false
-    throw new SetupError(`Cannot write to stdout: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-    })
+    throw cause
   }
 }

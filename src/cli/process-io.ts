@@ -1,4 +1,5 @@
 import { fstatSync } from 'node:fs'
+import { SetupError } from '../fault.ts'
 import type { Io } from './io.ts'
 
 /** This process's own environment and streams. Not `process.stdout`: to load that takes as long as to start a small server. */
@@ -7,8 +8,14 @@ export function createProcessIo(): Io {
   return {
     env: process.env,
     async out(text) {
-      await out.write(text)
-      await out.flush()
+      try {
+        await out.write(text)
+        await out.flush()
+      } catch (cause) {
+        const { code, message } = cause as { code?: string; message: string }
+        // Whoever closes the pipe has read enough, and that is for the caller to judge.
+        throw code === 'EPIPE' ? cause : new SetupError(`Cannot write to stdout: ${message}`, { cause })
+      }
     },
     err(text) {
       try {

@@ -17,6 +17,9 @@ const flushEveryMs = 5_000
 const sweepEveryMs = 60_000
 const sweptAtOnce = 500
 
+/** At the end, whoever reads the log is waited for so long. */
+const unreadMs = 2_000
+
 /** Between two attempts to reach a database that is not there yet. */
 const tryAgainMs = 500
 
@@ -51,7 +54,9 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
     clearInterval(sweeping)
     await inBackground(app.flush())
     await stores.close()
-    log.flush()
+    log.end()
+    // By returning, so that whoever reads the log gets all of it. But a reader who has stopped reading is not waited for.
+    setTimeout(() => process.exit(), unreadMs).unref()
   }
 }
 

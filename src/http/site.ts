@@ -11,16 +11,17 @@ const gzipBytesMin = 1_024
 export function serveAsset({ type, read, headers }: Asset): (request: Request) => Promise<Answer> {
   let copies: Promise<Copies> | undefined
   return async request => {
-    copies ??= read()
-      .then(copiesOf)
-      .catch(cause => {
-        copies = undefined
-        throw cause
-      })
+    // Made when they are first asked for: a start does not wait for what perhaps nobody looks at.
+    copies ??= read().then(copiesOf)
     const { bytes, zipped, etag } = await copies
-    const common = { ...headers, ETag: etag, 'Cache-Control': 'no-cache', Vary: 'Accept-Encoding' }
-    if (holds(request.headers.get('if-none-match'), etag)) return { status: 304, body: null, headers: common }
-    const typed = { ...common, 'Content-Type': type }
+    const typed = {
+      ...headers,
+      'Content-Type': type,
+      ETag: etag,
+      'Cache-Control': 'no-cache',
+      Vary: 'Accept-Encoding',
+    }
+    if (holds(request.headers.get('if-none-match'), etag)) return { status: 304, body: null, headers: typed }
     if (!zipped || !takesGzip(request.headers.get('accept-encoding')))
       return { status: 200, body: bytes, headers: typed }
     return { status: 200, body: zipped, headers: { ...typed, 'Content-Encoding': 'gzip' } }

@@ -1,6 +1,7 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Asset } from '../asset.ts'
+import { SetupError } from '../fault.ts'
 
 type Pages = ReadonlyMap<string, Asset>
 type Headers = Readonly<Record<string, string>>
@@ -58,5 +59,13 @@ function pageHeaders(policy: Readonly<Record<string, string>>): Headers {
 function page(name: string, folder: URL | string, headers: Headers): Asset {
   const type = types[extname(name)]
   if (type === undefined) throw new Error(`Cannot serve ${name}: no media type is known for it`)
-  return { type, read: () => Bun.file(new URL(name, folder)).bytes(), headers }
+  const file = new URL(name, folder)
+  if (!existsSync(file)) {
+    throw new SetupError(`The installation is not complete: ${file.pathname} is missing; install it again`)
+  }
+  // Begun now, so that what is shown is of the version that runs, but not waited for: a start takes less time.
+  const bytes = Bun.file(file).bytes()
+  // Where it cannot be read, whoever asks for it is told.
+  bytes.catch(() => {})
+  return { type, read: () => bytes, headers }
 }

@@ -80,6 +80,14 @@ test.each([
   expect(stderr).toMatch(/^petstore: .*Expected the name of a file\.\n$/)
 })
 
+test('whoever reads late still reads all of the help', async () => {
+  const program = join(projectFolder, 'bin/petstore')
+  // The pipe is full before the help comes.
+  const command = `(head -c 65536 /dev/zero; "${program}" --help) | (sleep 2.5; tr -d '\\0')`
+  const { stdout } = await run(['sh', '-c', command], { cwd: tmpdir() })
+  expect(stdout).toBe((await typed('petstore --help')).stdout)
+})
+
 test('whoever closes the pipe has read enough, and sees no complaint', async () => {
   for (const args of ['--help', 'keys list --json']) {
     const command = `"${join(projectFolder, 'bin/petstore')}" ${args} | true`

@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import {
@@ -7,6 +7,8 @@ import {
   pasteCurl,
   petstore,
   projectFolder,
+  run,
+  type Server,
   startServer,
   testMsMax,
   until,
@@ -121,29 +123,58 @@ test('a .env file in the working folder is ignored', async () => {
   expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
 })
 
-/** Its stdout stays ours; its log goes to a program that reads nothing. */
-function startUnread(cwd: string, reader: string) {
+/** Its stdout stays ours; its log goes to another program. */
+function startReadBy(reader: string, cwd: string) {
   const program = `"${join(projectFolder, 'bin/petstore')}" serve --port 0`
-  const command = ['bash', '-c', `exec ${program} 2> >(exec ${reader} >&2)`]
+  const command = ['bash', '-c', `exec ${program} 2> >(${reader})`]
   return startServer({ command, cwd, env: { PETSTORE_API_KEY: outsideKey } })
 }
 
 test.each([
-  ['has ended', 'true'],
-  ['reads nothing', 'sleep 60'],
+  ['has ended', 'exec true'],
+  ['reads nothing', 'exec sleep 60 >&2'],
 ])('a reader of its log that %s holds it up neither in serving nor in stopping', async (_, reader) => {
   using folder = temporaryFolder()
-  await using server = await startUnread(folder.path, reader)
+  await using server = await startReadBy(reader, folder.path)
   // More than a pipe holds: a line is about 200 bytes.
-  for (let i = 0; i < 20; i++) {
-    const answers = await Promise.all(Array.from({ length: 50 }, () => server.fetch('/pets', outsideKey)))
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
-  }
+  await ask(server, 1_000)
   await Bun.sleep(200)
   expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
   process.kill(server.pid, 'SIGTERM')
   await until('its end', () => (isAlive(server.pid) ? undefined : true))
 })
+
+test('a reader of its log that comes back is told how many lines it has missed', async () => {
+  using folder = temporaryFolder()
+  const [gate, late] = [join(folder.path, 'gate'), join(folder.path, 'late.log')]
+  await run(['mkfifo', gate], { cwd: folder.path })
+  await using server = await startReadBy(`read -r _ < ${gate}; exec cat > ${late}`, folder.path)
+  const asked = 8_000
+  await ask(server, asked)
+  writeFileSync(gate, '\n')
+  process.kill(server.pid, 'SIGTERM')
+  const lines = await until('the last word', () => {
+    const read = existsSync(late) ? readFileSync(late, 'utf8') : ''
+    return read.includes('Stopping') && read.endsWith('\n') && !isAlive(server.pid) ? read : undefined
+  })
+  const logged = lines
+    .trimEnd()
+    .split('\n')
+    .map(line => JSON.parse(line))
+  const requests = logged.filter(({ message }) => message === 'request').length
+  const lost = logged.reduce((sum, { lines = 0 }) => sum + lines, 0)
+  expect(requests).toBeGreaterThan(1_000)
+  expect(lost).toBeGreaterThan(1_000)
+  expect(requests + lost).toBe(asked)
+})
+
+async function ask(server: Server, times: number): Promise<void> {
+  for (let asked = 0; asked < times; asked += 50) {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => server.fetch('/pets', outsideKey)))
+    await Promise.all(answers.map(answer => answer.arrayBuffer()))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+  }
+}
 
 function isAlive(pid: number): boolean {
   try {

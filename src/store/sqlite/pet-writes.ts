@@ -38,6 +38,7 @@ export function createPetWrites(database: Database) {
   >(statements.keepOnce)
   const forget = database.query<never, { expiredMs: number; atMost: number }>(statements.forgetExpired)
 
+  // One statement: a group of writes relies on it.
   function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
     const row = insert.get({ name, categoryId, status })
     if (!row) throw new Error('INSERT … RETURNING gave no row')

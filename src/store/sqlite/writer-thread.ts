@@ -16,7 +16,10 @@ interface WriterThreadData {
 if (!Bun.isMainThread) {
   let committer: ReturnType<typeof createCommitter> | undefined
   const answer = (message: WriterThreadAnswer) => postMessage(message)
-  const take = gather(batch => committer && answer(committer.commit(batch)))
+  const take = gather(batch => {
+    if (!committer) throw new Error('The first message names the file')
+    answer(committer.commit(batch))
+  })
   addEventListener('message', ({ data }: MessageEvent<WriterThreadMessage>) => {
     if (data === 'close') {
       // After what was gathered before it.

@@ -57,13 +57,13 @@ export function createWriter(
       worker.terminate()
       closed?.resolve()
     }
-    worker.onerror = ({ message }) => onTrouble(`The writer's thread failed: ${message}`)
+    worker.onerror = ({ message }) => onTrouble(`The writer's thread failed: ${errorLineOf(message)}`)
     worker.addEventListener('close', ended)
     send(worker, { file, identity })
     return worker
   }
 
-  /** What has gathered in one turn of the event loop goes in one message: each message costs, and may have to wake the thread. */
+  /** What has gathered goes in one message: each one costs, and may have to wake the thread. */
   function hand(): void {
     if (gathered.length === 0) return
     thread ??= start()
@@ -127,6 +127,11 @@ export function createWriter(
       return closed.promise
     },
   }
+}
+
+/** Bun tells an error as it prints one, with the lines of code around it. */
+function errorLineOf(printed: string): string {
+  return /^\w*error: .*$/im.exec(printed)?.[0] ?? printed
 }
 
 function send(to: Worker, message: WriterThreadMessage): void {

@@ -10,7 +10,7 @@ export function createWrites(database: Database) {
 export type Writes = ReturnType<typeof createWrites>
 export type WriteName = keyof Writes
 
-/** Of a statement that fails SQLite takes back by itself what it did: such a write is spared the two around it. */
+/** Of one statement that fails SQLite takes back by itself what it did: such a write needs no savepoint. */
 export function isOneStatement(name: WriteName): boolean {
   return name === 'createPet'
 }
