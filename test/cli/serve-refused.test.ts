@@ -1,6 +1,15 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { petstore, projectFolder, run, startServer, testMsMax } from '../support/process.ts'
@@ -153,4 +162,16 @@ test('where the store is locked by another program it ends, in one line', async 
   const { exitCode, stderr } = await petstore(['serve', '--port', '0'], { cwd: folder.path })
   expect(exitCode).toBe(1)
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+})
+
+test('where a page is missing it names the file, and serves nothing', async () => {
+  using folder = temporaryFolder()
+  for (const name of ['src', 'bin', 'package.json'])
+    cpSync(join(projectFolder, name), join(folder.path, name), { recursive: true })
+  symlinkSync(join(projectFolder, 'node_modules'), join(folder.path, 'node_modules'))
+  rmSync(join(folder.path, 'src/web/docs/docs.js'))
+  const program = join(folder.path, 'bin/petstore')
+  const { exitCode, stdout, stderr } = await run([program, 'serve', '--port', '0'], { cwd: folder.path })
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  expect(stderr).toMatch(/^petstore: The installation is not complete: .*\/docs\/docs\.js is missing; .*\n$/)
 })

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { issueApiKey } from '../../src/api-key.ts'
 import { StoreUnavailable } from '../../src/fault.ts'
-import type { NewPet } from '../../src/pet.ts'
+import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { createWriter, type Writer, writesWaitingMax } from '../../src/store/sqlite/writer.ts'
 import type { Stores } from '../../src/store/stores.ts'
@@ -103,6 +105,31 @@ test('a write that is refused fails alone: its neighbours in the same transactio
   expect(await names()).toEqual(['Before', 'After'])
   expect(await stores.keys.list()).toHaveLength(1)
   expect(troubles).toEqual([])
+})
+
+test('so does an animal that is refused, or whose Idempotency-Key is, and nothing of it stays', async () => {
+  const before = add('Before')
+  const wrongStatus = outcomeOf(writer.write('createPet', 'Refused', 1n, 'lost' as PetStatus))
+  // The animal is in the table by the time its key is refused.
+  const wrongKey = { scope: null as unknown as string, key: 'k', at: new Date() }
+  const refusedOnce = outcomeOf(writer.write('createPetOnce', animal('Refused'), wrongKey))
+  expect(await Promise.all([before, wrongStatus, refusedOnce, add('After')])).toEqual([
+    'written',
+    expect.stringContaining('CHECK'),
+    expect.stringContaining('NOT NULL'),
+    'written',
+  ])
+  expect(await names()).toEqual(['Before', 'After'])
+})
+
+test('why a thread failed is told in one line', async () => {
+  const module = join(folder.path, 'failing-thread.ts')
+  writeFileSync(module, "addEventListener('message', () => { throw new TypeError('out of luck') })\n")
+  const file = join(folder.path, 'pets.db')
+  const failing = createWriter(file, message => troubles.push(message), pathToFileURL(module))
+  expect(await outcomeOf(failing.write('createPet', 'Rex', 1n, null))).toBe('unavailable')
+  await failing.close()
+  expect(troubles[0]).toBe("The writer's thread failed: TypeError: out of luck")
 })
 
 test('more writes than may wait are refused at once, and all the others are made', async () => {
