@@ -1,5 +1,5 @@
-// Installs what package-lock.json names and node_modules lacks; does nothing, quickly, where nothing is lacking.
-// Plain JavaScript for Node: this is what runs before Bun is there. `--dev` wants the tools for tests and checks too.
+// Installs exactly what package-lock.json lists, unless node_modules already has it.
+// Plain JavaScript for Node, because it runs before Bun is installed. `--dev` also installs the tools for tests and checks.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -38,15 +38,8 @@ function packagesIn(file) {
 
 function install() {
   console.error(wantsDev ? 'Installing the tools for tests and checks…' : 'Installing the runtime…')
-  const args = [
-    'install',
-    '--no-save',
-    '--no-audit',
-    '--no-fund',
-    '--loglevel=error',
-    ...(wantsDev ? [] : ['--omit=dev']),
-  ]
-  if (run('npm', args, 'inherit') !== 0) fail('npm install failed; the lines above say why')
+  const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', ...(wantsDev ? [] : ['--omit=dev'])]
+  if (run('npm', args, 'inherit') !== 0) fail('npm ci failed; the lines above say why')
 }
 
 function run(command, args, output) {

@@ -1,0 +1,54 @@
+import { expect, test } from 'bun:test'
+import lock from '../package-lock.json' with { type: 'json' }
+import { projectFolder, run, testMsMax } from './support/process.ts'
+
+interface LockedPackage {
+  readonly version?: string
+  readonly resolved?: string
+  readonly dev?: boolean
+  readonly hasInstallScript?: boolean
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+const packages = Object.entries(lock.packages as Readonly<Record<string, LockedPackage>>)
+
+test('the lockfile holds the packages of every platform, so that npm ci works on each', () => {
+  const optional = packages.flatMap(([, { optionalDependencies = {} }]) => Object.keys(optionalDependencies))
+  const locked = new Set(packages.map(([path]) => path.replace(/^.*node_modules\//, '')))
+  expect(optional.filter(name => !locked.has(name))).toEqual([])
+  expect(optional.length).toBeGreaterThan(50)
+})
+
+test('the lockfile holds no download address', () => {
+  expect(packages.filter(([, { resolved }]) => resolved !== undefined)).toEqual([])
+})
+
+test('installing the service runs no install script but that of Bun', () => {
+  const scripts = packages.filter(([, { dev, hasInstallScript }]) => hasInstallScript && !dev)
+  expect(scripts.map(([path]) => path)).toEqual(['node_modules/bun'])
+})
+
+test.each([
+  [
+    ['--os=darwin', '--cpu=arm64'],
+    ['@biomejs/cli-darwin-arm64', '@oven/bun-darwin-aarch64'],
+  ],
+  [
+    ['--os=linux', '--libc=musl'],
+    ['@biomejs/cli-linux-x64-musl', '@oven/bun-linux-x64-musl'],
+  ],
+  [
+    ['--os=linux', '--cpu=arm64'],
+    ['@biomejs/cli-linux-arm64', '@oven/bun-linux-aarch64'],
+  ],
+])(
+  'npm ci %p would install the tools of that platform',
+  async (platform, tools) => {
+    const command = ['npm', 'ci', '--dry-run', '--offline', ...platform]
+    const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder })
+    expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' })
+    const added = stdout.split('\n').map(line => line.split(' ')[1])
+    expect(added).toEqual(expect.arrayContaining(tools))
+  },
+  testMsMax,
+)
