@@ -7,7 +7,7 @@ import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
 import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
 import { type Caller, createAuthenticator, insufficientScope } from './authenticate.ts'
-import { bodyBytesMax } from './body.ts'
+import { discardBody } from './body.ts'
 import { createCors } from './cors.ts'
 import { createKeyUses } from './key-uses.ts'
 import { createLinks, versionPrefix } from './links.ts'
@@ -129,7 +129,7 @@ export function createApp(parts: AppParts): App {
     prepared.set('X-Request-Id', passage.requestId)
     const response = new Response(body, { status, headers: prepared })
     for (const name in own) response.headers.set(name, own[name] ?? '')
-    if (draining || (status >= 400 && leavesBodyUnread(request))) response.headers.set('Connection', 'close')
+    if (draining) response.headers.set('Connection', 'close')
     // Bun leaves the Date out of an answer to HEAD, and GET has one.
     if (request.method === 'HEAD') response.headers.set('Date', new Date().toUTCString())
     observer.end(passage, request, status)
@@ -138,10 +138,23 @@ export function createApp(parts: AppParts): App {
 
   async function respondLater(request: Request, passage: Passage, given: Promise<Answer>): Promise<Response> {
     try {
-      return respond(request, passage, await given)
+      return await respondWhole(request, passage, await given)
     } catch (cause) {
-      return respond(request, passage, faultAnswer(request, passage, cause))
+      return respondWhole(request, passage, faultAnswer(request, passage, cause))
     }
+  }
+
+  /** A refusal may come before the body was read; then the rest of it is discarded. */
+  function respondWhole(request: Request, passage: Passage, given: Answer): Awaitable<Response> {
+    if (given.status < 400) return respond(request, passage, given)
+    const closes = draining || asksToClose(request)
+    // On a connection that stays open the runtime discards a body of known length by itself, after the response.
+    if ((!closes && request.headers.has('content-length')) || request.body === null) {
+      return respond(request, passage, given)
+    }
+    return discardBody(request).then(ended =>
+      respond(request, passage, closes || !ended ? withHeaders(given, { Connection: 'close' }) : given),
+    )
   }
 
   function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
@@ -161,10 +174,10 @@ export function createApp(parts: AppParts): App {
       const passage = observer.begin(request)
       try {
         const answer = answerTo(request, passage)
-        if (!(answer instanceof Promise)) return respond(request, passage, answer)
+        if (!(answer instanceof Promise)) return respondWhole(request, passage, answer)
         return respondLater(request, passage, answer)
       } catch (cause) {
-        return respond(request, passage, faultAnswer(request, passage, cause))
+        return respondWhole(request, passage, faultAnswer(request, passage, cause))
       }
     },
     flush: () => uses.flush(),
@@ -221,9 +234,7 @@ function notAllowed(method: string, allow: string): Answer {
   return problem('method_not_allowed', `Cannot ${method} here: expected one of ${allow}`, { Allow: allow })
 }
 
-/** A refusal may come before the body was read; what is left of a large one is not worth waiting for. */
-function leavesBodyUnread(request: Request): boolean {
-  if (request.body === null || request.bodyUsed) return false
-  const announced = request.headers.get('content-length')
-  return announced === null || Number(announced) > bodyBytesMax
+/** Whether the connection is closed after the response because the client wants it so. */
+function asksToClose(request: Request): boolean {
+  return /\bclose\b/i.test(request.headers.get('connection') ?? '')
 }

@@ -63,18 +63,54 @@ async function withinTime<T>(work: Promise<T>): Promise<T | 'late'> {
   }
 }
 
-async function readChunks(request: Request): Promise<Uint8Array | undefined> {
+async function readChunks({ body, signal }: Request): Promise<Uint8Array | undefined> {
+  if (!body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let length = 0
-  for await (const chunk of request.body ?? []) {
-    length += chunk.byteLength
-    if (length > bodyBytesMax) return undefined
-    chunks.push(chunk)
+  const reader = body.getReader()
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    length += read.value.byteLength
+    if (length > bodyBytesMax) {
+      // Not cancelled: discardBody may have to read on.
+      reader.releaseLock()
+      return undefined
+    }
+    chunks.push(read.value)
   }
   // Bun refuses a trailer, with a 400 of its own, only after it has handed on the body: on the next turn that shows.
   await new Promise(setImmediate)
-  request.signal.throwIfAborted()
+  signal.throwIfAborted()
   return Buffer.concat(chunks)
+}
+
+const discardedBytesMax = 16 * 1024 ** 2
+const discardMs = 5_000
+
+/**
+ * Reads and drops the rest of a body, and says whether it has ended. Closing a connection with unread data resets it: the
+ * client would see a broken connection instead of the response (RFC 9112, section 9.6).
+ */
+export async function discardBody({ body }: Request): Promise<boolean> {
+  if (!body || body.locked) return true
+  const reader = body.getReader()
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    void reader.cancel().catch(() => {})
+  }, discardMs)
+  try {
+    let discarded = 0
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      discarded += read.value.byteLength
+      if (discarded > discardedBytesMax) return false
+    }
+    return !late
+  } catch {
+    // The client closed the connection.
+    return false
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** No Content-Type is taken as JSON; parameters such as charset are allowed, the body is UTF-8 in any case. */
@@ -99,10 +135,8 @@ function tooSlow(): Answer {
   return problem('request_timeout', message, { Connection: 'close' })
 }
 
-/** The rest of the body is not read, so nothing else can be said on this connection. */
 function tooLarge(): Answer {
-  const message = `The body is too large: expected at most ${bodyBytesMax} bytes`
-  return problem('body_too_large', message, { Connection: 'close' })
+  return problem('body_too_large', `The body is too large: expected at most ${bodyBytesMax} bytes`)
 }
 
 function refused(answer: Answer): ReadBody {

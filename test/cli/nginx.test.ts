@@ -8,21 +8,13 @@ setDefaultTimeout(testMsMax)
 
 const key = 'a-key-from-outside-0123456789'
 
-/** On ports of this test, without a certificate. */
-function documentedServer(servicePort: string, port: number): string {
-  return documentedConfiguration('docs/operating.md')
-    .replace('127.0.0.1:8080', `127.0.0.1:${servicePort}`)
-    .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
-    .replace(/^ *ssl_.*\n/gm, '')
-}
-
 test.skipIf(!nginx)('the nginx configuration of the operating document serves every operation', async () => {
   using folder = temporaryFolder()
   const port = freePort()
   const publicUrl = `http://127.0.0.1:${port}/v1`
   const env = { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl }
   await using server = await startServer({ cwd: folder.path, env })
-  await using _ = await startNginx(documentedServer(new URL(server.url).port, port), port)
+  await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
   const ask = (address: string, init: RequestInit = {}) =>
     fetch(address, {
       ...init,
@@ -55,10 +47,7 @@ describeWithPostgres('several instances behind nginx', () => {
       await using first = await startServer(surroundings)
       await using second = await startServer(surroundings)
       const port = freePort()
-      const configuration = documentedConfiguration('docs/scaling.md')
-        .replace('127.0.0.1:8081', new URL(first.url).host)
-        .replace('127.0.0.1:8082', new URL(second.url).host)
-        .replace('listen 80;', `listen 127.0.0.1:${port};`)
+      const configuration = documentedConfiguration(port, new URL(first.url).host, new URL(second.url).host)
       await using _ = await startNginx(configuration, port)
       const headers = { authorization: `Bearer ${key}` }
       const statusOf = async (init: RequestInit = {}) =>

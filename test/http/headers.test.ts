@@ -158,24 +158,3 @@ describe('a chunked body with a trailer', () => {
     expect(pets.map(({ name }) => name)).not.toContain('Trailer')
   })
 })
-
-describe('a body that nobody reads', () => {
-  const size = 5_000_000
-  const head = (headers: string) => `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${headers}`
-
-  test('closes the connection with the refusal: 5 MB without a key', async () => {
-    const answer = await sendRaw(
-      service.port,
-      `${head(`Content-Length: ${size}\r\n\r\n`)}${'x'.repeat(100_000)}`,
-    )
-    expect(answer).toStartWith('HTTP/1.1 401 ')
-    expect(answer.toLowerCase()).toContain('connection: close')
-  })
-
-  test('closes the connection with the refusal: endless chunks without a key', async () => {
-    const chunks = `ffff\r\n${'x'.repeat(0xffff)}\r\n`.repeat(3)
-    const answer = await sendRaw(service.port, `${head('Transfer-Encoding: chunked\r\n\r\n')}${chunks}`)
-    expect(answer).toStartWith('HTTP/1.1 401 ')
-    expect(answer.toLowerCase()).toContain('connection: close')
-  })
-})

@@ -39,7 +39,7 @@ const lengths: readonly MalformedRow[] = [
   ['a length with white space around', withLengths(`  ${right}\t`), added],
   ['a length beyond 64 bits', withLengths('99999999999999999999999'), refused],
   ['a length that wraps to the right one', withLengths((2n ** 64n + BigInt(right)).toString()), refused],
-  ['a length above our limit', withLengths(65_537), '413 body_too_large, closed'],
+  ['a length above our limit', withLengths(65_537), '413 body_too_large, stuck'],
   ['a length above the body', withLengths(right + 1), 'nothing, waiting'],
   ['no length, so that the body is a request', post('', animal), '400 missing_body; 400 empty, closed'],
   ['a length of 0, so that the body is a request', withLengths(0), '400 missing_body; 400 empty, closed'],

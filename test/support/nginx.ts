@@ -1,14 +1,27 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { program } from './debian.ts'
 import { temporaryFolder } from './folder.ts'
 import { projectFolder, until } from './process.ts'
 
-/** Where the program is; undefined where it is not installed. */
-export const nginx = Bun.which('nginx', { PATH: `${process.env['PATH']}:/usr/sbin` }) ?? undefined
-if (!nginx) process.stderr.write('nginx is not installed: the tests of its configurations are skipped\n')
+/** Where the program is; undefined if it is not installed. */
+export const nginx = await program('nginx', 'the tests of its configurations')
 
-/** The configuration that a document shows. */
-export function documentedConfiguration(document: string): string {
+/** The documented configuration, on `port` of 127.0.0.1 and without TLS, in front of these instances. */
+export function documentedConfiguration(port: number, ...instances: readonly string[]): string {
+  const [first = '', second] = instances
+  const server = configurationIn('docs/operating.md')
+    .replace('127.0.0.1:8080', first)
+    .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
+    .replace(/^ *ssl_.*\n/gm, '')
+  if (second === undefined) return server
+  const upstream = configurationIn('docs/scaling.md')
+    .replace('127.0.0.1:8081', first)
+    .replace('127.0.0.1:8082', second)
+  return server.replace(/^upstream [^}]*}\n/, upstream)
+}
+
+function configurationIn(document: string): string {
   const text = readFileSync(join(projectFolder, document), 'utf8')
   return /^```nginx\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? ''
 }

@@ -58,7 +58,7 @@ const smuggling: readonly MalformedRow[] = [
   [
     'a POST in the body of a POST that is too large',
     post(sized(70_000), smuggled),
-    '413 body_too_large, closed',
+    '413 body_too_large, stuck',
   ],
   ['a POST in the body of a POST', post(sized(length), smuggled), '400 invalid_json, open'],
   [
