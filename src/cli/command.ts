@@ -6,7 +6,7 @@ export function command(parent: Command, name: string, description: string): Com
 }
 
 export function addSetting(to: Command, { flag, placeholder, variable, help }: Setting): Command {
-  return to.option(`--${flag} <${placeholder}>`, `${help} [${variable}]`)
+  return to.option(`--${flag}${placeholder ? ` <${placeholder}>` : ''}`, `${help} [${variable}]`)
 }
 
 /** A shell gives nothing where a variable is not set: better told here than by whoever opens a file without a name. */

@@ -10,6 +10,7 @@ test.each([
     { databaseUrl: 'sqlite:a.db', port: '1' },
   ],
   ['a flag given twice: the last one', ['--port', '1', '--port', '2'], { port: '2' }],
+  ['a switch among flags', ['--reuse-port', '--port', '1'], { reusePort: 'true', port: '1' }],
   ['an empty value', ['--host', ''], { host: '' }],
   ['a value with a space and an =', ['--api-key', 'a b=c'], { apiKey: 'a b=c' }],
 ])('reads %s', (_, args, flags) => {

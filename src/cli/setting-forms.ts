@@ -10,6 +10,10 @@ export function hostOf(text: string): string | undefined {
   return /^[A-Za-z0-9._:-]+$/.test(host) ? host : undefined
 }
 
+export function switchOf(text: string): boolean | undefined {
+  return text === 'true' ? true : text === 'false' ? false : undefined
+}
+
 export function rateLimitOf(text: string): { requests: number; seconds: number } | undefined {
   const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
   if (unit === undefined) return undefined

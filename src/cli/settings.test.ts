@@ -16,6 +16,7 @@ describe('without any setting', () => {
   const defaults = {
     port: 8080,
     host: '127.0.0.1',
+    reusePort: false,
     databaseUrl: 'sqlite:data/petstore.db',
     waitForDatabaseMs: 0,
     drainMs: 10_000,
@@ -42,6 +43,7 @@ describe('variables and flags', () => {
   const env = {
     PORT: '1',
     HOST: 'variable.example',
+    PETSTORE_REUSE_PORT: 'true',
     DATABASE_URL: 'postgres://variable.example/pets',
     PETSTORE_READ_URL: 'postgres://replica.variable.example/pets',
     PETSTORE_DATABASE_POOL: '7',
@@ -59,6 +61,7 @@ describe('variables and flags', () => {
   const flags = {
     port: '2',
     host: 'flag.example',
+    reusePort: true,
     databaseUrl: 'postgres://flag.example/pets',
     readUrl: 'postgres://replica.flag.example/pets',
     databasePool: '20',
@@ -72,10 +75,11 @@ describe('variables and flags', () => {
     tlsCert: 'README.md',
     tlsKey: 'README.md',
     logLevel: 'error',
-  }
+  } as const
   const flagged = {
     port: 2,
     host: 'flag.example',
+    reusePort: true,
     databaseUrl: 'postgres://flag.example/pets',
     readUrl: 'postgres://replica.flag.example/pets',
     databasePool: 20,
@@ -94,6 +98,7 @@ describe('variables and flags', () => {
     expect(readServeSettings({}, env)).toStrictEqual({
       port: 1,
       host: 'variable.example',
+      reusePort: true,
       databaseUrl: 'postgres://variable.example/pets',
       readUrl: 'postgres://replica.variable.example/pets',
       databasePool: 7,

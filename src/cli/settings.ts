@@ -14,18 +14,21 @@ import {
   originsOf,
   portOf,
   rateLimitOf,
+  switchOf,
   timeForm,
   timeOf,
 } from './setting-forms.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
-/** What the flags of a command gave, by the name that commander makes of them. */
-export type Flags = Readonly<Record<string, string | undefined>>
+/** What the flags of a command gave, by the name that commander makes of them; `true` for a switch. */
+export type Flags = Readonly<Record<string, string | true | undefined>>
 
 export interface ServeSettings {
   readonly port: number
   readonly host: string
+  /** Whether several instances may share the port. */
+  readonly reusePort: boolean
   readonly databaseUrl: string
   /** Where animals are listed and fetched from, if not where they are written. */
   readonly readUrl?: string
@@ -50,7 +53,8 @@ export interface ServeSettings {
 export interface Setting {
   readonly variable: string
   readonly flag: string
-  readonly placeholder: string
+  /** Absent for a switch: the flag stands alone, and the variable is `true` or `false`. */
+  readonly placeholder?: string
   readonly help: string
 }
 
@@ -66,6 +70,11 @@ export const settings = {
     flag: 'host',
     placeholder: 'address',
     help: 'address to listen on (default 127.0.0.1)',
+  },
+  reusePort: {
+    variable: 'PETSTORE_REUSE_PORT',
+    flag: 'reuse-port',
+    help: 'share the port with other instances of the same store (Linux; default: a taken port is refused)',
   },
   databaseUrl: {
     variable: 'DATABASE_URL',
@@ -154,6 +163,7 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
   const reader = createReader(flags, env)
   const port = reader.read('port', portOf, 'a whole number from 0 to 65535') ?? 8080
   const host = reader.read('host', hostOf, 'a host name or an IP address') ?? '127.0.0.1'
+  const reusePort = readReusePort(reader)
   const databaseUrl = readDatabaseUrl(reader)
   const readUrl = readReadUrl(reader, databaseUrl)
   const databasePool = reader.read(
@@ -183,6 +193,7 @@ export function readServeSettings(flags: Flags, env: Env): ServeSettings {
     ...(rateLimit && { rateLimit }),
     port,
     host,
+    reusePort,
     databaseUrl,
     ...(readUrl !== undefined && { readUrl }),
     ...(databasePool !== undefined && { databasePool }),
@@ -218,7 +229,8 @@ function createReader(flags: Flags, env: Env): Reader {
     given(name) {
       const { variable, flag } = settings[name]
       const flagged = flags[name]
-      if (flagged !== undefined) return { value: flagged, label: `--${flag}` }
+      // A switch has no value of its own.
+      if (flagged !== undefined) return { value: String(flagged), label: `--${flag}` }
       const value = env[variable]
       return value ? { value, label: variable } : undefined
     },
@@ -235,6 +247,16 @@ function createReader(flags: Flags, env: Env): Reader {
     },
   }
   return reader
+}
+
+function readReusePort(reader: Reader): boolean {
+  const wanted = reader.read('reusePort', switchOf, 'true or false') ?? false
+  if (wanted && process.platform !== 'linux') {
+    reader.problem(
+      'Cannot share the port: --reuse-port works on Linux only; put a proxy in front of several instances',
+    )
+  }
+  return wanted
 }
 
 function readDatabaseUrl(reader: Reader): string {

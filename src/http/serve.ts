@@ -5,6 +5,8 @@ import type { App } from './app.ts'
 export interface Address {
   readonly host: string
   readonly port: number
+  /** Whether other processes may listen on the same port; Linux spreads the connections over them. */
+  readonly reusePort?: boolean | undefined
   /** Files in PEM. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
@@ -42,11 +44,13 @@ export function listen(app: App, address: Address): Listener {
   }
 }
 
-function startServer(app: App, { host: hostname, port, tls }: Address) {
+function startServer(app: App, { host: hostname, port, reusePort = false, tls }: Address) {
   try {
     return Bun.serve({
       hostname,
       port,
+      // Always said: `development: false` turns it on, and a second server on the port would get half of the connections.
+      reusePort,
       // On by default, and it shows messages and paths to whoever causes an error.
       development: false,
       idleTimeout: idleSeconds,

@@ -69,13 +69,6 @@ test.each(['', 'abc', '-1', '80.5', '0x50'])('--port=%s is misuse', async port =
   expect(lines).toEqual([`petstore: Cannot read --port "${port}": expected a whole number from 0 to 65535`])
 })
 
-test('a port that is taken is named', async () => {
-  using folder = temporaryFolder()
-  using taken = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const lines = await refusedLines(1, { cwd: folder.path, args: ['--port', String(taken.port)] })
-  expect(lines).toEqual([expect.stringContaining(`127.0.0.1:${taken.port}: the port is taken`)])
-})
-
 test('an address that is not of this machine is named', async () => {
   using folder = temporaryFolder()
   const lines = await refusedLines(1, { cwd: folder.path, args: ['--host', '192.0.2.1'] })
