@@ -32,12 +32,14 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const stores = await openPatiently(settings, onTrouble, stopRequested)
   // Not by returning: what waits for the database would keep the process.
   if (!stores) process.exit(exitCode.success)
+  const writing = stores.startWriting()
   const app = createApp({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => log.write('error', 'work in the background failed', { cause: String(cause) }))
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
   const sweeping = setInterval(() => inBackground(forgetExpired(stores.pets)), sweepEveryMs)
   try {
+    await writing
     const listener = listen(app, settings)
     try {
       await greet(settings, listener.port, stores, io)

@@ -9,6 +9,7 @@ import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
 import { type Caller, createAuthenticator, insufficientScope } from './authenticate.ts'
 import { discardBody } from './body.ts'
 import { createCors } from './cors.ts'
+import { describe } from './describe.ts'
 import { createKeyUses } from './key-uses.ts'
 import { createLinks, versionPrefix } from './links.ts'
 import { createMetrics } from './metrics.ts'
@@ -197,10 +198,7 @@ function documentationIn({ pages }: AppParts) {
 function documents(parts: AppParts): Site {
   const description: Asset = {
     type: 'application/json',
-    async read() {
-      const { describe } = await import('./describe.ts')
-      return new TextEncoder().encode(JSON.stringify(describe(parts)))
-    },
+    read: async () => new TextEncoder().encode(JSON.stringify(describe(parts))),
   }
   const assets = new Map(parts.pages).set('/openapi.json', description)
   return new Map([...assets].map(([path, asset]) => [path, serveAsset(asset)]))

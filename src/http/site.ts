@@ -11,9 +11,16 @@ const gzipBytesMin = 1_024
 export function serveAsset({ type, read, headers }: Asset): (request: Request) => Promise<Answer> {
   let copies: Promise<Copies> | undefined
   return async request => {
-    // Made when they are first asked for: a start does not wait for what perhaps nobody looks at.
-    copies ??= read().then(copiesOf)
-    const { bytes, zipped, etag } = await copies
+    // Made for the first request, so that a start does not wait for them. A failure is not remembered.
+    copies ??= read()
+      .then(copiesOf)
+      .catch(cause => {
+        copies = undefined
+        throw cause
+      })
+    const { plain, zipped } = await copies
+    const isZipped = zipped !== undefined && takesGzip(request.headers.get('accept-encoding'))
+    const { bytes, etag } = isZipped ? zipped : plain
     const typed = {
       ...headers,
       'Content-Type': type,
@@ -21,28 +28,36 @@ export function serveAsset({ type, read, headers }: Asset): (request: Request) =
       'Cache-Control': 'no-cache',
       Vary: 'Accept-Encoding',
     }
-    if (holds(request.headers.get('if-none-match'), etag)) return { status: 304, body: null, headers: typed }
-    if (!zipped || !takesGzip(request.headers.get('accept-encoding')))
-      return { status: 200, body: bytes, headers: typed }
-    return { status: 200, body: zipped, headers: { ...typed, 'Content-Encoding': 'gzip' } }
+    if (matches(request.headers.get('if-none-match'), etag))
+      return { status: 304, body: null, headers: typed }
+    return { status: 200, body: bytes, headers: isZipped ? { ...typed, 'Content-Encoding': 'gzip' } : typed }
   }
 }
 
-interface Copies {
+/** Bytes and their strong ETag: compressed or not, other bytes have another one. */
+interface Copy {
   readonly bytes: Uint8Array
-  /** Absent where it would gain nothing. */
-  readonly zipped?: Uint8Array
   readonly etag: string
 }
 
-function copiesOf(bytes: Uint8Array): Copies {
-  const etag = `"${new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
-  if (bytes.length < gzipBytesMin) return { bytes, etag }
-  return { bytes, etag, zipped: Bun.gzipSync(new Uint8Array(bytes)) }
+interface Copies {
+  readonly plain: Copy
+  /** Absent if it would gain nothing. */
+  readonly zipped?: Copy
 }
 
-function holds(ifNoneMatch: string | null, etag: string): boolean {
-  return ifNoneMatch !== null && (ifNoneMatch.trim() === '*' || ifNoneMatch.includes(etag))
+function copiesOf(bytes: Uint8Array): Copies {
+  const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)
+  const plain = { bytes, etag: `"${hash}"` }
+  if (bytes.length < gzipBytesMin) return { plain }
+  return { plain, zipped: { bytes: Bun.gzipSync(new Uint8Array(bytes)), etag: `"${hash}-gzip"` } }
+}
+
+/** The weak comparison that RFC 9110 wants for If-None-Match: `*`, or a list that holds the tag. */
+function matches(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false
+  const tags: readonly string[] = ifNoneMatch.match(/"[^"]*"/g) ?? []
+  return ifNoneMatch.trim() === '*' || tags.includes(etag)
 }
 
 function takesGzip(acceptEncoding: string | null): boolean {

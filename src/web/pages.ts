@@ -63,9 +63,9 @@ function page(name: string, folder: URL | string, headers: Headers): Asset {
   if (!existsSync(file)) {
     throw new SetupError(`The installation is not complete: ${file.pathname} is missing; install it again`)
   }
-  // Begun now, so that what is shown is of the version that runs, but not waited for: a start takes less time.
+  // Begun now, so that pages and program are of one version, and not awaited, so that the start is short.
   const bytes = Bun.file(file).bytes()
-  // Where it cannot be read, whoever asks for it is told.
+  const read = () => bytes.catch(() => Bun.file(file).bytes())
   bytes.catch(() => {})
-  return { type, read: () => bytes, headers }
+  return { type, read, headers }
 }

@@ -31,13 +31,37 @@ describe('/openapi.json', () => {
     },
   )
 
-  test('is not sent again to whoever has it', async () => {
-    const etag = (await ask({})).headers.get('etag') ?? ''
-    expect(etag).toMatch(/^"[\w-]{22}"$/)
-    for (const held of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
-      const response = await ask({ 'if-none-match': held })
+  test.each(['identity', 'gzip'])('is not sent again to a client that holds it as %s', async encoding => {
+    const accepted = { 'accept-encoding': encoding }
+    const etag = (await ask(accepted)).headers.get('etag') ?? ''
+    expect(etag).toMatch(/^"[\w-]+"$/)
+    for (const held of [etag, `W/${etag}`, `"other", ${etag}`, `"a, b",${etag}`, '*']) {
+      const response = await ask({ ...accepted, 'if-none-match': held })
       expect([response.status, await response.text(), response.headers.get('etag')]).toEqual([304, '', etag])
     }
-    expect((await ask({ 'if-none-match': '"other"' })).status).toBe(200)
   })
+
+  test('is sent again to a client that holds something else', async () => {
+    const etag = (await ask({ 'accept-encoding': 'identity' })).headers.get('etag') ?? ''
+    const zipped = (await ask({ 'accept-encoding': 'gzip' })).headers.get('etag') ?? ''
+    expect(zipped).not.toBe(etag)
+    for (const held of ['"other"', zipped, `"${etag}"`, etag.slice(1, -1), `"x${etag.slice(1)}`, '"*"']) {
+      expect((await ask({ 'accept-encoding': 'identity', 'if-none-match': held })).status).toBe(200)
+    }
+  })
+})
+
+test('a page that cannot be read is tried again with the next request', async () => {
+  let reads = 0
+  const page = {
+    type: 'text/plain',
+    async read() {
+      if (++reads === 1) throw new Error('EMFILE')
+      return new Uint8Array([0x6f, 0x6b])
+    },
+  }
+  await using other = await startService({ pages: new Map([['/page', page]]) })
+  const statuses = []
+  for (let i = 0; i < 3; i++) statuses.push((await fetch(`${other.origin}/page`)).status)
+  expect([statuses, reads]).toEqual([[500, 200, 200], 2])
 })

@@ -44,6 +44,8 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       keys: createKeyStore(primary, writing),
       transfer: createTransfer(address),
       place,
+      // A pool opens a connection again whenever it needs one.
+      async startWriting() {},
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {
         await writer.close()

@@ -13,10 +13,14 @@ import {
 } from './writes.ts'
 
 /** Commits batches of writes, each batch in one transaction. */
-export function createCommitter(
-  file: string,
-  identity = identityOf(file),
-): { commit(batch: readonly Write[]): Written; close(): void } {
+export interface Committer {
+  /** Opens the file now; if that fails, the first batch tries again. */
+  open(): void
+  commit(batch: readonly Write[]): Written
+  close(): void
+}
+
+export function createCommitter(file: string, identity = identityOf(file)): Committer {
   let open: { readonly database: Database; readonly writes: Writes } | undefined
 
   function connection() {
@@ -51,6 +55,13 @@ export function createCommitter(
   }
 
   return {
+    open() {
+      try {
+        connection()
+      } catch {
+        // The first batch reports what is wrong.
+      }
+    },
     commit(batch) {
       try {
         return commitAll(batch)

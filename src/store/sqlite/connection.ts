@@ -12,6 +12,8 @@ export function connect(file: string, mode: 'readwrite' | 'readonly'): Database 
   database.run('PRAGMA synchronous = FULL')
   database.run('PRAGMA foreign_keys = ON')
   database.run(`PRAGMA journal_size_limit = ${walBytesKept}`)
+  // SQLite opens the write-ahead log with the first read: now, while there are file descriptors.
+  database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()
   return database
 }
 

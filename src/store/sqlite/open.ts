@@ -23,6 +23,7 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
       keys: createKeyStore(reading, writer),
       transfer: createTransfer(file),
       place: file,
+      startWriting: () => writer.start(),
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {
         await writer.close()

@@ -4,8 +4,8 @@ import type { Write, Written } from './writes.ts'
 /** What the writer's thread is told: first which file it writes, then what, and at the end that there is no more. */
 export type WriterThreadMessage = WriterThreadData | readonly Write[] | 'close'
 
-/** Its last word, after which it may be ended, and what became of each batch before. */
-export type WriterThreadAnswer = Written | 'closed'
+/** First that it is ready, then what became of each batch, at last that it may be ended. */
+export type WriterThreadAnswer = 'ready' | Written | 'closed'
 
 interface WriterThreadData {
   readonly file: string
@@ -27,7 +27,10 @@ if (!Bun.isMainThread) {
         committer?.close()
         answer('closed')
       })
-    } else if ('file' in data) committer = createCommitter(data.file, data.identity)
-    else take(data)
+    } else if ('file' in data) {
+      committer = createCommitter(data.file, data.identity)
+      committer.open()
+      answer('ready')
+    } else take(data)
   })
 }

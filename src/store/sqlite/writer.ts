@@ -11,6 +11,8 @@ export interface Writer {
     name: Name,
     ...args: Parameters<Writes[Name]>
   ): Promise<ReturnType<Writes[Name]>>
+  /** Starts the thread and opens its file now rather than with the first write, when descriptors may have run out. */
+  start(): Promise<void>
   /** Writes that wait or are being committed now. */
   readonly waiting: number
   /** Commits that were told of so far. It grows before anybody is answered. */
@@ -47,12 +49,14 @@ export function createWriter(
   let gathered: Write[] = []
   let commits = 0
   let thread: Worker | undefined
+  let started: PromiseWithResolvers<void> | undefined
   let closed: PromiseWithResolvers<void> | undefined
 
-  function start(): Worker {
+  function startThread(): Worker {
     // It keeps next to nothing: a small heap that is collected often takes 13 MB less, and no time that shows.
     const worker = new Worker(threadModule, { smol: true })
     worker.onmessage = ({ data }: MessageEvent<WriterThreadAnswer>) => {
+      if (data === 'ready') return started?.resolve()
       if (data !== 'closed') return settle(data)
       worker.terminate()
       closed?.resolve()
@@ -66,7 +70,7 @@ export function createWriter(
   /** What has gathered goes in one message: each one costs, and may have to wake the thread. */
   function hand(): void {
     if (gathered.length === 0) return
-    thread ??= start()
+    thread ??= startThread()
     send(thread, gathered)
     gathered = []
   }
@@ -93,10 +97,16 @@ export function createWriter(
       )
     }
     for (const { reject } of abandoned) reject(new StoreUnavailable("the writer's thread ended"))
+    started?.resolve()
     closed?.resolve()
   }
 
   return {
+    start() {
+      started ??= Promise.withResolvers<void>()
+      thread ??= startThread()
+      return started.promise
+    },
     get waiting() {
       return waiting.length
     },
