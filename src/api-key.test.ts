@@ -92,11 +92,11 @@ describe('what is kept of a key', () => {
   test('an issued key is kept by its hash and its shown part, without the key itself', () => {
     const createdAt = new Date('2026-01-01')
     const expiresAt = new Date('2027-01-01')
-    const { key, record } = issueApiKey({ name: 'till', readOnly: true, createdAt, expiresAt })
+    const { key, record } = issueApiKey({ name: 'till', permission: 'read-only', createdAt, expiresAt })
     expect(isWellFormedApiKey(key)).toBe(true)
     expect(record).toStrictEqual({
       name: 'till',
-      readOnly: true,
+      permission: 'read-only',
       createdAt,
       expiresAt,
       hash: hashApiKey(key),
@@ -115,7 +115,7 @@ describe('a key that the store knows', () => {
     name: 'till',
     hash: hashApiKey(zeros),
     shown: shownPart(zeros),
-    readOnly: false,
+    permission: 'read-write',
     createdAt: new Date('2026-01-01'),
     deprecatedUses: 0n,
   }

@@ -49,12 +49,16 @@ function checksum(text: string): string {
   return digits
 }
 
+export const permissions = ['read-write', 'read-only', 'metrics'] as const
+/** What a key is for: the catalogue, with or without adding to it, or the metrics alone. */
+export type Permission = (typeof permissions)[number]
+
 export interface NewApiKey {
   readonly name: string
   readonly hash: string
   /** The first characters of the key itself. */
   readonly shown: string
-  readonly readOnly: boolean
+  readonly permission: Permission
   readonly createdAt: Date
   readonly expiresAt?: Date
 }
@@ -97,7 +101,7 @@ export interface KeyStore {
 }
 
 /** A key as it is handed to a person, and as it is kept. */
-export function issueApiKey(options: Pick<NewApiKey, 'name' | 'readOnly' | 'createdAt' | 'expiresAt'>): {
+export function issueApiKey(options: Pick<NewApiKey, 'name' | 'permission' | 'createdAt' | 'expiresAt'>): {
   readonly key: string
   readonly record: NewApiKey
 } {

@@ -37,7 +37,7 @@ function greeting(
 
 /** A key for a store that has never held one, so that a first start can be used at once. */
 async function firstKey(keys: KeyStore): Promise<{ readonly id: bigint; readonly key: string } | undefined> {
-  const { key, record } = issueApiKey({ name: 'first', readOnly: false, createdAt: new Date() })
+  const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const created = await keys.createFirst(record)
   return created && { id: created.id, key }
 }

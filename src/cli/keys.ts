@@ -4,6 +4,8 @@ import {
   issueApiKey,
   isWellFormedApiKey,
   keyNameCharsMax,
+  type Permission,
+  permissions,
   refusal,
   shownPart,
 } from '../api-key.ts'
@@ -18,6 +20,8 @@ import { withStores } from './with-stores.ts'
 export interface CreateKeyOptions {
   readonly name?: string
   readonly expires?: string
+  readonly permission?: string
+  /** The same as the permission read-only. */
   readonly readOnly?: boolean
 }
 
@@ -26,9 +30,7 @@ export async function createKey(options: CreateKeyOptions, flags: Flags, io: Io)
   await withStores(flags, io, { create: true }, async stores => {
     const { key, record } = issueApiKey(wanted)
     const { id } = await stores.keys.create(record)
-    io.err(
-      `Key "${record.name}" (${accessOf(record.readOnly)}) is in ${stores.place}; it is shown only this once:\n`,
-    )
+    io.err(`Key "${record.name}" (${record.permission}) is in ${stores.place}; it is shown only this once:\n`)
     try {
       await io.out(`${key}\n`)
     } catch (cause) {
@@ -41,7 +43,7 @@ export async function createKey(options: CreateKeyOptions, flags: Flags, io: Io)
 }
 
 /** All mistakes together. */
-function readCreateOptions({ name, expires, readOnly = false }: CreateKeyOptions) {
+function readCreateOptions({ name, expires, permission: wanted, readOnly = false }: CreateKeyOptions) {
   const createdAt = new Date()
   const expiresAt = expires === undefined ? undefined : readExpiry(expires, createdAt)
   const problems: string[] = []
@@ -51,8 +53,20 @@ function readCreateOptions({ name, expires, readOnly = false }: CreateKeyOptions
   if (expires !== undefined && !expiresAt) {
     problems.push(cannotRead('--expires', expires, `${expiryForm}, in the future`))
   }
+  const permission = readPermission(wanted, readOnly, problems)
   if (name === undefined || problems.length > 0) throw new Misuse(problems)
-  return { name, readOnly, createdAt, ...(expiresAt && { expiresAt }) }
+  return { name, permission, createdAt, ...(expiresAt && { expiresAt }) }
+}
+
+function readPermission(wanted: string | undefined, readOnly: boolean, problems: string[]): Permission {
+  const fallback = readOnly ? 'read-only' : 'read-write'
+  if (wanted === undefined) return fallback
+  const permission = permissions.find(known => known === wanted)
+  if (!permission) problems.push(cannotRead('--permission', wanted, `one of ${permissions.join(', ')}`))
+  else if (readOnly && permission !== 'read-only') {
+    problems.push(`--read-only contradicts --permission ${permission}: give one of them`)
+  }
+  return permission ?? fallback
 }
 
 function isKeyName(name: string): boolean {
@@ -101,7 +115,7 @@ function rowOf(key: ApiKey): string[] {
   return [
     key.name,
     `${key.shown}…`,
-    accessOf(key.readOnly),
+    key.permission,
     minute(key.createdAt),
     ended === 'expired' ? `expired ${expires}` : expires,
     minute(key.lastUsedAt),
@@ -113,7 +127,7 @@ function jsonOf(key: ApiKey) {
   return {
     name: key.name,
     firstCharacters: key.shown,
-    access: accessOf(key.readOnly),
+    access: key.permission,
     createdAt: key.createdAt,
     expiresAt: key.expiresAt ?? null,
     revokedAt: key.revokedAt ?? null,
@@ -121,10 +135,6 @@ function jsonOf(key: ApiKey) {
     deprecatedUses: Number(key.deprecatedUses),
     deprecatedLastUsedAt: key.deprecatedLastUsedAt ?? null,
   }
-}
-
-function accessOf(readOnly: boolean): string {
-  return readOnly ? 'read-only' : 'read-write'
 }
 
 function minute(date: Date | undefined): string {

@@ -19,7 +19,11 @@ export function addOtherCommands(program: Command, io: Io, ended: (code: number)
   )
     .option('--name <name>', 'what people call it, in keys list (required)')
     .option('--expires <when>', '90d, 12h, 4w, 1y from now, or a date such as 2030-01-31 (default: never)')
-    .option('--read-only', 'may list and fetch, but not add')
+    .option(
+      '--permission <permission>',
+      'read-write, read-only (list and fetch), or metrics (/metrics and nothing else) (default: read-write)',
+    )
+    .option('--read-only', 'the same as --permission read-only')
   addSetting(create, settings.databaseUrl).action(async (options: CreateKeyOptions & Flags) =>
     createKey(options, options, io),
   )

@@ -55,7 +55,8 @@ Examples:
   petstore serve                                  serve data/petstore.db on http://127.0.0.1:8080/v1
   petstore serve --port 9000 --host 0.0.0.0       listen elsewhere
   petstore keys create --name till                print a new key
-  petstore keys create --name screen --read-only --expires 90d
+  petstore keys create --name screen --permission read-only --expires 90d
+  petstore keys create --name prometheus --permission metrics
   petstore keys revoke till
   petstore backup pets-2030-01-31.db              copy the store while it runs
   petstore export animals.ndjson                  write every animal to a file, a line each

@@ -6,7 +6,7 @@ import type { Log } from '../log.ts'
 import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
 import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
-import { type Caller, createAuthenticator, insufficientScope } from './authenticate.ts'
+import { type Caller, createAuthenticator, permissionRefusal } from './authenticate.ts'
 import { discardBody } from './body.ts'
 import { createCors } from './cors.ts'
 import { describe } from './describe.ts'
@@ -99,8 +99,9 @@ export function createApp(parts: AppParts): App {
     const operation = operationOf(match, request.method)
     if (!operation) return notAllowed(request.method, allowedMethods(match.route))
     passage.operation = operation.id
+    const refusal = permissionRefusal(caller, operation.writes ? 'write' : 'read')
+    if (refusal) return refusal
     if (operation.deprecated) recordDeprecated(operation, caller)
-    if (operation.writes && caller.readOnly) return insufficientScope()
     const strict = prefersStrict(request.headers.get('prefer'))
     const query = parseQuery(target.query, strict ? operation.parameters : undefined)
     const answer = operation.handle({ request, caller, params: match.params, query, strict })

@@ -1,4 +1,11 @@
-import { type ApiKey, hashApiKey, isWellFormedApiKey, type KeyStore, refusal } from '../api-key.ts'
+import {
+  type ApiKey,
+  hashApiKey,
+  isWellFormedApiKey,
+  type KeyStore,
+  type Permission,
+  refusal,
+} from '../api-key.ts'
 import { type Awaitable, whenReady } from '../awaitable.ts'
 import { type Answer, problem } from './answer.ts'
 
@@ -7,7 +14,8 @@ export interface Caller {
   /** Absent for the key from the environment: the store does not know it. */
   readonly keyId?: bigint
   readonly keyName: string
-  readonly readOnly: boolean
+  /** The key from the environment is for everything. */
+  readonly permission: Permission | 'everything'
   /** Whose Idempotency-Keys and rate are counted together: the key's hash. */
   readonly scope: string
 }
@@ -50,7 +58,7 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
   function verify(header: string, token: string): Awaitable<Authentication> {
     const hash = hashApiKey(token)
     if (environmentHash && crypto.timingSafeEqual(environmentHash, Buffer.from(hash))) {
-      return remember(header, { keyName: 'PETSTORE_API_KEY', readOnly: false, scope: hash })
+      return remember(header, { keyName: 'PETSTORE_API_KEY', permission: 'everything', scope: hash })
     }
     if (!isWellFormedApiKey(token)) return refused('The API key is not one of this service, or is mistyped')
     return whenReady(keys.find(hash), key => judge(header, key))
@@ -60,7 +68,7 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
     if (!key) return refused('The API key is unknown')
     const why = refusal(key, new Date())
     if (why) return refused(`The API key has ${why === 'expired' ? 'expired' : 'been revoked'}`)
-    const caller = { keyId: key.id, keyName: key.name, readOnly: key.readOnly, scope: key.hash }
+    const caller = { keyId: key.id, keyName: key.name, permission: key.permission, scope: key.hash }
     return remember(header, caller, key.expiresAt?.getTime())
   }
 
@@ -103,9 +111,32 @@ function refused(message: string): Authentication {
   return { ok: false, answer: problem('invalid_api_key', message, { 'WWW-Authenticate': header }) }
 }
 
-/** What a read-only key is told when it wants to write. */
-export function insufficientScope(): Answer {
-  const message = 'The API key may only read: adding an animal needs a key that may write'
+export type Access = 'read' | 'write' | 'metrics'
+
+const granted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
+  everything: ['read', 'write', 'metrics'],
+  'read-write': ['read', 'write'],
+  'read-only': ['read'],
+  metrics: ['metrics'],
+}
+
+/** Why the caller's key is not enough for this; undefined if it is. */
+export function permissionRefusal({ permission }: Caller, access: Access): Answer | undefined {
+  if (granted[permission].includes(access)) return undefined
+  if (access === 'write' && permission === 'read-only') {
+    return forbidden(
+      'read_only_key',
+      'The API key may only read: adding an animal needs a key that may write',
+    )
+  }
+  const message =
+    access === 'metrics'
+      ? 'The API key is for the catalogue: the metrics need a key with the permission metrics'
+      : 'The API key is for the metrics alone: the catalogue needs a key with the permission read-only or read-write'
+  return forbidden('insufficient_permission', message)
+}
+
+function forbidden(code: 'read_only_key' | 'insufficient_permission', message: string): Answer {
   const header = `${challenge}, error="insufficient_scope", error_description="${message}"`
-  return problem('read_only_key', message, { 'WWW-Authenticate': header })
+  return problem(code, message, { 'WWW-Authenticate': header })
 }

@@ -68,6 +68,7 @@ const securitySchemes = {
 const everywhere: readonly ProblemCode[] = [
   'missing_api_key',
   'invalid_api_key',
+  'insufficient_permission',
   'method_not_allowed',
   'rate_limited',
   'internal_error',

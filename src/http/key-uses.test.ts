@@ -32,7 +32,9 @@ afterEach(async () => {
 })
 
 function newKey(): Promise<ApiKey> | ApiKey {
-  return stores.keys.create(issueApiKey({ name: 'till', readOnly: false, createdAt: new Date() }).record)
+  return stores.keys.create(
+    issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() }).record,
+  )
 }
 
 async function kept({ hash }: ApiKey): Promise<ApiKey> {

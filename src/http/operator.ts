@@ -3,7 +3,7 @@ import { whenReady } from '../awaitable.ts'
 import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
 import type { Answer } from './answer.ts'
-import type { Authenticator } from './authenticate.ts'
+import { type Authenticator, permissionRefusal } from './authenticate.ts'
 import type { Metrics } from './metrics.ts'
 import type { Site } from './site.ts'
 
@@ -35,7 +35,10 @@ export function operatorSite({
       '/metrics',
       (request: Request) =>
         whenReady(authenticator.authenticate(request.headers.get('authorization')), judged =>
-          judged.ok ? plain(200, metrics.render(activity?.()), '; version=0.0.4') : judged.answer,
+          judged.ok
+            ? (permissionRefusal(judged.caller, 'metrics') ??
+              plain(200, metrics.render(activity?.()), '; version=0.0.4'))
+            : judged.answer,
         ),
     ],
   ])

@@ -6,6 +6,10 @@ export const problems = {
   missing_api_key: { status: 401, meaning: 'No bearer credential was sent. Send the API key.' },
   invalid_api_key: { status: 401, meaning: 'The API key is unknown, expired or revoked. Get another one.' },
   read_only_key: { status: 403, meaning: 'The API key may read but not add. Use one that may write.' },
+  insufficient_permission: {
+    status: 403,
+    meaning: 'The API key is for something else: the catalogue, or the metrics. Use one with the permission.',
+  },
   not_found: { status: 404, meaning: 'Nothing is at this path. Correct the address.' },
   pet_not_found: { status: 404, meaning: 'No animal has this identifier.' },
   method_not_allowed: {

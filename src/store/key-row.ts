@@ -1,12 +1,13 @@
-import type { ApiKey } from '../api-key.ts'
+import type { ApiKey, Permission } from '../api-key.ts'
 
 export type KeyRow = {
   id: bigint
   name: string
   hash: string
   shown: string
-  /** SQLite has no booleans: 0 or 1 there. */
+  /** True for a metrics key too. SQLite has no booleans: 0 or 1 there. */
   read_only: boolean | bigint
+  metrics: boolean | bigint
   created_at_ms: bigint
   expires_at_ms: bigint | null
   revoked_at_ms: bigint | null
@@ -15,7 +16,7 @@ export type KeyRow = {
   deprecated_last_used_at_ms: bigint | null
 }
 
-export const columns = `id, name, hash, shown, read_only, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms,
+export const columns = `id, name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms,
   deprecated_uses, deprecated_last_used_at_ms`
 
 export function keyOf(row: KeyRow): ApiKey {
@@ -24,7 +25,7 @@ export function keyOf(row: KeyRow): ApiKey {
     name: row.name,
     hash: row.hash,
     shown: row.shown,
-    readOnly: Boolean(row.read_only),
+    permission: permissionOf(row),
     createdAt: new Date(Number(row.created_at_ms)),
     deprecatedUses: row.deprecated_uses,
     ...dated('expiresAt', row.expires_at_ms),
@@ -32,6 +33,19 @@ export function keyOf(row: KeyRow): ApiKey {
     ...dated('lastUsedAt', row.last_used_at_ms),
     ...dated('deprecatedLastUsedAt', row.deprecated_last_used_at_ms),
   }
+}
+
+function permissionOf({ read_only, metrics }: KeyRow): Permission {
+  if (metrics) return 'metrics'
+  return read_only ? 'read-only' : 'read-write'
+}
+
+/** A metrics key is stored as read-only as well: an instance of a version that knows no such keys never lets it write. */
+export function permissionColumns(permission: Permission): {
+  readonly readOnly: boolean
+  readonly metrics: boolean
+} {
+  return { readOnly: permission !== 'read-write', metrics: permission === 'metrics' }
 }
 
 function dated<K extends string>(name: K, ms: bigint | null): { [P in K]?: Date } {

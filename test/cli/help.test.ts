@@ -18,7 +18,10 @@ test.each([
   ['petstore serve', ['--api-key', '[PETSTORE_API_KEY]', '--public-url', '[PETSTORE_PUBLIC_URL]']],
   ['petstore serve', ['--staging-url', '[PETSTORE_STAGING_URL]']],
   ['petstore keys', ['create', 'list', 'revoke']],
-  ['petstore keys create', ['--name', '--expires', '--read-only', '--database-url', '[DATABASE_URL]']],
+  [
+    'petstore keys create',
+    ['--name', '--expires', '--permission', '--read-only', '--database-url', '[DATABASE_URL]'],
+  ],
   ['petstore keys list', ['--json', '--database-url', '[DATABASE_URL]']],
   ['petstore export', ['[file]', '--database-url', '[DATABASE_URL]', 'Examples:']],
   ['petstore import', ['<file>', '--keep-ids', '--database-url', '[DATABASE_URL]', '503', 'Examples:']],

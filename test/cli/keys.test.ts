@@ -32,6 +32,30 @@ test('a read-only key lists, but is answered 403 when it adds', async () => {
   )
 })
 
+test('a metrics key reads /metrics and nothing else', async () => {
+  using folder = temporaryFolder()
+  const key = await createKey(folder.path, 'prometheus', '--permission', 'metrics')
+  expect(await listKeys(folder.path)).toEqual([expect.objectContaining({ access: 'metrics' })])
+  await using server = await startServer({ cwd: folder.path })
+  const headers = { authorization: `Bearer ${key}` }
+  expect((await fetch(new URL('/metrics', server.url), { headers })).status).toBe(200)
+  expect((await server.fetch('/pets', key)).status).toBe(403)
+  expect((await server.fetch('/pets', key, rex)).status).toBe(403)
+})
+
+test.each([
+  [['--permission', 'all'], 'Cannot read --permission "all": expected one of read-write, read-only, metrics'],
+  [
+    ['--permission', 'metrics', '--read-only'],
+    '--read-only contradicts --permission metrics: give one of them',
+  ],
+])('keys create %p is misuse, and makes no store', async (flags, problem) => {
+  using folder = temporaryFolder()
+  const ended = await petstore(['keys', 'create', '--name', 'till', ...flags], { cwd: folder.path })
+  expect(ended).toMatchObject({ exitCode: 2, stdout: '', stderr: `petstore: ${problem}\n` })
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
 test.each([
   ['90d', 90 * 86_400_000],
   ['12h', 12 * 3_600_000],

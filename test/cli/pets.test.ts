@@ -222,7 +222,7 @@ describe('a pet store that does not work out', () => {
   })
 
   test('a key that may only read', async () => {
-    const key = await service.newKey({ readOnly: true })
+    const key = await service.newKey({ permission: 'read-only' })
     const stderr = await failure({ PETSTORE_API_KEY: key }, 'add', 'Rex', '--category', '7')
     expect(stderr).toContain('set PETSTORE_API_KEY to a key that may write')
   })

@@ -155,7 +155,7 @@ describe('a refusal', () => {
 
   test('of a read-only key that would add', async () => {
     await using service = await startService()
-    const { pets } = storeAt(service, { apiKey: await service.newKey({ readOnly: true }) })
+    const { pets } = storeAt(service, { apiKey: await service.newKey({ permission: 'read-only' }) })
     expect(await pets.list().page()).toEqual({ pets: [] })
     const error = await pets.create(rex).catch(error => error)
     expect(error).toBeInstanceOf(client.ForbiddenError)

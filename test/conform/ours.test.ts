@@ -46,7 +46,7 @@ test('a run that only reads passes with a read-only key, and adds nothing', asyn
   await using service = await startService()
   await addAnimals(service, 30)
   const before = await service.stores.pets.list({ limit: 100 })
-  const key = await service.newKey({ readOnly: true })
+  const key = await service.newKey({ permission: 'read-only' })
   const results = await check(service, { readOnly: true, key })
   expect(results.map(({ check: { name }, finding: { outcome } }) => [name, outcome])).toEqual(
     checks.map(({ name, writes }) => [name, writes ? 'skipped' : 'passed']),

@@ -97,7 +97,7 @@ test('an animal kept by a thread that died before saying so is not doubled by se
 })
 
 test('a write that is refused fails alone: its neighbours in the same transaction are kept', async () => {
-  const { record } = issueApiKey({ name: 'test', readOnly: false, createdAt: new Date() })
+  const { record } = issueApiKey({ name: 'test', permission: 'read-write', createdAt: new Date() })
   expect(await outcomeOf(writer.write('createKey', record))).toBe('written')
   // Sent in one turn, these three are committed together.
   const together = [add('Before'), outcomeOf(writer.write('createKey', record)), add('After')]

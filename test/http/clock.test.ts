@@ -12,7 +12,7 @@ const setBackAnHour = () => setSystemTime(new Date(Date.now() - 3_600_000))
 
 test('a revoked key is refused in time, though the clock was set back', async () => {
   await using service = await startService()
-  const { key, record } = issueApiKey({ name: 'leaked', readOnly: false, createdAt: new Date() })
+  const { key, record } = issueApiKey({ name: 'leaked', permission: 'read-write', createdAt: new Date() })
   const { id } = await service.stores.keys.create(record)
   const { authenticate } = createAuthenticator({ keys: service.stores.keys })
   expect(await authenticate(`Bearer ${key}`)).toMatchObject({ ok: true })

@@ -119,7 +119,7 @@ describe('a key', () => {
   })
 
   test('that is revoked is refused within 5 seconds', async () => {
-    const { key, record } = issueApiKey({ name: 'leaked', readOnly: false, createdAt: new Date() })
+    const { key, record } = issueApiKey({ name: 'leaked', permission: 'read-write', createdAt: new Date() })
     const { id } = await service.stores.keys.create(record)
     expect((await service.call('/v1/pets', { key })).status).toBe(200)
     await service.stores.keys.revoke(id, new Date())
@@ -137,7 +137,7 @@ describe('a key', () => {
   }, 10_000)
 
   test('that may only read lists and fetches, and is 403 on POST', async () => {
-    const key = await service.newKey({ readOnly: true })
+    const key = await service.newKey({ permission: 'read-only' })
     expect((await service.call('/v1/pets', { key })).status).toBe(200)
     expect((await service.call('/v1/pets/1', { key })).status).toBe(200)
     const before = await service.stores.pets.list({ limit: 100 })
@@ -148,8 +148,28 @@ describe('a key', () => {
     expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
   })
 
+  test('that is for the metrics is 403 under /v1, after path and method were judged', async () => {
+    const key = await service.newKey({ permission: 'metrics' })
+    const body = '{"name":"Rex","categoryId":1}'
+    const before = await service.stores.pets.list({ limit: 100 })
+    for (const [path, method, status, code] of [
+      ['/v1/pets', 'GET', 403, 'insufficient_permission'],
+      ['/v1/pets/1', 'GET', 403, 'insufficient_permission'],
+      ['/v1/pets', 'POST', 403, 'insufficient_permission'],
+      ['/v1/nothing', 'GET', 404, 'not_found'],
+      ['/v1/pets', 'DELETE', 405, 'method_not_allowed'],
+    ] as const) {
+      const answer = await service.call(path, { key, method, ...(method === 'POST' && { body }) })
+      expect([path, answer.status, answer.json.code]).toEqual([path, status, code])
+      expect(answer.headers.get('www-authenticate') ?? '').toContain(
+        status === 403 ? 'error="insufficient_scope"' : '',
+      )
+    }
+    expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
+  })
+
   test('is written down as used, and its deprecated calls are counted, at the next flush', async () => {
-    const { key, record } = issueApiKey({ name: 'counted', readOnly: false, createdAt: new Date() })
+    const { key, record } = issueApiKey({ name: 'counted', permission: 'read-write', createdAt: new Date() })
     await service.stores.keys.create(record)
     for (const path of ['/v1/pets', '/v1/pets/1', '/v1/pets/999']) await service.call(path, { key })
     expect((await service.stores.keys.find(record.hash))?.lastUsedAt).toBeUndefined()

@@ -25,7 +25,7 @@ async function keysOf({ stores, key, newKey }: Service): Promise<Keys> {
   return {
     clerk: key,
     'other clerk': await newKey(),
-    reader: await newKey({ readOnly: true }),
+    reader: await newKey({ permission: 'read-only' }),
     revoked,
     expired: await newKey({ expiresAt: new Date(Date.now() - 1_000) }),
     stranger: generateApiKey(),

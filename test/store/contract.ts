@@ -292,13 +292,22 @@ export function describeStoreContract(database: string, create: () => Promise<St
 
   describe(`${database}: keys`, () => {
     const record = (options: Partial<NewApiKey> = {}) =>
-      issueApiKey({ name: 'till', readOnly: false, createdAt: new Date(1_700_000_000_123), ...options })
-        .record
+      issueApiKey({
+        name: 'till',
+        permission: 'read-write',
+        createdAt: new Date(1_700_000_000_123),
+        ...options,
+      }).record
 
     test('a key is found by its hash, with all that was said of it', async () => {
       const plain = record()
-      const full = record({ name: 'Bildschirm 🖥', readOnly: true, expiresAt: new Date(1_900_000_000_456) })
-      for (const key of [plain, full]) {
+      const full = record({
+        name: 'Bildschirm 🖥',
+        permission: 'read-only',
+        expiresAt: new Date(1_900_000_000_456),
+      })
+      const metrics = record({ permission: 'metrics' })
+      for (const key of [plain, full, metrics]) {
         const created = await stores.keys.create(key)
         expect(created).toEqual({ ...key, id: created.id, deprecatedUses: 0n })
         expect(await stores.keys.find(key.hash)).toEqual(created)

@@ -62,9 +62,9 @@ describeWithPostgres('PostgreSQL: rights', () => {
     )
     const stores = await opened(role.url)
     const createdAt = new Date(0)
-    const key = issueApiKey({ name: 'till', readOnly: false, createdAt }).record
+    const key = issueApiKey({ name: 'till', permission: 'read-write', createdAt }).record
     expect(await stores.keys.createFirst(key)).toMatchObject({ id: 1n })
-    await stores.keys.create(issueApiKey({ name: 'other', readOnly: true, createdAt }).record)
+    await stores.keys.create(issueApiKey({ name: 'other', permission: 'read-only', createdAt }).record)
     await stores.keys.recordUses([{ id: 1n, lastUsedAt: new Date(), deprecatedUses: 1 }])
     expect(await stores.keys.revoke(2n, new Date())).toBe(true)
     const pet = { name: 'Rex', categoryId: 1n }
@@ -149,7 +149,7 @@ describeWithPostgres('PostgreSQL: what a database has to promise', () => {
       await recordCommits(database)
       await setCommit(database, set)
       const stores = await opened(database.url)
-      const key = issueApiKey({ name: 'till', readOnly: false, createdAt: new Date() }).record
+      const key = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() }).record
       await stores.keys.createFirst(key)
       await stores.keys.revoke(1n, new Date())
       await stores.pets.create({ name: 'Rex', categoryId: 1n })
@@ -185,7 +185,7 @@ describeWithPostgres('PostgreSQL: what a database has to promise', () => {
       }),
     )
     await stores.pets.create({ name: 'Rex', categoryId: 1n })
-    await stores.keys.create(issueApiKey({ name: 'till', readOnly: false, createdAt: at }).record)
+    await stores.keys.create(issueApiKey({ name: 'till', permission: 'read-write', createdAt: at }).record)
     expect(await stores.keys.revoke(1n, at)).toBe(true)
     await stores.close()
     const seen = await recordedCommits(database)

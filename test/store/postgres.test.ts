@@ -66,6 +66,16 @@ describeWithPostgres('PostgreSQL: the database', () => {
     expect(before.map(({ name }) => name)).toContain('pets_by_status')
   })
 
+  test('a metrics key is stored as read-only too: an instance of the version before never lets it write', async () => {
+    await using database = await sharedDatabase()
+    const stores = await opened(database.url)
+    await stores.keys.create(
+      issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record,
+    )
+    await stores.close()
+    expect(await rows(database.url, 'SELECT read_only FROM api_keys')).toEqual([{ read_only: true }])
+  })
+
   test('an empty one becomes a store only where that was asked for', async () => {
     await using database = await sharedDatabase()
     const error = await refusal(database.url, false)
@@ -144,7 +154,8 @@ describeWithPostgres('PostgreSQL: the database', () => {
     await using database = await sharedDatabase()
     const [stores, other] = [await opened(database.url), new SQL(database.url, { max: 1 })]
     let making: ReturnType<typeof stores.keys.createFirst> | undefined
-    const first = (name: string) => issueApiKey({ name, readOnly: false, createdAt: new Date() }).record
+    const first = (name: string) =>
+      issueApiKey({ name, permission: 'read-write', createdAt: new Date() }).record
     await other.begin(async transaction => {
       const { name, hash, shown } = first('theirs')
       await transaction`INSERT INTO api_keys (name, hash, shown, read_only, created_at_ms)

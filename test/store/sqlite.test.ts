@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/fault.ts'
 import { openStores } from '../../src/store/open.ts'
 import { migrations } from '../../src/store/sqlite/migrations.ts'
@@ -52,6 +53,18 @@ describe('SQLite: the file', () => {
     expect(
       value("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1"),
     ).toBe(2)
+  })
+
+  test('a metrics key is stored as read-only too: an instance of the version before never lets it write', async () => {
+    using folder = temporaryFolder()
+    const file = join(folder.path, 'pets.db')
+    const stores = await opened(file)
+    await stores.keys.create(
+      issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record,
+    )
+    await stores.close()
+    using database = new Database(file, { readonly: true })
+    expect(database.query('SELECT read_only FROM api_keys').all()).toEqual([{ read_only: 1 }])
   })
 
   test('only its owner may read it', async () => {

@@ -35,7 +35,7 @@ export interface Service extends AsyncDisposable {
   readonly logged: ({ readonly message: string } & LogFields)[]
   /** A key that may do everything. */
   readonly key: string
-  newKey(options?: Partial<Pick<NewApiKey, 'name' | 'readOnly' | 'expiresAt'>>): Promise<string>
+  newKey(options?: Partial<Pick<NewApiKey, 'name' | 'permission' | 'expiresAt'>>): Promise<string>
   /** Sends a request over the wire, and holds its answer against the OpenAPI document before handing it on. */
   call(path: string, init?: CallInit): Promise<Answer>
   flush(): Promise<void>
@@ -79,7 +79,12 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
   const conformance = createConformance(parts)
 
   async function newKey(given: Partial<NewApiKey> = {}): Promise<string> {
-    const { key, record } = issueApiKey({ name: 'test', readOnly: false, createdAt: new Date(), ...given })
+    const { key, record } = issueApiKey({
+      name: 'test',
+      permission: 'read-write',
+      createdAt: new Date(),
+      ...given,
+    })
     await stores.keys.create(record)
     return key
   }

@@ -31,7 +31,7 @@ describe.skipIf(chromium === undefined)('the states of the catalogue page', () =
 
   test('tells a person with a read-only key what to do, and keeps the animal for the other key', () =>
     visit(shop.browser, shop.service.origin, desktop, async page => {
-      await enter(page, await shop.service.newKey({ readOnly: true }))
+      await enter(page, await shop.service.newKey({ permission: 'read-only' }))
       await addAnimal(page, 'Rex', '7')
       await page.getByText('This key may only read').waitFor()
       await page.getByRole('button', { name: 'Change key' }).click()

@@ -1,18 +1,18 @@
 import type { KeyStore, NewApiKey } from '../../api-key.ts'
-import { columns, type KeyRow, keyOf } from '../key-row.ts'
+import { columns, type KeyRow, keyOf, permissionColumns } from '../key-row.ts'
 import { integers } from './arrays.ts'
 import type { Pool } from './pool.ts'
 
-const insert = 'INSERT INTO api_keys (name, hash, shown, read_only, created_at_ms, expires_at_ms)'
+const insert = 'INSERT INTO api_keys (name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms)'
 
 const statements = {
   find: `SELECT ${columns} FROM api_keys WHERE hash = $1`,
   list: `SELECT ${columns} FROM api_keys ORDER BY id`,
-  create: `${insert} VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${columns}`,
+  create: `${insert} VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${columns}`,
   // The lock lets only one of several instances at a time see that there is no key yet.
   lock: 'LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE',
   createFirst: `
-    ${insert} SELECT $1, $2, $3, $4, $5::bigint, $6::bigint
+    ${insert} SELECT $1, $2, $3, $4, $5, $6::bigint, $7::bigint
     WHERE NOT EXISTS (SELECT 1 FROM api_keys) RETURNING ${columns}`,
   revoke: 'UPDATE api_keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL RETURNING id',
   // In the order of ids: two instances that write down the same keys wait for one another, and never crosswise.
@@ -71,8 +71,9 @@ export function createKeyStore(reading: Pool, writing: Pool): KeyStore {
   }
 }
 
-function valuesOf({ name, hash, shown, readOnly, createdAt, expiresAt }: NewApiKey) {
-  return [name, hash, shown, readOnly, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
+function valuesOf({ name, hash, shown, permission, createdAt, expiresAt }: NewApiKey) {
+  const { readOnly, metrics } = permissionColumns(permission)
+  return [name, hash, shown, readOnly, metrics, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
 }
 
 /** 0 where there is none. */

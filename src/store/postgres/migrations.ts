@@ -44,6 +44,8 @@ export const migrations: readonly string[] = [
    );
 
    CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);`,
+
+  'ALTER TABLE api_keys ADD COLUMN metrics boolean NOT NULL DEFAULT false',
 ]
 
 /** "PETS" in ASCII: whoever migrates holds this lock, so that several instances can start at once. */

@@ -1,10 +1,10 @@
 import type { Database } from 'bun:sqlite'
 import type { ApiKey, KeyUse, NewApiKey } from '../../api-key.ts'
-import { columns, type KeyRow, keyOf } from '../key-row.ts'
+import { columns, type KeyRow, keyOf, permissionColumns } from '../key-row.ts'
 
 const insert = `
-  INSERT INTO api_keys (name, hash, shown, read_only, created_at_ms, expires_at_ms)
-  SELECT $name, $hash, $shown, $readOnly, $createdAtMs, $expiresAtMs`
+  INSERT INTO api_keys (name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms)
+  SELECT $name, $hash, $shown, $readOnly, $metrics, $createdAtMs, $expiresAtMs`
 
 const statements = {
   create: `${insert} RETURNING ${columns}`,
@@ -23,17 +23,20 @@ type InsertValues = {
   hash: string
   shown: string
   readOnly: number
+  metrics: number
   createdAtMs: number
   expiresAtMs: number | null
 }
 
 function valuesOf(key: NewApiKey): InsertValues {
-  const { name, hash, shown, readOnly, createdAt, expiresAt } = key
+  const { name, hash, shown, permission, createdAt, expiresAt } = key
+  const { readOnly, metrics } = permissionColumns(permission)
   return {
     name,
     hash,
     shown,
-    readOnly: readOnly ? 1 : 0,
+    readOnly: Number(readOnly),
+    metrics: Number(metrics),
     createdAtMs: createdAt.getTime(),
     expiresAtMs: expiresAt?.getTime() ?? null,
   }

@@ -41,6 +41,8 @@ export const migrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;
 
    CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);`,
+
+  'ALTER TABLE api_keys ADD COLUMN metrics INTEGER NOT NULL DEFAULT 0 CHECK (metrics IN (0, 1))',
 ]
 
 /** Takes the steps that the file lacks, each in a transaction of its own. */
