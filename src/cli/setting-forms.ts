@@ -41,6 +41,8 @@ export const baseAddressForm =
 
 /** The interface's base addresses end in /v1; an address without it is taken as what stands before. */
 export function baseAddressOf(text: string): string | undefined {
+  // URL.parse would keep or encode characters that no URL has (RFC 3986), and the address goes into headers.
+  if (!/^[\w\-.~:/?#[\]@!$&'()*+,;=%]*$/.test(text)) return undefined
   const url = URL.parse(text)
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
     return undefined

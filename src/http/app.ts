@@ -58,7 +58,7 @@ const commonHeaders = prepareHeaders()
 export function createApp(parts: AppParts): App {
   const { pets, keys, log, publicUrl, activity } = parts
   const metrics = createMetrics()
-  const observer = createObserver(log, metrics)
+  const observer = createObserver(log, metrics, parts.environmentKey)
   const authenticator = createAuthenticator(parts)
   const uses = createKeyUses(keys)
   const findRoute = createRouter(

@@ -23,7 +23,7 @@ export interface Observer {
 /** While the store is away every request says the same: it is told once in this time, with how many there were. */
 const unavailableEveryMs = 1_000
 
-export function createObserver(log: Log, metrics: Metrics): Observer {
+export function createObserver(log: Log, metrics: Metrics, environmentKey?: string | undefined): Observer {
   let toldMs = Number.NEGATIVE_INFINITY
   let untold = 0
 
@@ -42,7 +42,7 @@ export function createObserver(log: Log, metrics: Metrics): Observer {
       const own = headers.get('x-request-id')
       return {
         // Reading a header costs: the credential is compared only with an id that was sent.
-        requestId: requestIdOf(own, own && headers.get('authorization')),
+        requestId: requestIdOf(own, own && headers.get('authorization'), environmentKey),
         beganMs: performance.now(),
         operation: undefined,
         keyName: undefined,
@@ -57,7 +57,7 @@ export function createObserver(log: Log, metrics: Metrics): Observer {
         requestId,
         method: request.method,
         operation,
-        path: operation ? undefined : shownPath(request.url),
+        path: operation ? undefined : shownPath(request, environmentKey),
         status,
         durationMs: Math.round(ms * 1_000) / 1_000,
         key: keyName,
@@ -72,11 +72,28 @@ export function createObserver(log: Log, metrics: Metrics): Observer {
   }
 }
 
-/** Without the query, and without a key that somebody put into the path. */
-function shownPath(url: string): string {
-  return targetOf(url)
-    .path.slice(0, 200)
-    .replace(/pets_\w{8,}/g, 'pets_…')
+const shownSegmentCharsMax = 15
+
+/**
+ * The path without its query and without a key that was put into it by mistake. Known keys are masked first, since they may
+ * hold slashes; a longer segment may be any other key, none of which is shorter than 16 characters.
+ */
+export function shownPath({ url, headers }: Request, environmentKey: string | undefined): string {
+  // Only visible ASCII is decoded: all characters of a key, and none that could steer a terminal.
+  const decoded = targetOf(url).path.replace(/%(2[1-9a-f]|[3-6][0-9a-f]|7[0-9a-e])/gi, (_, hex) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
+  const token = headers.get('authorization')?.replace(/^\w+ +/, '')
+  let masked = decoded
+  for (const key of [environmentKey, token]) {
+    // Bun reads a backslash in a path as a slash.
+    if (key) masked = masked.replaceAll(key, '…').replaceAll(key.replaceAll('\\', '/'), '…')
+  }
+  return masked
+    .split('/')
+    .map(segment => (segment.length > shownSegmentCharsMax ? '…' : segment))
+    .join('/')
+    .slice(0, 200)
 }
 
 /** The caller's place in a trace (W3C Trace Context), as it was sent. */

@@ -37,7 +37,8 @@ export function createRateLimiter({ requests, seconds }: RateLimit): RateLimiter
 
   return {
     count(scope) {
-      const nowMs = performance.now()
+      // Whole milliseconds: a difference of fractions can come out above the window.
+      const nowMs = Math.floor(performance.now())
       const window = windowOf(scope, nowMs)
       window.requests++
       const resetSeconds = Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000))

@@ -52,3 +52,18 @@ test('a key that was sent as a request id is not repeated', () => {
   expect(requestIdOf(key, 'Bearer another-key-altogether')).toBe(key)
   expect(requestIdOf(`pets_${'x'.repeat(36)}`, null)).toMatch(ours)
 })
+
+test.each([
+  ['the key from the environment', 'a-key-from-outside-0123456789'],
+  ['it inside of something else', 'id=a-key-from-outside-0123456789.'],
+  ['a long part of it', 'key-from-outside-01'],
+])('%s is not repeated, with or without a credential', (_, id) => {
+  const environmentKey = 'a-key-from-outside-0123456789'
+  expect(requestIdOf(id, null, environmentKey)).toMatch(ours)
+  expect(requestIdOf(id, 'Bearer another-key-altogether', environmentKey)).toMatch(ours)
+  expect(requestIdOf(`of-${id}`, `Bearer ${id}`)).toMatch(ours)
+})
+
+test('a short part of a key is an id like any other', () => {
+  expect(requestIdOf('outside', null, 'a-key-from-outside-0123456789')).toBe('outside')
+})

@@ -1,11 +1,24 @@
 const sane = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
-/** The client's own id where it is safe to repeat in a header and in a log line, else a new one. */
-export function requestIdOf(own: string | null, authorization: string | null): string {
-  return own !== null && sane.test(own) && !isKey(own, authorization) ? own : crypto.randomUUID()
+/** The client's own id if it is safe to repeat in a header and in a log line, else a new one. */
+export function requestIdOf(
+  own: string | null,
+  authorization: string | null,
+  environmentKey?: string | undefined,
+): string {
+  if (own === null || !sane.test(own)) return crypto.randomUUID()
+  const token = authorization?.replace(/^\w+ +/, '')
+  return overlaps(own, token) || overlaps(own, environmentKey) || /pets_\w{36}/.test(own)
+    ? crypto.randomUUID()
+    : own
 }
 
-/** A key that was sent as an id by mistake must not get into the log. No key is shorter than 16 characters. */
-function isKey(text: string, authorization: string | null): boolean {
-  return text.length >= 16 && (authorization?.includes(text) === true || /pets_\w{36}/.test(text))
+const keyCharsMin = 16
+
+/** Whether an id holds a key, or a long part of one, that was sent as an id by mistake. */
+function overlaps(id: string, key: string | undefined): boolean {
+  return (
+    key !== undefined &&
+    ((key.length >= keyCharsMin && id.includes(key)) || (id.length >= keyCharsMin && key.includes(id)))
+  )
 }

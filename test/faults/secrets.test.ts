@@ -42,6 +42,8 @@ function requestsWith(key: string): readonly string[] {
     sent(`GET /v1/pets?api_key=${key}&access_token=${key}`, []),
     sent(`GET /v1/pets?api_key=${key}`, [bearer]),
     sent(`GET /openapi.json?api_key=${key}`, []),
+    sent('GET /v1/pets', [`X-Request-Id: ${key}`]),
+    sent('GET /v1/pets', [bearer, `X-Request-Id: id-${key}`]),
     post(`{"api_key":"${key}"}`),
     // Never whole, or no HTTP at all.
     `GET /v1/pets HTTP/9.9\r\n${bearer}\r\n\r\n`,
@@ -49,6 +51,19 @@ function requestsWith(key: string): readonly string[] {
     `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${bearer}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
     `FOO ${key}\r\n\r\n`,
   ]
+}
+
+/** A key in a path: the response may repeat it to the client that sent it, the log may not. */
+function pathsWith(key: string): readonly string[] {
+  const encoded = [...key].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
+  return [
+    key,
+    `v1/${key}`,
+    `v1/pets/${key}`,
+    `v1/${key}/x`,
+    `v1/${key.replace('_', '%5f')}`,
+    `v1/${encoded}`,
+  ].map(path => `GET /${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
 }
 
 /** What is left of a key after the characters that `keys list` shows: nobody may find this anywhere. */
@@ -105,13 +120,15 @@ test('whatever is sent and goes wrong, no key shows in answers, logs, process ti
   for (const status of [200, 201, 400, 401, 404, 405, 413, 415])
     expect(answers).toContain(`HTTP/1.1 ${status}`)
   expect(failures).toContain('"code":"internal_error"')
+  const [notFound = ''] = pathsWith('a').map(bytes => bytes.split(' ')[1])
+  await answersTo(server, [...keys.flatMap(pathsWith), ...pathsWith('a')])
   const title = processTitle(server.pid)
   expect(title).toContain('serve')
   const storedWhileServing = storedIn(folder.path)
   const { exitCode, stdout, stderr } = await server.stop('SIGTERM')
   expect(exitCode).toBe(0)
-  // Something was logged, so that there was a place for a key to show.
-  expect(stderr).toContain('pets')
+  // Paths were logged, so that there was a place for a key to show.
+  expect(stderr).toContain(`"path":"${notFound}"`)
 
   const stored = storedIn(folder.path)
   const places = { answers, failures, title, stdout, stderr, storedWhileServing, stored }

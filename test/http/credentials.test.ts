@@ -136,6 +136,12 @@ describe('a key', () => {
     expect(answer.headers.get('www-authenticate')).toContain('been revoked')
   }, 10_000)
 
+  test.each(['\u00a0', '\u00a0x', '\u0085'])('followed by %j is not the key', async after => {
+    const headers = { authorization: `Bearer ${service.key}${after}` }
+    const { status } = await service.call('/v1/pets', { key: null, headers })
+    expect(status).toBe(401)
+  })
+
   test('that may only read lists and fetches, and is 403 on POST', async () => {
     const key = await service.newKey({ permission: 'read-only' })
     expect((await service.call('/v1/pets', { key })).status).toBe(200)

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { createRateLimiter } from '../../src/http/rate-limit.ts'
 import { type Service, startService } from '../support/service.ts'
 
 describe('without PETSTORE_RATE_LIMIT', () => {
@@ -32,6 +33,15 @@ describe('with PETSTORE_RATE_LIMIT=3/s', () => {
     expect(headers.get('retry-after')).toBe('1')
     expect(headers.get('ratelimit')).toBe('"default";r=0;t=1')
     expect((await service.stores.pets.list({ limit: 100 })).pets).toHaveLength(before)
+  })
+
+  test('a window that has just begun ends in a second, never in two', async () => {
+    const limiter = createRateLimiter({ requests: 1, seconds: 1 })
+    const ends = Array.from({ length: 20_000 }, (_, index) => {
+      const { headers } = limiter.count(String(index))
+      return headers['RateLimit']
+    })
+    expect(new Set(ends)).toEqual(new Set(['"default";r=0;t=1']))
   })
 
   test('one key does not use up the rate of another', async () => {
