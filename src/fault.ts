@@ -3,6 +3,11 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable'
 }
 
+/** No id is left for another animal; waiting does not help. */
+export class IdsExhausted extends Error {
+  override readonly name = 'IdsExhausted'
+}
+
 /** The program cannot start or go on as it was told. The message is one line for a person: what, and how to mend it. */
 export class SetupError extends Error {
   override readonly name = 'SetupError'

@@ -25,7 +25,7 @@ describe('a line', () => {
     { id: 1n, name: 'Rex', categoryId: 7n },
     { id: 9007199254740993n, name: '犬 "\\ \u2028\u0001', categoryId: -9223372036854775808n, status: 'sold' },
     {
-      id: 9223372036854775806n,
+      id: 9223372035854775807n,
       name: 'x'.repeat(1_000),
       categoryId: 9223372036854775807n,
       status: 'pending',
@@ -92,14 +92,14 @@ describe('a line', () => {
     [
       '{"name":"Rex","categoryId":7}',
       0n,
-      /^id is missing: expected a whole number from 1 to 9223372036854775806/,
+      /^id is missing: expected a whole number from 1 to 9223372035854775807/,
     ],
     [good(5), 5n, /^Cannot keep id 5 after id 5: expected ids that rise$/],
     [good(5), 6n, /^Cannot keep id 5 after id 6: /],
     [
-      '{"id":9223372036854775807,"name":"Rex","categoryId":7}',
+      '{"id":9223372035854775808,"name":"Rex","categoryId":7}',
       0n,
-      /^Cannot read id 9223372036854775807: .*9223372036854775806/,
+      /^Cannot read id 9223372035854775808: .*9223372035854775807, so that ids are left for later animals$/,
     ],
   ])('%s after id %p cannot keep its id', (line, before, message) => {
     const read = readPetLine(line, 'keep', before)

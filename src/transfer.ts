@@ -36,15 +36,16 @@ export class OutcomeUnknown extends Error {
 /** Animals in a batch, at most: names of 1,000 characters make it 5 MB of text or, in some scripts, 20. */
 export const batchPetsMax = 5_000
 
-/** With the highest id of all taken, no animal could be added ever after. */
-const keptIdMax = int64Max - 1n
+/** Ids are given upwards from the highest: so many are left for later animals. */
+const keptIdMax = int64Max - 1_000_000_000n
 
 const keptIdForm = `a whole number from 1 to ${keptIdMax}`
 
 /** What is wrong with an id that is to be kept, after the one before it (0 where it is the first). */
 export function keptIdProblem(id: bigint | undefined, before: bigint): string | undefined {
   if (id === undefined) return `id is missing: expected ${keptIdForm}, since ids are kept`
-  if (id < 1n || id > keptIdMax) return cannotRead('id', id, `${keptIdForm}, so that later animals find one`)
+  if (id < 1n || id > keptIdMax)
+    return cannotRead('id', id, `${keptIdForm}, so that ids are left for later animals`)
   if (id <= before) return `Cannot keep id ${id} after id ${before}: expected ids that rise`
   return undefined
 }

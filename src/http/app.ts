@@ -1,7 +1,7 @@
 import type { KeyStore } from '../api-key.ts'
 import type { Asset } from '../asset.ts'
 import { type Awaitable, whenReady } from '../awaitable.ts'
-import { StoreUnavailable } from '../fault.ts'
+import { IdsExhausted, StoreUnavailable } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
@@ -51,6 +51,9 @@ export interface App {
 }
 
 const retryAfterSeconds = 1
+
+/** As nginx counts it: the client closed the connection before its request was complete. */
+const clientClosedRequest = 499
 
 const commonHeaders = prepareHeaders()
 
@@ -160,12 +163,17 @@ export function createApp(parts: AppParts): App {
   }
 
   function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
-    // A client that hung up in the middle of its body is no fault of ours, and hears no answer.
-    if (request.signal.aborted) return problem('request_timeout', 'The connection was closed')
+    // Nobody receives this response; the log and the metrics tell it from ours by the status.
+    if (request.signal.aborted) return { status: clientClosedRequest, body: null }
     observer.fault(passage, cause)
     if (cause instanceof StoreUnavailable) {
       const message = `The store does not answer now: try again in ${retryAfterSeconds} s`
       return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
+    }
+    if (cause instanceof IdsExhausted) {
+      const message =
+        'No id is left for another animal: the operator has to move the catalogue to a new store'
+      return problem('ids_exhausted', message)
     }
     const message = `The service failed; its log has the cause under request id ${passage.requestId}`
     return problem('internal_error', message)

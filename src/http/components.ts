@@ -59,7 +59,10 @@ export const headers = {
   'X-Content-Type-Options': { ...header('The type is as it says.', { const: 'nosniff' }), required: true },
   'WWW-Authenticate': { ...header('The bearer challenge (RFC 6750).'), required: true },
   Allow: { ...header('The methods that the path takes.'), required: true },
-  'Retry-After': { ...header('Seconds to wait.', { type: 'string', pattern: '^[0-9]+$' }), required: true },
+  'Retry-After': header('Seconds to wait. Absent if waiting does not help.', {
+    type: 'string',
+    pattern: '^[0-9]+$',
+  }),
   'Preference-Applied': header('Present where `Prefer: handling=strict` was honoured.'),
   'Idempotency-Replayed': header(
     '`true` where the answer is that of an earlier request with the same Idempotency-Key.',

@@ -159,6 +159,7 @@ const createPet = {
       'unsupported_content_encoding',
       'idempotency_key_in_use',
       'idempotency_key_reused',
+      'ids_exhausted',
     ]),
   },
 }

@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../fault.ts'
+import { IdsExhausted, StoreUnavailable } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from './metrics.ts'
 import type { OperationId } from './operation.ts'
@@ -65,7 +65,9 @@ export function createObserver(log: Log, metrics: Metrics, environmentKey?: stri
       })
     },
     fault({ requestId }, cause) {
-      if (cause instanceof StoreUnavailable) return unavailable(requestId, cause.message)
+      if (cause instanceof StoreUnavailable || cause instanceof IdsExhausted) {
+        return unavailable(requestId, cause.message)
+      }
       const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
       log.write('error', 'fault', { requestId, cause: detail })
     },

@@ -44,6 +44,10 @@ export const problems = {
     meaning: 'The API key has made too many requests. Try again after Retry-After seconds.',
   },
   internal_error: { status: 500, meaning: 'The service failed. Report the request id.' },
+  ids_exhausted: {
+    status: 503,
+    meaning: 'The store has no id left for another animal. Do not retry; the operator moves the catalogue.',
+  },
   store_unavailable: {
     status: 503,
     meaning: 'The store does not answer now. Try again after Retry-After seconds.',

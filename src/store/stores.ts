@@ -11,6 +11,8 @@ export interface Stores {
   readonly transfer: Transfer
   /** Where it is kept, for people: never a password. */
   readonly place: string
+  /** Where opening it has just made a new store: a file's absolute path, or the place. */
+  readonly createdAt?: string
   /** Opens everything that writing needs, so that a server has it before it accepts connections. */
   startWriting(): Promise<void>
   /** What it is doing, for the metrics. */

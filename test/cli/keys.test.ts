@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { createKey, listKeys, revokeKey } from '../support/keys.ts'
@@ -16,7 +16,11 @@ test('keys create prints the key alone on stdout, and says on stderr where it is
   })
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(/^pets_[0-9A-Za-z]{36}\n$/)
-  expect(stderr).toMatch(/^Key "till" \(read-write\) .*data\/petstore\.db.*\n$/)
+  const file = join(realpathSync(folder.path), 'data/petstore.db')
+  expect(stderr).toStartWith(`Created a new store at ${file}\n`)
+  expect(stderr).toMatch(/\nKey "till" \(read-write\) .*data\/petstore\.db.*\n$/)
+  const second = await petstore(['keys', 'create', '--name', 'screen'], { cwd: folder.path })
+  expect(second.stderr).not.toContain('Created')
   expect(stderr).not.toContain('pets_')
 })
 

@@ -87,7 +87,7 @@ describeWithPostgres('petstore on PostgreSQL', () => {
     expect(made.exitCode).toBe(0)
     expect(made.stdout).toMatch(/^pets_[0-9A-Za-z]{36}\n$/)
     expect(made.stderr).toBe(
-      `Key "till" (read-write) is in ${placeOf(database)}; it is shown only this once:\n`,
+      `Created a new store at ${placeOf(database)}\nKey "till" (read-write) is in ${placeOf(database)}; it is shown only this once:\n`,
     )
     const key = made.stdout.trim()
     const reader = (await keys('create', '--name', 'screen', '--read-only')).stdout.trim()

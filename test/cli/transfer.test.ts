@@ -1,5 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { animalBody } from '../support/animals.ts'
 import { residentBytes } from '../support/memory.ts'
 import { startServer, testMsMax, until } from '../support/process.ts'
@@ -15,7 +16,8 @@ test('a catalogue that is exported and imported with its ids is the same to the 
   expect(await place.petstore('import', '--keep-ids', 'animals.ndjson')).toEqual({
     exitCode: 0,
     stdout: '',
-    stderr: `Reading animals.ndjson
+    stderr: `Created a new store at ${join(realpathSync(place.path), 'pets.db')}
+Reading animals.ndjson
 All lines are good; adding 12,000 animals to pets.db
 Imported 12,000 animals into pets.db, with their own ids
 `,

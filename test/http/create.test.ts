@@ -349,3 +349,31 @@ describe('the size of a body', () => {
     expect((await post(sized(100))).status).toBe(201)
   })
 })
+
+test('when every id is given, a creation is 503 ids_exhausted without Retry-After, and a replay still works', async () => {
+  await using full = await startService()
+  const post = (name: string, key?: string) =>
+    full.call('/v1/pets', {
+      method: 'POST',
+      body: JSON.stringify({ name, categoryId: 1 }),
+      ...(key && { headers: { 'idempotency-key': key } }),
+    })
+  await full.database.setLastId(2n ** 63n - 4n)
+  const [first, second] = [await post('Rex', 'first'), await post('Tom')]
+  expect([first.status, second.status]).toEqual([201, 201])
+  expect(first.text).toContain('"id":9223372036854775805')
+
+  // One id is left for three at once: it is given, and only once.
+  const last = await Promise.all([post('Ada'), post('Bob'), post('Cid')])
+  expect(last.map(({ status }) => status).sort()).toEqual([201, 503, 503])
+  for (const refused of [
+    last.find(({ status }) => status === 503),
+    await post('Dan'),
+    await post('Eve', 'eve'),
+  ]) {
+    expect(refused?.json).toMatchObject({ code: 'ids_exhausted', status: 503 })
+    expect(refused?.headers.get('retry-after')).toBeNull()
+  }
+  expect((await post('Rex', 'first')).headers.get('idempotency-replayed')).toBe('true')
+  expect((await full.call('/v1/pets')).json).toHaveLength(3)
+})

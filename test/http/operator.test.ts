@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/fault.ts'
 import { storeUnderTest } from '../support/database.ts'
+import { until } from '../support/process.ts'
+import { sendRaw } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service
@@ -109,6 +111,17 @@ describe('/metrics', () => {
     expect(Math.abs(Date.now() / 1_000 - (lastCall ?? 0))).toBeLessThan(60)
     expect(metrics.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
     expect(metrics.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+  })
+
+  test('counts a client that closes the connection inside its body apart from slow ones', async () => {
+    await using left = await startService()
+    const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${left.key}\r\nContent-Length: 99\r\n\r\n{`
+    await sendRaw(left.port, head, 100)
+    await until('the request to end', () => left.logged.find(({ message }) => message === 'request'))
+    expect(left.logged).toEqual([expect.objectContaining({ operation: 'createPet', status: 499 })])
+    const metrics = await scrape(left)
+    expect(metrics.get('petstore_http_requests_total{operation="createPet",status="499"}')).toBe(1)
+    expect(metrics.has('petstore_http_requests_total{operation="createPet",status="408"}')).toBe(false)
   })
 
   test("writes a key's name as a label whatever it contains", async () => {

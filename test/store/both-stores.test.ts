@@ -104,7 +104,7 @@ describeWithPostgres('the same requests on SQLite and on PostgreSQL', () => {
   })
 
   test('are answered the same where ids are the largest there are, and where none is left', async () => {
-    const ids = [1n, 9007199254740991n, 9007199254740993n, 9223372036854775805n]
+    const ids = [1n, 9007199254740991n, 9007199254740993n]
     const requests: readonly RecordedRequest[] = [
       { path: '/v1/pets?limit=1', walk: true },
       { path: '/v1/pets?limit=2&status=sold', walk: true },
@@ -125,6 +125,7 @@ describeWithPostgres('the same requests on SQLite and on PostgreSQL', () => {
         service,
         ids.map(id => ({ id, name: `Animal ${id}`, categoryId: id, status: 'sold' })),
       )
+      await service.database.setLastId(9223372036854775805n)
       return play(service, requests)
     }
     const [onSqlite, onPostgres] = [await playedOn('sqlite'), await playedOn('postgres')]

@@ -47,7 +47,9 @@ test('SQLite: ids of animals that were deleted by hand are not given again', () 
 test('SQLite: where not enough ids are left, that is said, and nothing changes', () =>
   withStore(async file => {
     const stores = await openStores(`sqlite:${file}`, { create: true })
-    await stores.transfer.load(once({ ...rex, id: 2n ** 63n - 2n }), 'keep')
+    await stores.pets.create(rex)
+    using byHand = new Database(file)
+    byHand.run('UPDATE sqlite_sequence SET seq = 9223372036854775806')
     const refused = await stores.transfer.load(once(rex, rex), 'new').catch(error => error)
     expect(refused).toBeInstanceOf(SetupError)
     expect(refused.message).toMatch(/Cannot give 2 new ids: .* 9223372036854775806 already/)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { NotReachable, SetupError, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, NotReachable, SetupError, StoreUnavailable } from '../../fault.ts'
 import { isConnectionLost, runtimeErrorOf, setupErrorOf } from './fault.ts'
 
 const place = 'postgres://db:5432/pets'
@@ -41,7 +41,6 @@ const passing = [
   ['the password was changed', answered('28P01')],
   ['the user is not let in', answered('28000')],
   ['the database was dropped', answered('3D000')],
-  ['no id is left', answered('22003')],
   ['a replica lacks our tables', answered('42P01')],
 ] as const
 
@@ -55,6 +54,10 @@ const neither = [
   ['an error with such a code that is not from the driver', Object.assign(new Error(), { code: '57P01' })],
   ['no error at all', undefined],
 ] as const
+
+test('an overflow of the counter means that no id is left', () => {
+  expect(runtimeErrorOf(answered('22003'))).toBeInstanceOf(IdsExhausted)
+})
 
 describe('while the service runs', () => {
   test.each(lost)('%s: another connection may do better, and it passes', (_, error) => {

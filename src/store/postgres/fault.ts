@@ -1,5 +1,6 @@
 import { SQL } from 'bun'
-import { NotReachable, SetupError, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, NotReachable, SetupError, StoreUnavailable } from '../../fault.ts'
+import { int64Max } from '../../int64.ts'
 
 const certificate = /CERT|SELF_SIGNED|^UNABLE_TO_|^ERR_TLS_/
 
@@ -18,8 +19,8 @@ function codeOf(error: unknown): string {
 const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P|25006|0A000)/
 
 // What an operator or time can mend: a timeout, a lock, a full disk, too many connections, a password that was changed;
-// 22003, where no id is left; 42P01, where a replica has not heard of our tables yet.
-const passing = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25P0|22003|42P01|53|58|28|3D)/
+// 42P01, where a replica has not heard of our tables yet.
+const passing = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25P0|42P01|53|58|28|3D)/
 
 /** Whether another connection, or another host, may do better. */
 export function isConnectionLost(error: unknown): boolean {
@@ -35,6 +36,8 @@ export function isRefused(error: unknown): boolean {
 /** A driver's error, told by its code: one that passes becomes StoreUnavailable, any other stays what it is. */
 export function runtimeErrorOf(error: unknown): unknown {
   const code = codeOf(error)
+  // Every other integer was checked before: only the counter of ids can overflow.
+  if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
   if (lost.test(code) || certificate.test(code) || passing.test(code)) {
     return new StoreUnavailable(`PostgreSQL: ${code}`, { cause: error })
   }

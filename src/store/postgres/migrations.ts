@@ -51,8 +51,8 @@ export const migrations: readonly string[] = [
 /** "PETS" in ASCII: whoever migrates holds this lock, so that several instances can start at once. */
 const migrationLock = 0x50455453
 
-/** Takes the steps that the database lacks, each in a transaction of its own. */
-export async function migrate(sql: SQL, place: string, create: boolean): Promise<void> {
+/** Takes the steps that the database lacks, each in a transaction of its own, and says whether it had none before. */
+export async function migrate(sql: SQL, place: string, create: boolean): Promise<boolean> {
   const found = await versionIn(sql)
   if (found === 0 && !create) {
     throw new SetupError(`There is no store in ${place} yet: bin/petstore serve or keys create makes one`)
@@ -64,6 +64,7 @@ export async function migrate(sql: SQL, place: string, create: boolean): Promise
   }
   // Where nothing is lacking nothing is changed: a user without the right to make tables can serve.
   for (const [index, step] of migrations.entries()) if (index + 1 > found) await take(sql, index + 1, step)
+  return found === 0
 }
 
 /** What was looked up before the lock is looked up again under it: another instance may have taken the step. */

@@ -22,7 +22,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
   const { onTrouble = () => {}, readUrl, connectionsMax = readingMaxDefault } = options
   try {
     const server = await findServer(hosts, 'writing')
-    await prepare(server, place, options.create)
+    const isNew = await prepare(server, place, options.create)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
     const replica = replicas && (await findReplica(replicas))
     const pool = (purpose: string, max: number) =>
@@ -44,6 +44,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       keys: createKeyStore(primary, writing),
       transfer: createTransfer(address),
       place,
+      ...(isNew && { createdAt: place }),
       // A pool opens a connection again whenever it needs one.
       async startWriting() {},
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
@@ -70,7 +71,7 @@ async function findReplica({ hosts, place }: PostgresAddress): Promise<Server> {
   }
 }
 
-async function prepare(server: Server, place: string, create: boolean): Promise<void> {
+async function prepare(server: Server, place: string, create: boolean): Promise<boolean> {
   await using connection = connectForLong(server)
-  await migrate(connection.sql, place, create)
+  return await migrate(connection.sql, place, create)
 }

@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, StoreUnavailable } from '../../fault.ts'
 import { createHistogram, type Histogram } from '../../histogram.ts'
 import type { Creation, NewPet, Once, Pet } from '../../pet.ts'
 import { within } from './connection.ts'
@@ -75,8 +75,9 @@ export function createPetWriter(pool: Pool): PetWriter {
       commitSizes.observe(batch.length)
       for (const [place, { resolve }] of batch.entries()) resolve(creations[place] as Creation)
     } catch (error) {
-      // What the server has against one of them is no reason to fail the others.
-      if (isRefused(error) && batch.length > 1) for (const single of batch) await settle([single])
+      // One that is refused, or ids for only some of them, is no reason to fail the others.
+      if ((isRefused(error) || error instanceof IdsExhausted) && batch.length > 1)
+        for (const single of batch) await settle([single])
       else for (const { reject } of batch) reject(error)
     }
   }

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, StoreUnavailable } from '../../fault.ts'
 import { connect } from './connection.ts'
 import { runtimeErrorOf } from './fault.ts'
 import { identityOf, refuseAnother } from './identity.ts'
@@ -127,6 +127,7 @@ function inSavepoint<T>(database: Database, write: () => T): T {
 
 function failureOf(error: unknown): Failure {
   const told = runtimeErrorOf(error)
-  if (told instanceof StoreUnavailable) return { unavailable: true, message: told.message }
-  return { unavailable: false, message: told instanceof Error ? told.stack || told.message : String(told) }
+  if (told instanceof StoreUnavailable) return { kind: 'unavailable', message: told.message }
+  if (told instanceof IdsExhausted) return { kind: 'ids exhausted', message: told.message }
+  return { kind: 'bug', message: told instanceof Error ? told.stack || told.message : String(told) }
 }

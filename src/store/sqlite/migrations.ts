@@ -45,8 +45,8 @@ export const migrations: readonly string[] = [
   'ALTER TABLE api_keys ADD COLUMN metrics INTEGER NOT NULL DEFAULT 0 CHECK (metrics IN (0, 1))',
 ]
 
-/** Takes the steps that the file lacks, each in a transaction of its own. */
-export function migrate(database: Database, file: string): void {
+/** Takes the steps that the file lacks, each in a transaction of its own, and says whether it had none before. */
+export function migrate(database: Database, file: string): boolean {
   const found = pragma(database, 'user_version')
   if (found > migrations.length) {
     throw new SetupError(
@@ -54,6 +54,7 @@ export function migrate(database: Database, file: string): void {
     )
   }
   for (const [index, sql] of migrations.entries()) step(database, index + 1, sql)
+  return found === 0
 }
 
 /** Writing the version inside the step's transaction makes two processes that start at once take it once. */

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import { SetupError } from '../../fault.ts'
 import type { OpenOptions, Stores } from '../stores.ts'
 import { connect, switchToWal } from './connection.ts'
@@ -15,7 +15,7 @@ import { createWriter } from './writer.ts'
 export function openSqlite(file: string, { create, onTrouble }: OpenOptions): Stores {
   try {
     provideFile(file, create)
-    const anchor = prepare(file)
+    const { anchor, isNew } = prepare(file)
     const reading = connect(file, 'readonly')
     const writer = createWriter(file, onTrouble)
     return {
@@ -23,6 +23,7 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
       keys: createKeyStore(reading, writer),
       transfer: createTransfer(file),
       place: file,
+      ...(isNew && { createdAt: resolve(file) }),
       startWriting: () => writer.start(),
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {
@@ -40,13 +41,12 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
  * The file is ours, in WAL mode and up to date before a second connection is opened. This first connection stays open:
  * the last one to close moves the write-ahead log into the file, and one that only reads could not.
  */
-function prepare(file: string): Database {
+function prepare(file: string): { readonly anchor: Database; readonly isNew: boolean } {
   const database = connect(file, 'readwrite')
   try {
     claim(database, file)
     switchToWal(database)
-    migrate(database, file)
-    return database
+    return { anchor: database, isNew: migrate(database, file) }
   } catch (error) {
     database.close()
     throw error

@@ -1,4 +1,6 @@
 import type { Database } from 'bun:sqlite'
+import { IdsExhausted } from '../../fault.ts'
+import { int64Max } from '../../int64.ts'
 import {
   type Creation,
   fingerprintOf,
@@ -9,7 +11,11 @@ import {
 } from '../../pet.ts'
 
 const statements = {
-  create: 'INSERT INTO pets (name, category_id, status) VALUES ($name, $categoryId, $status) RETURNING id',
+  // Without the condition SQLite would report a full disk after the last id, and roll back the whole group.
+  create: `
+    INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
+    WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max}
+    RETURNING id`,
   findOnce: `
     SELECT fingerprint, pet_id FROM creation_keys
     WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
@@ -41,7 +47,7 @@ export function createPetWrites(database: Database) {
   // One statement: a group of writes relies on it.
   function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
     const row = insert.get({ name, categoryId, status })
-    if (!row) throw new Error('INSERT … RETURNING gave no row')
+    if (!row) throw new IdsExhausted(`${int64Max} is the last id`)
     return row.id
   }
 

@@ -1,4 +1,4 @@
-import { StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, StoreUnavailable } from '../../fault.ts'
 import { createHistogram, type Histogram } from '../../histogram.ts'
 import { identityOf } from './identity.ts'
 import type { WriterThreadAnswer, WriterThreadMessage } from './writer-thread.ts'
@@ -148,6 +148,7 @@ function send(to: Worker, message: WriterThreadMessage): void {
   to.postMessage(message)
 }
 
-function errorOf({ unavailable, message }: Failure): Error {
-  return unavailable ? new StoreUnavailable(message) : new Error(message)
+function errorOf({ kind, message }: Failure): Error {
+  if (kind === 'unavailable') return new StoreUnavailable(message)
+  return kind === 'ids exhausted' ? new IdsExhausted(message) : new Error(message)
 }

@@ -25,6 +25,6 @@ export interface Written {
 }
 
 export interface Failure {
-  readonly unavailable: boolean
+  readonly kind: 'unavailable' | 'ids exhausted' | 'bug'
   readonly message: string
 }
