@@ -1,4 +1,4 @@
-import { SetupError, StoreUnavailable } from '../fault.ts'
+import { SetupError, StoreDamaged, StoreUnavailable } from '../fault.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 import { createProcessIo } from './process-io.ts'
 
@@ -34,6 +34,10 @@ function report(error: unknown, io: Io): number {
   }
   if (error instanceof SetupError) {
     io.err(`petstore: ${error.message}\n`)
+    return exitCode.failure
+  }
+  if (error instanceof StoreDamaged) {
+    io.err(`petstore: The store is damaged (${error.message}): restore a backup\n`)
     return exitCode.failure
   }
   if (error instanceof StoreUnavailable) {

@@ -1,4 +1,4 @@
-import { NotReachable } from '../fault.ts'
+import { NotReachable, StoreDamaged } from '../fault.ts'
 import { createApp } from '../http/app.ts'
 import { listen } from '../http/serve.ts'
 import type { PetStore } from '../pet.ts'
@@ -35,7 +35,10 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const writing = stores.startWriting()
   const app = createApp({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
-    work.catch(cause => log.write('error', 'work in the background failed', { cause: String(cause) }))
+    work.catch(cause => {
+      if (cause instanceof StoreDamaged) return
+      log.write('error', 'work in the background failed', { cause: String(cause) })
+    })
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
   const sweeping = setInterval(() => inBackground(forgetExpired(stores.pets)), sweepEveryMs)
   try {

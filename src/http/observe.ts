@@ -1,4 +1,4 @@
-import { IdsExhausted, StoreUnavailable } from '../fault.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../fault.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from './metrics.ts'
 import type { OperationId } from './operation.ts'
@@ -65,6 +65,8 @@ export function createObserver(log: Log, metrics: Metrics, environmentKey?: stri
       })
     },
     fault({ requestId }, cause) {
+      // The store has reported it, once and for all.
+      if (cause instanceof StoreDamaged) return
       if (cause instanceof StoreUnavailable || cause instanceof IdsExhausted) {
         return unavailable(requestId, cause.message)
       }

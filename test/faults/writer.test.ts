@@ -6,6 +6,7 @@ import { issueApiKey } from '../../src/api-key.ts'
 import { StoreUnavailable } from '../../src/fault.ts'
 import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
+import { DamageGuard } from '../../src/store/sqlite/fault.ts'
 import { createWriter, type Writer, writesWaitingMax } from '../../src/store/sqlite/writer.ts'
 import type { Stores } from '../../src/store/stores.ts'
 import { diesAfter, diesBefore } from '../support/dying-writer-thread.ts'
@@ -24,7 +25,7 @@ beforeEach(async () => {
   const file = join(folder.path, 'pets.db')
   stores = await openStores(`sqlite:${file}`, { create: true })
   troubles = []
-  writer = createWriter(file, message => troubles.push(message), dyingThread)
+  writer = createWriter(file, new DamageGuard(), message => troubles.push(message), dyingThread)
 })
 
 afterEach(async () => {
@@ -126,7 +127,12 @@ test('why a thread failed is told in one line', async () => {
   const module = join(folder.path, 'failing-thread.ts')
   writeFileSync(module, "addEventListener('message', () => { throw new TypeError('out of luck') })\n")
   const file = join(folder.path, 'pets.db')
-  const failing = createWriter(file, message => troubles.push(message), pathToFileURL(module))
+  const failing = createWriter(
+    file,
+    new DamageGuard(),
+    message => troubles.push(message),
+    pathToFileURL(module),
+  )
   expect(await outcomeOf(failing.write('createPet', 'Rex', 1n, null))).toBe('unavailable')
   await failing.close()
   expect(troubles[0]).toBe("The writer's thread failed: TypeError: out of luck")

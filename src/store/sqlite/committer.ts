@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
-import { IdsExhausted, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../fault.ts'
 import { connect } from './connection.ts'
-import { runtimeErrorOf } from './fault.ts'
+import { DamageGuard, runtimeErrorOf } from './fault.ts'
 import { identityOf, refuseAnother } from './identity.ts'
 import {
   createWrites,
@@ -21,6 +21,7 @@ export interface Committer {
 }
 
 export function createCommitter(file: string, identity = identityOf(file)): Committer {
+  const guard = new DamageGuard()
   let open: { readonly database: Database; readonly writes: Writes } | undefined
 
   function connection() {
@@ -64,7 +65,7 @@ export function createCommitter(file: string, identity = identityOf(file)): Comm
     },
     commit(batch) {
       try {
-        return commitAll(batch)
+        return guard.run(() => commitAll(batch))
       } catch (error) {
         // The next batch begins with a new connection: this one may have lost its file.
         close()
@@ -103,7 +104,8 @@ function applyOne(
   try {
     return isOneStatement(name) ? write() : inSavepoint(database, write)
   } catch (error) {
-    if (!database.inTransaction) throw error
+    // Nothing at all is committed to a damaged file.
+    if (!database.inTransaction || runtimeErrorOf(error) instanceof StoreDamaged) throw error
     failed(failureOf(error))
     return undefined
   }
@@ -127,6 +129,7 @@ function inSavepoint<T>(database: Database, write: () => T): T {
 
 function failureOf(error: unknown): Failure {
   const told = runtimeErrorOf(error)
+  if (told instanceof StoreDamaged) return { kind: 'damaged', message: told.message }
   if (told instanceof StoreUnavailable) return { kind: 'unavailable', message: told.message }
   if (told instanceof IdsExhausted) return { kind: 'ids exhausted', message: told.message }
   return { kind: 'bug', message: told instanceof Error ? told.stack || told.message : String(told) }

@@ -1,15 +1,52 @@
 import { SQLiteError } from 'bun:sqlite'
-import { SetupError, StoreUnavailable } from '../../fault.ts'
+import { SetupError, StoreDamaged, StoreUnavailable } from '../../fault.ts'
 
 // What an operator or time can mend. Extended codes (SQLITE_IOERR_WRITE) begin with these.
 const passing = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTOCOL)/
 
-/** A driver's error, told by its code: one that passes becomes StoreUnavailable, any other stays what it is. */
+const damaged = /^SQLITE_(CORRUPT|NOTADB)/
+
+/** A driver's error, by its code: one that passes or means damage becomes StoreUnavailable, any other stays what it is. */
 export function runtimeErrorOf(error: unknown): unknown {
-  if (error instanceof SQLiteError && passing.test(error.code ?? '')) {
-    return new StoreUnavailable(`SQLite: ${error.code}`, { cause: error })
+  const code = error instanceof SQLiteError ? (error.code ?? '') : ''
+  if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
+  return passing.test(code) ? new StoreUnavailable(`SQLite: ${code}`, { cause: error }) : error
+}
+
+/**
+ * Remembers that SQLite has found the file damaged. What it still reads then may be wrong, and what it still writes may be lost:
+ * nothing is read or written until a restart.
+ */
+export class DamageGuard {
+  readonly #onDamage: (damage: StoreDamaged) => void
+  #damage: StoreDamaged | undefined
+
+  constructor(onDamage: (damage: StoreDamaged) => void = () => {}) {
+    this.#onDamage = onDamage
   }
-  return error
+
+  get damage(): StoreDamaged | undefined {
+    return this.#damage
+  }
+
+  /** Runs a statement, unless the file is damaged; what it throws becomes one of our errors. */
+  run<T>(statement: () => T): T {
+    if (this.#damage) throw this.#damage
+    try {
+      return statement()
+    } catch (error) {
+      throw this.note(runtimeErrorOf(error))
+    }
+  }
+
+  /** Takes note of an error if it means damage, and gives it back. */
+  note(error: unknown): unknown {
+    if (error instanceof StoreDamaged && !this.#damage) {
+      this.#damage = error
+      this.#onDamage(error)
+    }
+    return error
+  }
 }
 
 /** Runs a statement; what it throws is told apart. */

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import type { KeyStore } from '../../api-key.ts'
 import { columns, type KeyRow, keyOf } from '../key-row.ts'
-import { guarded } from './fault.ts'
+import type { DamageGuard } from './fault.ts'
 import type { Writer } from './writer.ts'
 
 const statements = {
@@ -9,15 +9,15 @@ const statements = {
   list: `SELECT ${columns} FROM api_keys ORDER BY id`,
 } as const
 
-export function createKeyStore(reading: Database, writer: Writer): KeyStore {
+export function createKeyStore(reading: Database, writer: Writer, guard: DamageGuard): KeyStore {
   const find = reading.query<KeyRow, { hash: string }>(statements.find)
   const list = reading.query<KeyRow, []>(statements.list)
   return {
     find(hash) {
-      const row = guarded(() => find.get({ hash }))
+      const row = guard.run(() => find.get({ hash }))
       return row ? keyOf(row) : undefined
     },
-    list: () => guarded(() => list.all()).map(keyOf),
+    list: () => guard.run(() => list.all()).map(keyOf),
     create: key => writer.write('createKey', key),
     createFirst: key => writer.write('createFirstKey', key),
     revoke: (id, at) => writer.write('revokeKey', id, at),

@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { SetupError } from '../../fault.ts'
 import type { OpenOptions, Stores } from '../stores.ts'
 import { connect, switchToWal } from './connection.ts'
-import { setupErrorOf } from './fault.ts'
+import { DamageGuard, setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
 import { claim, migrate } from './migrations.ts'
 import { createPetStore } from './pets.ts'
@@ -17,10 +17,13 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
     provideFile(file, create)
     const { anchor, isNew } = prepare(file)
     const reading = connect(file, 'readonly')
-    const writer = createWriter(file, onTrouble)
+    const guard = new DamageGuard(({ message }) =>
+      onTrouble?.(`The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
+    )
+    const writer = createWriter(file, guard, onTrouble)
     return {
-      pets: createPetStore(reading, writer),
-      keys: createKeyStore(reading, writer),
+      pets: createPetStore(reading, writer, guard),
+      keys: createKeyStore(reading, writer, guard),
       transfer: createTransfer(file),
       place: file,
       ...(isNew && { createdAt: resolve(file) }),
@@ -46,10 +49,22 @@ function prepare(file: string): { readonly anchor: Database; readonly isNew: boo
   try {
     claim(database, file)
     switchToWal(database)
-    return { anchor: database, isNew: migrate(database, file) }
+    const isNew = migrate(database, file)
+    if (statSync(file).size <= checkedBytesMax) refuseDamage(database)
+    return { anchor: database, isNew }
   } catch (error) {
     database.close()
     throw error
+  }
+}
+
+/** Some 50 ms: a larger file would delay the start. */
+const checkedBytesMax = 16 * 1024 ** 2
+
+function refuseDamage(database: Database): void {
+  const [finding] = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all()
+  if (finding?.quick_check !== 'ok') {
+    throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
   }
 }
 

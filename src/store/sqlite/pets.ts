@@ -7,7 +7,7 @@ import {
   type PetStatus,
   type PetStore,
 } from '../../pet.ts'
-import { guarded } from './fault.ts'
+import type { DamageGuard } from './fault.ts'
 import { createVersion } from './version.ts'
 import type { Writer } from './writer.ts'
 
@@ -32,7 +32,7 @@ export const statements = {
 /** Ids begin at 1; so the first page and the later ones are one statement. */
 const beforeAll = 0n
 
-export function createPetStore(reading: Database, writer: Writer): PetStore {
+export function createPetStore(reading: Database, writer: Writer, guard: DamageGuard): PetStore {
   const list = reading.query<PetRow, { after: bigint; rows: number }>(statements.list)
   const listByStatus = reading.query<PetRow, { status: PetStatus; after: bigint; rows: number }>(
     statements.listByStatus,
@@ -43,14 +43,14 @@ export function createPetStore(reading: Database, writer: Writer): PetStore {
     list({ limit, status, after = beforeAll }: PageRequest): PetPage {
       // One row past the limit tells that more follow, without a COUNT.
       const rows = limit + 1
-      const found = guarded(() =>
+      const found = guard.run(() =>
         status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
       )
       return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
     },
-    version: createVersion(reading, writer),
+    version: createVersion(reading, writer, guard),
     get(id) {
-      const row = guarded(() => get.get({ id }))
+      const row = guard.run(() => get.get({ id }))
       return row ? petOf(row) : undefined
     },
     async create(pet) {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect } from './connection.ts'
+import { DamageGuard } from './fault.ts'
 import { openSqlite } from './open.ts'
 import { createVersion } from './version.ts'
 import { createWriter } from './writer.ts'
@@ -21,7 +22,7 @@ beforeEach(() => {
   stores = openSqlite(file, { create: true })
   reading = connect(file, 'readonly')
   writer = { commits: 0 }
-  version = createVersion(reading, writer)
+  version = createVersion(reading, writer, new DamageGuard())
 })
 
 afterEach(async () => {

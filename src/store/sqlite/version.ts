@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { guarded } from './fault.ts'
+import type { DamageGuard } from './fault.ts'
 import type { Writer } from './writer.ts'
 
 /**
@@ -8,7 +8,11 @@ import type { Writer } from './writer.ts'
  * hears of it, and what another process has committed from the next turn on. A request that waits on an open
  * connection is read in a later turn than the one in which it came.
  */
-export function createVersion(reading: Database, writer: Pick<Writer, 'commits'>): () => unknown {
+export function createVersion(
+  reading: Database,
+  writer: Pick<Writer, 'commits'>,
+  guard: DamageGuard,
+): () => unknown {
   // Two commits by this connection would look the same to it; but this one only reads.
   const ask = reading.query<{ data_version: bigint }, []>('PRAGMA data_version')
   let known: bigint | undefined
@@ -20,7 +24,7 @@ export function createVersion(reading: Database, writer: Pick<Writer, 'commits'>
     if (known === undefined) setImmediate(forget)
     else if (commits === writer.commits) return known
     commits = writer.commits
-    known = guarded(() => ask.get()?.data_version)
+    known = guard.run(() => ask.get()?.data_version)
     return known
   }
 }

@@ -1,5 +1,6 @@
-import { IdsExhausted, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../fault.ts'
 import { createHistogram, type Histogram } from '../../histogram.ts'
+import { DamageGuard } from './fault.ts'
 import { identityOf } from './identity.ts'
 import type { WriterThreadAnswer, WriterThreadMessage } from './writer-thread.ts'
 import type { Failure, Write, WriteName, Writes, Written } from './writes.ts'
@@ -38,6 +39,7 @@ interface Waiting {
 
 export function createWriter(
   file: string,
+  guard: DamageGuard = new DamageGuard(),
   onTrouble: (message: string) => void = () => {},
   threadModule: URL = new URL('./writer-thread.ts', import.meta.url),
 ): Writer {
@@ -80,7 +82,9 @@ export function createWriter(
     commitSizes.observe(values.length)
     for (const [index, { resolve, reject }] of waiting.splice(0, values.length).entries()) {
       const failure = failures?.get(index)
-      if (failure) reject(errorOf(failure))
+      if (failure) reject(guard.note(errorOf(failure)) as Error)
+      // A reader has found damage meanwhile: what was written may not be there.
+      else if (guard.damage) reject(guard.damage)
       else resolve(values[index])
     }
   }
@@ -116,6 +120,7 @@ export function createWriter(
     commitSizes,
     write(name, ...args) {
       if (closed) return Promise.reject(new StoreUnavailable('the store is closing'))
+      if (guard.damage) return Promise.reject(guard.damage)
       if (waiting.length >= writesWaitingMax) {
         return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
       }
@@ -150,5 +155,6 @@ function send(to: Worker, message: WriterThreadMessage): void {
 
 function errorOf({ kind, message }: Failure): Error {
   if (kind === 'unavailable') return new StoreUnavailable(message)
+  if (kind === 'damaged') return new StoreDamaged(message)
   return kind === 'ids exhausted' ? new IdsExhausted(message) : new Error(message)
 }

@@ -25,6 +25,6 @@ export interface Written {
 }
 
 export interface Failure {
-  readonly kind: 'unavailable' | 'ids exhausted' | 'bug'
+  readonly kind: 'unavailable' | 'damaged' | 'ids exhausted' | 'bug'
   readonly message: string
 }

@@ -1,0 +1,103 @@
+import { Database } from 'bun:sqlite'
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '../support/folder.ts'
+import { loggedBy, petstore, type Server, startServer, testMsMax } from '../support/process.ts'
+import { animalLines } from '../support/workplace.ts'
+
+setDefaultTimeout(testMsMax)
+
+const key = 'a-key-for-damaged-files-0123456789'
+const env = { PETSTORE_API_KEY: key }
+const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
+const animals = 5_000
+
+let folder: ReturnType<typeof temporaryFolder>
+let file: string
+let backup: string
+
+beforeEach(async () => {
+  folder = temporaryFolder()
+  file = join(folder.path, 'data/petstore.db')
+  backup = join(folder.path, 'backup.db')
+  const run = async (...args: string[]) =>
+    expect(await petstore(args, { cwd: folder.path })).toMatchObject({ exitCode: 0 })
+  writeFileSync(join(folder.path, 'few.ndjson'), animalLines(10))
+  writeFileSync(join(folder.path, 'many.ndjson'), animalLines(animals))
+  await run('import', 'few.ndjson')
+  await run('backup', 'backup.db')
+  await run('import', 'many.ndjson')
+})
+
+afterEach(() => folder[Symbol.dispose]())
+
+const statusesOf = async (server: Server) =>
+  Promise.all([
+    server.fetch(`/pets/${animals}`, key),
+    server.fetch('/pets?limit=100', key),
+    server.fetch('/pets', key, rex),
+    fetch(new URL('/readyz', server.url)),
+  ]).then(responses => responses.map(({ status }) => status))
+
+/** The pages with the animals become zeros; the file's header and its schema stay. */
+function zeroAnimals(): void {
+  const bytes = readFileSync(file)
+  writeFileSync(file, bytes.fill(0, 16 * 4096))
+}
+
+/** Every response but the first one, in which the damage is found, comes from a store that knows of it. */
+async function expectUnavailable(server: Server): Promise<void> {
+  for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503, 503])
+  const stopped = await server.stop('SIGTERM')
+  const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): stop the server and restore a backup`
+  expect(loggedBy(stopped)).toEqual([damage, 'info Stopping'])
+}
+
+test('a backup that is copied over the file of a running server: 503 for all, and a restore by the book helps', async () => {
+  await using server = await startServer({ cwd: folder.path, env })
+  expect((await server.fetch('/pets', key)).status).toBe(200)
+  copyFileSync(backup, file)
+  expect((await server.fetch(`/pets/${animals}`, key)).status).toBe(503)
+  await expectUnavailable(server)
+
+  for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
+  copyFileSync(backup, file)
+  await using restored = await startServer({ cwd: folder.path, env })
+  expect(await statusesOf(restored)).toEqual([404, 200, 201, 200])
+})
+
+test('damage that a creation finds makes the store unavailable, and the creation is not acknowledged', async () => {
+  await using server = await startServer({ cwd: folder.path, env })
+  zeroAnimals()
+  expect((await server.fetch('/pets', key, rex)).status).toBe(503)
+  await expectUnavailable(server)
+})
+
+test('a file that is damaged at the start is refused, and stays byte for byte as it was', async () => {
+  zeroAnimals()
+  const before = readFileSync(file)
+  for (const args of [['serve', '--port', '0'], ['keys', 'list'], ['export']]) {
+    const { exitCode, stderr } = await petstore(args, { cwd: folder.path, env })
+    expect([args, exitCode, stderr]).toEqual([
+      args,
+      1,
+      'petstore: Cannot open the store data/petstore.db: the file is damaged; restore a backup (SQLITE_CORRUPT)\n',
+    ])
+  }
+  expect(readFileSync(file).equals(before)).toBe(true)
+})
+
+test('damage that an export finds in a file too large to be checked at the start is reported in one line', async () => {
+  {
+    using database = new Database(file)
+    database.run(`CREATE TABLE padding (bytes BLOB)`)
+    database.run('INSERT INTO padding VALUES (zeroblob(17000000))')
+    database.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  }
+  zeroAnimals()
+  const { exitCode, stderr } = await petstore(['export'], { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('petstore: The store is damaged (SQLite: SQLITE_CORRUPT): restore a backup\n')
+  expect(stderr).not.toMatch(/\n\s+at /)
+})
