@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { NotReachable, StoreDamaged } from '../fault.ts'
 import { createApp } from '../http/app.ts'
 import { listen } from '../http/serve.ts'
@@ -93,8 +94,20 @@ async function forgetExpired(pets: PetStore): Promise<void> {
 
 /** Ctrl-C under npm can arrive twice; the second one changes nothing. */
 function nextStopSignal(): Promise<void> {
+  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
+  if (!ignoresHangup()) signals.push('SIGHUP')
   return new Promise(resolve => {
-    process.on('SIGINT', () => resolve())
-    process.on('SIGTERM', () => resolve())
+    for (const signal of signals) process.on(signal, () => resolve())
   })
+}
+
+/** Whether SIGHUP was ignored at the start, as under nohup: then it stays so. Only Linux tells; elsewhere it is left as it is. */
+function ignoresHangup(): boolean {
+  try {
+    const [, ignored = ''] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+    // SIGHUP is signal 1, the lowest bit.
+    return Number.parseInt(ignored.slice(-1), 16) % 2 === 1
+  } catch {
+    return true
+  }
 }

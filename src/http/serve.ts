@@ -44,6 +44,20 @@ export function listen(app: App, address: Address): Listener {
   }
 }
 
+/** Forward secrecy and authenticated encryption only, for TLS 1.2 too (RFC 9325, section 4.1), in the server's order. */
+const tlsSafety = {
+  ciphers: [
+    'ECDHE-ECDSA-AES128-GCM-SHA256',
+    'ECDHE-RSA-AES128-GCM-SHA256',
+    'ECDHE-ECDSA-AES256-GCM-SHA384',
+    'ECDHE-RSA-AES256-GCM-SHA384',
+    'ECDHE-ECDSA-CHACHA20-POLY1305',
+    'ECDHE-RSA-CHACHA20-POLY1305',
+  ].join(':'),
+  /** SSL_OP_CIPHER_SERVER_PREFERENCE */
+  secureOptions: 0x0040_0000,
+}
+
 function startServer(app: App, { host: hostname, port, reusePort = false, tls }: Address) {
   try {
     return Bun.serve({
@@ -56,7 +70,7 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
       fetch: request => app.fetch(request),
-      ...(tls && { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key) } }),
+      ...(tls && { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key), ...tlsSafety } }),
     })
   } catch (error) {
     throw setupErrorOf(error, { host: hostname, port, tls })

@@ -34,6 +34,41 @@ test.skipIf(!hasOpenssl)(
   },
 )
 
+/** The cipher suite that a client with these gets over TLS 1.2, or why it gets none. Node's client lets us choose them. */
+async function suiteOf(port: string, ciphers: string): Promise<string> {
+  const script = `
+    const options = { host: '127.0.0.1', port: ${port}, ciphers: '${ciphers}', maxVersion: 'TLSv1.2', rejectUnauthorized: false }
+    const socket = require('node:tls').connect(options, () => { console.log(socket.getCipher().name); socket.destroy() })
+    socket.on('error', error => console.log(error.code))`
+  const { stdout } = await run(['node', '--eval', script], { cwd: '.' })
+  return stdout.trim()
+}
+
+test.skipIf(!hasOpenssl)(
+  'TLS 1.2 has only suites with forward secrecy and authenticated encryption, in the order of the server',
+  async () => {
+    using folder = temporaryFolder()
+    await makeCertificate(folder.path)
+    await using server = await startServer({ cwd: folder.path, args: ['serve', '--port', '0', ...files] })
+    const { port } = new URL(server.url)
+    for (const suite of [
+      'AES128-SHA',
+      'AES256-GCM-SHA384',
+      'ECDHE-RSA-AES128-SHA',
+      'ECDHE-RSA-AES256-SHA384',
+    ]) {
+      expect([suite, await suiteOf(port, suite)]).toEqual([suite, 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'])
+    }
+    const strong = [
+      'ECDHE-RSA-CHACHA20-POLY1305',
+      'ECDHE-RSA-AES256-GCM-SHA384',
+      'ECDHE-RSA-AES128-GCM-SHA256',
+    ]
+    for (const suite of strong) expect(await suiteOf(port, suite)).toBe(suite)
+    expect(await suiteOf(port, strong.join(':'))).toBe('ECDHE-RSA-AES128-GCM-SHA256')
+  },
+)
+
 test.skipIf(!hasOpenssl)(
   'a certificate that is none, or not for this key, is refused in one line',
   async () => {

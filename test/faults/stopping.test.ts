@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { allAnimals, animalBody, animalOf } from '../support/animals.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { type KeepAliveClient, keepAliveClient, type Outcome, withClients } from '../support/keep-alive.ts'
-import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
+import { loggedBy, projectFolder, type Server, startServer, testMsMax } from '../support/process.ts'
 import { inspectStore } from '../support/store-file.ts'
 
 setDefaultTimeout(testMsMax)
@@ -96,7 +96,7 @@ async function animalsInCopyOf(file: string): Promise<Map<string, string>> {
   return await allAnimals(client)
 }
 
-test.each(['SIGTERM', 'SIGINT'] as const)(
+test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   `%s under ${clients} busy connections loses no request, tells each of them to close, and leaves one file with every animal`,
   async signal => {
     const { seen, kept } = await stopUnderLoad(signal, 'leave')
@@ -179,4 +179,15 @@ test('with nothing under way it stops at once, however long the drain time is', 
   const stopped = await server.stop('SIGTERM')
   expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
   expect(performance.now() - startedAt).toBeLessThan(3_000)
+})
+
+test.skipIf(process.platform !== 'linux')('under nohup it goes on after a SIGHUP', async () => {
+  using folder = temporaryFolder()
+  const command = ['nohup', join(projectFolder, 'bin/petstore'), 'serve', '--port', '0']
+  await using server = await startServer({ cwd: folder.path, command, env: { PETSTORE_API_KEY: key } })
+  process.kill(server.pid, 'SIGHUP')
+  await Bun.sleep(500)
+  expect((await server.fetch('/pets', key)).status).toBe(200)
+  const stopped = await server.stop('SIGTERM')
+  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
 })
