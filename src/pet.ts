@@ -135,8 +135,8 @@ export const onceKeptMs = 24 * 60 * 60 * 1_000
 export type Creation =
   /** `replayed`: it had been added before under this key; this is that animal. */
   | { readonly outcome: 'created' | 'replayed'; readonly pet: Pet }
-  /** The key stands for another animal, or its creation has not ended yet. */
-  | { readonly outcome: 'different' | 'running' }
+  /** The key was used for another animal. */
+  | { readonly outcome: 'different' }
 
 /** Equal for equal animals, however they were written. */
 export function fingerprintOf(pet: NewPet): string {

@@ -48,11 +48,6 @@ export class NotFoundError extends PetstoreError {
   override readonly name = 'NotFoundError'
 }
 
-/** 409: the first request with this Idempotency-Key has not ended. */
-export class ConflictError extends PetstoreError {
-  override readonly name = 'ConflictError'
-}
-
 /** 429: the API key has made too many requests. */
 export class RateLimitedError extends PetstoreError {
   override readonly name = 'RateLimitedError'
@@ -93,7 +88,6 @@ const byStatus = new Map<number, typeof PetstoreError>([
   [403, ForbiddenError],
   [404, NotFoundError],
   [408, TimeoutError],
-  [409, ConflictError],
   [429, RateLimitedError],
   [502, ServiceUnavailableError],
   [503, ServiceUnavailableError],

@@ -1,7 +1,6 @@
 export { PetstoreClient } from './client.ts'
 export type { DeprecationNotice, OperationName } from './deprecation.ts'
 export {
-  ConflictError,
   ConnectionError,
   ForbiddenError,
   InvalidRequestError,

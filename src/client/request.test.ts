@@ -67,7 +67,6 @@ describe('a passing trouble', () => {
     ['503', () => errorAnswer(503, 'store_unavailable')],
     ["a proxy's 502", () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
     ['408', () => errorAnswer(408, 'request_timeout')],
-    ['409, the first one is still running', () => errorAnswer(409, 'idempotency_key_in_use')],
   ])('is waited out: %s', async (_what, trouble) => {
     await using server = startScriptedServer(trouble(), trouble(), created)
     expect(await clientOf(server).pets.create(rex)).toEqual({ ...rex, id: 1n })

@@ -27,7 +27,6 @@ test.each([
   [404, 'not_found', client.NotFoundError],
   [405, 'method_not_allowed', client.InvalidRequestError],
   [408, 'request_timeout', client.TimeoutError],
-  [409, 'idempotency_key_in_use', client.ConflictError],
   [413, 'body_too_large', client.InvalidRequestError],
   [422, 'idempotency_key_reused', client.InvalidRequestError],
   [429, 'rate_limited', client.RateLimitedError],

@@ -29,7 +29,6 @@ describe('what is tried again', () => {
     ['502', answered(502)],
     ['503', answered(503)],
     ['504', answered(504)],
-    ['409 idempotency_key_in_use', answered(409, undefined, 'idempotency_key_in_use')],
   ])('%s is', (_what, error) => {
     expect(waitMsBeforeRetry(error, 1, settings)).toBeNumber()
   })

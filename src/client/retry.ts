@@ -1,5 +1,4 @@
 import {
-  ConflictError,
   ConnectionError,
   type PetstoreError,
   RateLimitedError,
@@ -39,8 +38,8 @@ function mayPass(error: PetstoreError): boolean {
     error instanceof ConnectionError ||
     error instanceof TimeoutError ||
     error instanceof RateLimitedError ||
-    error instanceof ServiceUnavailableError ||
-    (error instanceof ConflictError && error.code === 'idempotency_key_in_use')
+    // A store without ids stays so.
+    (error instanceof ServiceUnavailableError && error.code !== 'ids_exhausted')
   )
 }
 

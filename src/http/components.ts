@@ -104,7 +104,6 @@ const failureHeaders: Record<number, Headers> = {
   401: { 'WWW-Authenticate': headerRef('WWW-Authenticate') },
   403: { 'WWW-Authenticate': headerRef('WWW-Authenticate') },
   405: { Allow: headerRef('Allow') },
-  409: { 'Retry-After': headerRef('Retry-After') },
   429: { 'Retry-After': headerRef('Retry-After') },
   503: { 'Retry-After': headerRef('Retry-After') },
 }

@@ -157,7 +157,6 @@ const createPet = {
       'body_too_large',
       'unsupported_media_type',
       'unsupported_content_encoding',
-      'idempotency_key_in_use',
       'idempotency_key_reused',
       'ids_exhausted',
     ]),

@@ -2,16 +2,18 @@ import { cannotRead, type Field } from '../field.ts'
 
 const charsMax = 255
 
+const bare = `[!#-~][!-~]{0,${charsMax - 1}}`
+const quoted = `"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,${charsMax}}"`
+const form = new RegExp(`^(?:${bare}|${quoted})$`)
+
 /** A client's own name for one request: visible ASCII, bare or in quotes. Both spellings are the same key. */
 export const idempotencyKey: Field<string> = {
-  schema: { type: 'string', minLength: 1, pattern: '^[\\x21-\\x7e]+$' },
+  // In quotes, each character may have a backslash before it.
+  schema: { type: 'string', minLength: 1, maxLength: 2 * charsMax + 2, pattern: form.source },
   expected: `1 to ${charsMax} visible ASCII characters, bare or in double quotes`,
   read(value) {
-    if (typeof value !== 'string') return undefined
-    const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)?.[1]?.replace(/\\(.)/g, '$1')
-    const key = quoted ?? value
-    if (quoted === undefined && value.startsWith('"')) return undefined
-    return /^[\x21-\x7e]+$/.test(key) && key.length <= charsMax ? key : undefined
+    if (typeof value !== 'string' || !form.test(value)) return undefined
+    return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value
   },
 }
 

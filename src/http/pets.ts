@@ -114,14 +114,6 @@ function onceAnswer(creation: Creation, links: Links): Answer {
         'idempotency_key_reused',
         'The Idempotency-Key was used for another animal: send a new key for a new animal',
       )
-    case 'running':
-      return problem(
-        'idempotency_key_in_use',
-        'The first request with this Idempotency-Key has not ended yet',
-        {
-          'Retry-After': '1',
-        },
-      )
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Every way in which a request can fail: a closed, published set. There is one code for each thing that a client would
+ * Every way in which a request can fail: a published set, which may grow. There is one code for each thing that a client would
  * do differently; what exactly was wrong is in the message.
  */
 export const problems = {
@@ -29,11 +29,6 @@ export const problems = {
   invalid_cursor: {
     status: 400,
     meaning: 'The cursor is not one of this list. Begin again at its first page.',
-  },
-  idempotency_key_in_use: {
-    status: 409,
-    meaning:
-      'The first request with this Idempotency-Key has not ended. Try again after Retry-After seconds.',
   },
   idempotency_key_reused: {
     status: 422,

@@ -1,8 +1,18 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { connect } from 'node:net'
 import { type Exchange, exchange, type Reply } from '../support/exchange.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { malformedBodies } from '../support/malformed-bodies.ts'
-import { dropped, get, type MalformedRow, malformedKey, placeholderName } from '../support/malformed-bytes.ts'
+import {
+  animal,
+  dropped,
+  get,
+  type MalformedRow,
+  malformedKey,
+  placeholderName,
+  post,
+  sized,
+} from '../support/malformed-bytes.ts'
 import { malformedHeads } from '../support/malformed-heads.ts'
 import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
 import { smuggledName, smuggledRequests } from '../support/smuggled-requests.ts'
@@ -99,6 +109,32 @@ test('all of them at once, each arriving in pieces, come to the same', async () 
     expect([what, allowed]).toEqual([what, expect.arrayContaining([outcome])])
     await expectKept(row, nameOf('p', index), outcome)
   }
+})
+
+/** Sends the bytes and closes this side of the connection, as `nc -N` does. */
+function halfClosed(bytes: string): Promise<string> {
+  return new Promise(resolve => {
+    let received = ''
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.end(bytes))
+    socket.on('data', chunk => {
+      received += chunk
+    })
+    socket.on('close', () => resolve(received))
+    socket.on('end', () => socket.destroy())
+  })
+}
+
+test('a client that closes its side after the request gets an answer to a GET, and none to a POST', async () => {
+  expect(await halfClosed(get())).toStartWith('HTTP/1.1 200 ')
+  expect(await halfClosed(post(sized(animal.length), animal))).toBe('')
+})
+
+test('a request pipelined behind the first /openapi.json is answered', async () => {
+  using empty = temporaryFolder()
+  await using fresh = await startServer({ cwd: empty.path, env: { PETSTORE_API_KEY: malformedKey } })
+  const pipelined = get('', '/openapi.json') + get()
+  const { replies } = await exchange(Number(new URL(fresh.url).port), [pipelined], { expected: 2 })
+  expect(replies.map(({ status }) => status)).toEqual([200, 200])
 })
 
 test('after all of that the server stops as ever', async () => {

@@ -95,17 +95,3 @@ describe('Idempotency-Key on POST /v1/pets', () => {
     expect([status, headers.get('idempotency-replayed')]).toEqual([200, null])
   })
 })
-
-describe('the first request with an Idempotency-Key still running', () => {
-  test('is 409 with Retry-After', async () => {
-    const createOnce = async () => ({ outcome: 'running' }) as const
-    await using busy = await startService({ pets: { ...service.stores.pets, createOnce } })
-    const { status, json, headers } = await busy.call('/v1/pets', {
-      method: 'POST',
-      body: rex,
-      headers: { 'idempotency-key': 'x' },
-    })
-    expect({ status, code: json.code }).toEqual({ status: 409, code: 'idempotency_key_in_use' })
-    expect(headers.get('retry-after')).toMatch(/^\d+$/)
-  })
-})
