@@ -33,7 +33,6 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const stores = await openPatiently(settings, onTrouble, stopRequested)
   // Not by returning: what waits for the database would keep the process.
   if (!stores) process.exit(exitCode.success)
-  const writing = stores.startWriting()
   const app = createApp({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => {
@@ -43,7 +42,7 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
   const sweeping = setInterval(() => inBackground(forgetExpired(stores.pets)), sweepEveryMs)
   try {
-    await writing
+    await stores.startWriting()
     const listener = listen(app, settings)
     try {
       await greet(settings, listener.port, stores, io)

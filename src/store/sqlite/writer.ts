@@ -51,14 +51,15 @@ export function createWriter(
   let gathered: Write[] = []
   let commits = 0
   let thread: Worker | undefined
-  let started: PromiseWithResolvers<void> | undefined
+  let started = Promise.withResolvers<void>()
   let closed: PromiseWithResolvers<void> | undefined
 
   function startThread(): Worker {
     // It keeps next to nothing: a small heap that is collected often takes 13 MB less, and no time that shows.
     const worker = new Worker(threadModule, { smol: true })
+    started = Promise.withResolvers()
     worker.onmessage = ({ data }: MessageEvent<WriterThreadAnswer>) => {
-      if (data === 'ready') return started?.resolve()
+      if (data === 'ready') return started.resolve()
       if (data !== 'closed') return settle(data)
       worker.terminate()
       closed?.resolve()
@@ -101,13 +102,13 @@ export function createWriter(
       )
     }
     for (const { reject } of abandoned) reject(new StoreUnavailable("the writer's thread ended"))
-    started?.resolve()
+    // Whoever waits for the start goes on: the next write starts another thread.
+    started.resolve()
     closed?.resolve()
   }
 
   return {
     start() {
-      started ??= Promise.withResolvers<void>()
       thread ??= startThread()
       return started.promise
     },
