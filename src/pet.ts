@@ -112,7 +112,7 @@ export interface PetStore {
    * show a turn of the event loop late. Absent where that is dear to tell.
    */
   version?(): unknown
-  /** The animal with its new id, higher than all before. When this answers, the animal survives a crash. IdsExhausted if none is left. */
+  /** The animal with its new id, higher than all before. It then survives a crash. IdsExhausted if no id is left. */
   create(pet: NewPet): Awaitable<Pet>
   /** The same, but at most once under one key; key and animal are kept in one transaction. */
   createOnce(pet: NewPet, once: Once): Awaitable<Creation>

@@ -18,20 +18,26 @@ export function createProcessIo(): Io {
       }
     },
     err(text) {
-      try {
-        const [written, flushed] = [err.write(text), err.flush()]
-        if (typeof written === 'number' && typeof flushed === 'number') return undefined
-        return Promise.all([written, flushed]).then(ignore, ignore)
-      } catch {
-        // Where it cannot be written, which may show now or later, there is nobody to tell.
-        return undefined
-      }
+      // If stderr is gone, which may show now or later, nobody can be told.
+      const written = attempt(() => err.write(text))
+      const flushed = attempt(() => err.flush())
+      return written || flushed ? Promise.all([written, flushed]).then(ignore) : undefined
     },
     isTerminal: isTerminal(),
   }
 }
 
 const ignore = () => {}
+
+/** Settles when it is done or has failed; undefined if it is done already. */
+function attempt(write: () => number | Promise<number>): Promise<unknown> | undefined {
+  try {
+    const outcome = write()
+    return typeof outcome === 'number' ? undefined : outcome.catch(ignore)
+  } catch {
+    return undefined
+  }
+}
 
 /** Asked only where stderr may be one: a pipe or a file, as a service has it, is none. */
 function isTerminal(): boolean {

@@ -100,7 +100,7 @@ function nextStopSignal(): Promise<void> {
   })
 }
 
-/** Whether SIGHUP was ignored at the start, as under nohup: then it stays so. Only Linux tells; elsewhere it is left as it is. */
+/** Whether SIGHUP was ignored at the start, as under nohup. Only Linux reports it; elsewhere SIGHUP keeps its default. */
 function ignoresHangup(): boolean {
   try {
     const [, ignored = ''] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []

@@ -39,13 +39,14 @@ export function timeOf(text: string): number | undefined {
 export const baseAddressForm =
   'an http or https address without user, query or fragment, such as https://pets.example.com/v1'
 
-/** The interface's base addresses end in /v1; an address without it is taken as what stands before. */
+/** Only what RFC 3986 allows, because the address goes into headers. URL.parse would accept more. */
+const baseAddress =
+  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
+
+/** The interface's base addresses end in /v1; it is added if it is missing. */
 export function baseAddressOf(text: string): string | undefined {
-  // URL.parse would keep or encode characters that no URL has (RFC 3986), and the address goes into headers.
-  if (!/^[\w\-.~:/?#[\]@!$&'()*+,;=%]*$/.test(text)) return undefined
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-    return undefined
+  const url = baseAddress.test(text) ? URL.parse(text) : null
+  if (!url) return undefined
   const address = `${url.origin}${url.pathname}`.replace(/\/+$/, '')
   return address.endsWith('/v1') ? address : `${address}/v1`
 }

@@ -203,7 +203,6 @@ describe('base address', () => {
     ['https://example.com/v10', 'https://example.com/v10/v1'],
     ['http://[::1]:8080/v1', 'http://[::1]:8080/v1'],
     ['HTTPS://Pets.Example.COM/v1', 'https://pets.example.com/v1'],
-    // Whatever would end a Link header's address early is escaped.
   ])('%s becomes %s', (text, address) => {
     const read = readServeSettings({}, { PETSTORE_PUBLIC_URL: text, PETSTORE_STAGING_URL: text })
     expect(read.publicUrl).toBe(address)
@@ -228,6 +227,8 @@ describe('base address', () => {
     'https://:something@pets.example.com/v1',
     'http://x/"><script>',
     'https://example.com/a>b',
+    'https://example.com/%zz',
+    'https://example.com/[a]',
     'https://pets.example.com/<v1>',
     'https://pets.example.com/a\\b/v1',
     'https://pets.example.com/{v}/v1',

@@ -72,12 +72,12 @@ export function createApp(parts: AppParts): App {
   let draining = false
   const site: Site = new Map([
     ...documents(parts),
-    ...operatorSite({ pets, keys, authenticator, metrics, activity, isDraining: () => draining }),
+    ...operatorSite({ pets, keys, authenticator, admitted, metrics, activity, isDraining: () => draining }),
   ])
 
   function answerTo(request: Request, passage: Passage): Awaitable<Answer> {
     const target = targetOf(request.url)
-    if (!isUnderVersion(target.path)) return siteAnswer(request, target)
+    if (!isUnderVersion(target.path)) return siteAnswer(request, target, passage)
     const preflight = request.method === 'OPTIONS' && cors.preflight(request, methodsAt(target))
     if (preflight) return preflight
     const authentication = authenticator.authenticate(request.headers.get('authorization'))
@@ -86,9 +86,14 @@ export function createApp(parts: AppParts): App {
     )
   }
 
+  /** The key was accepted: it is named in the log and counted as used. */
+  function admitted({ keyId, keyName }: Caller, passage: Passage): void {
+    passage.keyName = keyName
+    if (keyId !== undefined) uses.record(keyId, false)
+  }
+
   function limited(request: Request, target: Target, caller: Caller, passage: Passage): Awaitable<Answer> {
-    passage.keyName = caller.keyName
-    if (caller.keyId !== undefined) uses.record(caller.keyId, false)
+    admitted(caller, passage)
     if (!limiter) return routed(request, target, caller, passage)
     const { headers, refusal } = limiter.count(caller.scope)
     return (
@@ -121,11 +126,11 @@ export function createApp(parts: AppParts): App {
     return match ? allowedMethods(match.route) : ''
   }
 
-  function siteAnswer(request: Request, { path }: Target): Awaitable<Answer> {
+  function siteAnswer(request: Request, { path }: Target, passage: Passage): Awaitable<Answer> {
     const serve = site.get(path)
     if (!serve) return nothingAt(path)
     if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(request.method, 'GET, HEAD')
-    return serve(request)
+    return serve(request, passage)
   }
 
   function respond(request: Request, passage: Passage, given: Answer): Response {

@@ -40,7 +40,11 @@ export const schemas = {
     description: 'Why a request failed.',
     required: ['code', 'message', 'status'],
     properties: {
-      code: { type: 'string', enum: Object.keys(problems), description: 'For programs: a closed set.' },
+      code: {
+        type: 'string',
+        'x-extensible-enum': Object.keys(problems),
+        description: 'For programs. The set may grow: treat a code that you do not know by its status.',
+      },
       message: { type: 'string', description: 'For people: every problem of the request.' },
       status: { type: 'integer', description: 'The HTTP status of the response.' },
     },

@@ -17,8 +17,11 @@ test.each([
   ['a segment of 15 characters', '/v1/0123456789abcde', '/v1/0123456789abcde'],
   ['the key from the environment, encoded', `/v1/${encodeURIComponent(environmentKey)}/x`, '/v1/…/x'],
   ['the key from the environment, as it is', '/v1/a/key\\from%25outside/x', '/v1/…/x'],
-  ['characters that would steer a terminal', '/v1/%1b%5B31m%0a%7f', '/v1/%1b[31m%0a%7f'],
-  ['a malformed escape', '/v1/%zz%6', '/v1/%zz%6'],
+  ['a part of the key before a question mark', '/v1/a/key?x', '/v1/a/key'],
+  ['a long part of the key', '/v1/outside/from', '/v1/…/…'],
+  ['a part of the key that is encoded twice', '/v1/%256futside', '/v1/…'],
+  ['characters that would steer a terminal', '/v1/%1b%5B31m/x', '/v1/…/x'],
+  ['a malformed escape', '/v1/%zz/x', '/v1/…/x'],
   ['a very long path', '/a'.repeat(1_000), '/a'.repeat(100)],
 ])('%s is logged as it should be', (_, path, shown) => {
   expect(pathIn(path)).toBe(shown)

@@ -27,11 +27,11 @@ export function createObserver(log: Log, metrics: Metrics, environmentKey?: stri
   let toldMs = Number.NEGATIVE_INFINITY
   let untold = 0
 
-  function unavailable(requestId: string, cause: string): void {
+  function unavailable(message: string, requestId: string, cause: string): void {
     untold++
     const nowMs = performance.now()
     if (nowMs - toldMs < unavailableEveryMs) return
-    log.write('error', 'store unavailable', { requestId, cause, requests: untold })
+    log.write('error', message, { requestId, cause, requests: untold })
     toldMs = nowMs
     untold = 0
   }
@@ -67,9 +67,8 @@ export function createObserver(log: Log, metrics: Metrics, environmentKey?: stri
     fault({ requestId }, cause) {
       // The store has reported it, once and for all.
       if (cause instanceof StoreDamaged) return
-      if (cause instanceof StoreUnavailable || cause instanceof IdsExhausted) {
-        return unavailable(requestId, cause.message)
-      }
+      if (cause instanceof StoreUnavailable) return unavailable('store unavailable', requestId, cause.message)
+      if (cause instanceof IdsExhausted) return unavailable('ids exhausted', requestId, cause.message)
       const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
       log.write('error', 'fault', { requestId, cause: detail })
     },
@@ -77,10 +76,12 @@ export function createObserver(log: Log, metrics: Metrics, environmentKey?: stri
 }
 
 const shownSegmentCharsMax = 15
+const keyPartCharsMin = 4
 
 /**
- * The path without its query and without a key that was put into it by mistake. Known keys are masked first, since they may
- * hold slashes; a longer segment may be any other key, none of which is shorter than 16 characters.
+ * The path without its query and without a key that was put into it by mistake. Known keys are masked first, because they may
+ * contain slashes, then parts of them. Any other key is a segment of more than 15 characters. A segment that is still encoded is
+ * left out: it may be a key that was encoded twice.
  */
 export function shownPath({ url, headers }: Request, environmentKey: string | undefined): string {
   // Only visible ASCII is decoded: all characters of a key, and none that could steer a terminal.
@@ -88,14 +89,20 @@ export function shownPath({ url, headers }: Request, environmentKey: string | un
     String.fromCharCode(Number.parseInt(hex, 16)),
   )
   const token = headers.get('authorization')?.replace(/^\w+ +/, '')
-  let masked = decoded
-  for (const key of [environmentKey, token]) {
-    // Bun reads a backslash in a path as a slash.
-    if (key) masked = masked.replaceAll(key, '…').replaceAll(key.replaceAll('\\', '/'), '…')
-  }
+  const keys = [environmentKey, token].filter(key => key !== undefined)
+  // Bun reads a backslash in a path as a slash.
+  const masked = keys.reduce(
+    (text, key) => text.replaceAll(key, '…').replaceAll(key.replaceAll('\\', '/'), '…'),
+    decoded,
+  )
+  const parts = keys.flatMap(key => key.split(/[/\\?#%]/)).filter(part => part.length >= keyPartCharsMin)
+  const mayBeKey = (segment: string) =>
+    segment.length > shownSegmentCharsMax ||
+    segment.includes('%') ||
+    parts.some(part => segment.includes(part))
   return masked
     .split('/')
-    .map(segment => (segment.length > shownSegmentCharsMax ? '…' : segment))
+    .map(segment => (mayBeKey(segment) ? '…' : segment))
     .join('/')
     .slice(0, 200)
 }

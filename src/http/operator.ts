@@ -3,14 +3,17 @@ import { whenReady } from '../awaitable.ts'
 import type { PetStore } from '../pet.ts'
 import type { StoreActivity } from '../store-activity.ts'
 import type { Answer } from './answer.ts'
-import { type Authenticator, permissionRefusal } from './authenticate.ts'
+import { type Authenticator, type Caller, permissionRefusal } from './authenticate.ts'
 import type { Metrics } from './metrics.ts'
+import type { Passage } from './observe.ts'
 import type { Site } from './site.ts'
 
 export interface OperatorParts {
   readonly pets: PetStore
   readonly keys: KeyStore
   readonly authenticator: Authenticator
+  /** Called with each key that was accepted. */
+  admitted(caller: Caller, passage: Passage): void
   readonly metrics: Metrics
   readonly activity?: (() => StoreActivity) | undefined
   isDraining(): boolean
@@ -24,6 +27,7 @@ export function operatorSite({
   pets,
   keys,
   authenticator,
+  admitted,
   metrics,
   activity,
   isDraining,
@@ -33,13 +37,13 @@ export function operatorSite({
     ['/readyz', () => (isDraining() ? plain(503, 'draining') : storeHealth(pets, keys))],
     [
       '/metrics',
-      (request: Request) =>
-        whenReady(authenticator.authenticate(request.headers.get('authorization')), judged =>
-          judged.ok
-            ? (permissionRefusal(judged.caller, 'metrics') ??
-              plain(200, metrics.render(activity?.()), '; version=0.0.4'))
-            : judged.answer,
-        ),
+      (request: Request, passage: Passage) =>
+        whenReady(authenticator.authenticate(request.headers.get('authorization')), judged => {
+          if (!judged.ok) return judged.answer
+          admitted(judged.caller, passage)
+          const refusal = permissionRefusal(judged.caller, 'metrics')
+          return refusal ?? plain(200, metrics.render(activity?.()), '; version=0.0.4')
+        }),
     ],
   ])
 }

@@ -63,7 +63,7 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
     return Bun.serve({
       hostname,
       port,
-      // Always said: `development: false` turns it on, and a second server on the port would get half of the connections.
+      // Passed even if false: `development: false` turns it on, and a second server would get half of the connections.
       reusePort,
       // On by default, and it shows messages and paths to whoever causes an error.
       development: false,

@@ -1,9 +1,10 @@
 import type { Asset } from '../asset.ts'
 import type { Awaitable } from '../awaitable.ts'
 import type { Answer } from './answer.ts'
+import type { Passage } from './observe.ts'
 
 /** What stands beside the interface, by its path: it takes GET and HEAD, and needs no key unless it asks for one itself. */
-export type Site = ReadonlyMap<string, (request: Request) => Awaitable<Answer>>
+export type Site = ReadonlyMap<string, (request: Request, passage: Passage) => Awaitable<Answer>>
 
 const gzipBytesMin = 1_024
 

@@ -13,7 +13,7 @@ export interface Stores {
   readonly place: string
   /** Where opening it has just made a new store: a file's absolute path, or the place. */
   readonly createdAt?: string
-  /** Opens everything that writing needs, so that a server has it before it accepts connections. */
+  /** Opens the files that writing needs now, before a server's connections can use up the file descriptors. */
   startWriting(): Promise<void>
   /** What it is doing, for the metrics. */
   activity(): StoreActivity

@@ -67,6 +67,15 @@ describe('/metrics', () => {
     },
   )
 
+  test('is a use of its key, and names it in the log', async () => {
+    const key = await service.newKey({ name: 'prometheus', permission: 'metrics' })
+    await ask('/metrics', service, { authorization: `Bearer ${key}` })
+    expect(service.logged.at(-1)).toMatchObject({ path: '/metrics', key: 'prometheus' })
+    await service.flush()
+    const used = (await service.stores.keys.list()).find(({ name }) => name === 'prometheus')
+    expect(used?.lastUsedAt).toBeInstanceOf(Date)
+  })
+
   test('accepts the key from the environment', async () => {
     const environmentKey = 'a-key-from-outside-0123456789'
     await using open = await startService({ environmentKey })

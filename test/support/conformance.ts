@@ -21,7 +21,8 @@ export function createConformance(deployment: Deployment): Conformance {
   const document = describe(deployment)
   const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { int64: true } })
   ajv.addSchema({ $id: 'openapi', components: document.components }, 'openapi')
-  ajv.addVocabulary(['components'])
+  ajv.addVocabulary(['components', 'x-extensible-enum'])
+  const codes = document.components.schemas.Error.properties.code['x-extensible-enum']
   const compiled = new Map<string, ValidateFunction>()
 
   function validate(schema: object, value: unknown, what: string): void {
@@ -74,6 +75,7 @@ export function createConformance(deployment: Deployment): Conformance {
       const body = JSON.parse(text)
       if (response.status >= 400) {
         validate({ $ref: '#/components/schemas/Error' }, body, what)
+        if (!codes.includes(body.code)) throw new Error(`${what}: the code ${body.code} is not published`)
         if (body.status !== response.status) throw new Error(`${what}: the Error's status is ${body.status}`)
       }
       if (described) validate(described.content['application/json'].schema, body, what)

@@ -45,7 +45,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       transfer: createTransfer(address),
       place,
       ...(isNew && { createdAt: place }),
-      // A pool opens a connection again whenever it needs one.
+      // Pools open connections whenever they need them; a failure to do so is StoreUnavailable.
       async startWriting() {},
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {

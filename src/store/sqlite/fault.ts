@@ -14,8 +14,8 @@ export function runtimeErrorOf(error: unknown): unknown {
 }
 
 /**
- * Remembers that SQLite has found the file damaged. What it still reads then may be wrong, and what it still writes may be lost:
- * nothing is read or written until a restart.
+ * Remembers that SQLite has reported the file as damaged. Later reads may be wrong and later writes may be lost, so there are
+ * none until a restart.
  */
 export class DamageGuard {
   readonly #onDamage: (damage: StoreDamaged) => void

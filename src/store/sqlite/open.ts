@@ -31,6 +31,7 @@ export function openSqlite(file: string, { create, onTrouble }: OpenOptions): St
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
       async close() {
         await writer.close()
+        if (guard.damage) return leaveOpen(anchor)
         reading.close()
         anchor.close()
       },
@@ -48,23 +49,35 @@ function prepare(file: string): { readonly anchor: Database; readonly isNew: boo
   const database = connect(file, 'readwrite')
   try {
     claim(database, file)
-    switchToWal(database)
-    const isNew = migrate(database, file)
     if (statSync(file).size <= checkedBytesMax) refuseDamage(database)
-    return { anchor: database, isNew }
+    switchToWal(database)
+    return { anchor: database, isNew: migrate(database, file) }
   } catch (error) {
     database.close()
     throw error
   }
 }
 
-/** Some 50 ms: a larger file would delay the start. */
-const checkedBytesMax = 16 * 1024 ** 2
+/** Checking a larger file would delay the start: this takes about 0.1 s. */
+const checkedBytesMax = 8 * 1024 ** 2
 
 function refuseDamage(database: Database): void {
   const [finding] = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all()
   if (finding?.quick_check !== 'ok') {
     throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
+  }
+}
+
+/**
+ * The last connection to close moves the write-ahead log into the file, at the end of the process if not before. A damaged file
+ * would be changed further: a read transaction that is still open prevents that.
+ */
+function leaveOpen(database: Database): void {
+  try {
+    database.run('BEGIN')
+    database.query('SELECT 1 FROM sqlite_schema').get()
+  } catch {
+    // Not even the schema can be read.
   }
 }
 

@@ -109,6 +109,7 @@ export function createWriter(
 
   return {
     start() {
+      if (closed) return closed.promise
       thread ??= startThread()
       return started.promise
     },
