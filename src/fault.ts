@@ -3,7 +3,7 @@ export class StoreUnavailable extends Error {
   override readonly name = 'StoreUnavailable'
 }
 
-/** The store's file is damaged. It stays unavailable until a backup is restored; the operator is told once. */
+/** The store's file is damaged. It stays unavailable until a backup is restored; the log says so once. */
 export class StoreDamaged extends StoreUnavailable {}
 
 /** No id is left for another animal; waiting does not help. */

@@ -18,7 +18,7 @@ export function createProcessIo(): Io {
       }
     },
     err(text) {
-      // If stderr is gone, which may show now or later, nobody can be told.
+      // If stderr is gone there is no place to report it; the failure may come now or later.
       const written = attempt(() => err.write(text))
       const flushed = attempt(() => err.flush())
       return written || flushed ? Promise.all([written, flushed]).then(ignore) : undefined

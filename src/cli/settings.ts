@@ -53,7 +53,7 @@ export interface ServeSettings {
 export interface Setting {
   readonly variable: string
   readonly flag: string
-  /** Absent for a switch: the flag stands alone, and the variable is `true` or `false`. */
+  /** Absent for a switch: its flag takes no value, and its variable is `true` or `false`. */
   readonly placeholder?: string
   readonly help: string
 }

@@ -37,6 +37,7 @@ describe('what is tried again', () => {
     ...[400, 401, 403, 404, 405, 409, 413, 415, 422, 500, 501].map(
       status => [`${status}`, answered(status)] as const,
     ),
+    ['503 ids_exhausted', answered(503, undefined, 'ids_exhausted')] as const,
     ['an unexpected answer', new UnexpectedResponseError('', { code: 'unexpected_response' })] as const,
   ])('%s is not', (_what, error) => {
     expect(waitMsBeforeRetry(error, 1, settings)).toBeUndefined()

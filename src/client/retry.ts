@@ -38,7 +38,7 @@ function mayPass(error: PetstoreError): boolean {
     error instanceof ConnectionError ||
     error instanceof TimeoutError ||
     error instanceof RateLimitedError ||
-    // A store without ids stays so.
+    // Waiting gives a store no new ids.
     (error instanceof ServiceUnavailableError && error.code !== 'ids_exhausted')
   )
 }

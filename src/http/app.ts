@@ -168,7 +168,7 @@ export function createApp(parts: AppParts): App {
   }
 
   function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
-    // Nobody receives this response; the log and the metrics tell it from ours by the status.
+    // This response reaches no client: its status is for the log and the metrics.
     if (request.signal.aborted) return { status: clientClosedRequest, body: null }
     observer.fault(passage, cause)
     if (cause instanceof StoreUnavailable) {

@@ -30,3 +30,10 @@ test.each([
 test('the key of the request itself is masked, also with a slash in it', () => {
   expect(pathIn('/v1/short/key/x', { authorization: 'Bearer short/key' })).toBe('/v1/…/x')
 })
+
+test.each(['', 'Bearer', 'Bearer v1', 'Basic'])(
+  'the credential %j, which is no key, changes nothing',
+  authorization => {
+    expect(pathIn('/v1/nothing', { authorization })).toBe('/v1/nothing')
+  },
+)

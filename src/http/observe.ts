@@ -89,7 +89,8 @@ export function shownPath({ url, headers }: Request, environmentKey: string | un
     String.fromCharCode(Number.parseInt(hex, 16)),
   )
   const token = headers.get('authorization')?.replace(/^\w+ +/, '')
-  const keys = [environmentKey, token].filter(key => key !== undefined)
+  // A shorter token is no key, and masking it would garble every path.
+  const keys = [environmentKey ?? '', token ?? ''].filter(key => key.length >= keyPartCharsMin)
   // Bun reads a backslash in a path as a slash.
   const masked = keys.reduce(
     (text, key) => text.replaceAll(key, '…').replaceAll(key.replaceAll('\\', '/'), '…'),

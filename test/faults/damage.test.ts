@@ -2,6 +2,8 @@ import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { issueApiKey } from '../../src/api-key.ts'
+import { createCommitter } from '../../src/store/sqlite/committer.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { loggedBy, petstore, type Server, startServer, testMsMax } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
@@ -46,6 +48,18 @@ function zeroAnimals(): void {
   writeFileSync(file, bytes.fill(0, 16 * 4096))
 }
 
+function zeroTable(name: string): void {
+  const rootPage = () => {
+    using database = new Database(file)
+    const row = database.query<{ rootpage: number }, [string]>(
+      'SELECT rootpage FROM sqlite_schema WHERE name = ?',
+    )
+    return row.get(name)?.rootpage ?? 0
+  }
+  const page = rootPage()
+  writeFileSync(file, readFileSync(file).fill(0, (page - 1) * 4096, page * 4096))
+}
+
 /** Every response but the first one, in which the damage is found, comes from a store that knows of it. */
 async function expectUnavailable(server: Server): Promise<void> {
   for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503, 503])
@@ -83,6 +97,20 @@ test('damage that a creation finds makes the store unavailable, and the creation
   zeroAnimals()
   expect((await server.fetch('/pets', key, rex)).status).toBe(503)
   await expectUnavailable(server)
+})
+
+test('a group of writes in which one finds damage is not committed at all', () => {
+  zeroTable('creation_keys')
+  const committer = createCommitter(file)
+  const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
+  const { failures } = committer.commit([
+    ['createKey', record],
+    ['createPetOnce', { name: 'Rex', categoryId: 7n }, { scope: 'till', key: 'first', at: new Date() }],
+  ])
+  expect([...(failures?.values() ?? [])].map(({ kind }) => kind)).toEqual(['damaged', 'damaged'])
+  committer.close()
+  using database = new Database(file, { readonly: true })
+  expect(database.query('SELECT name FROM api_keys').all()).toEqual([])
 })
 
 test('a file that is damaged at the start is refused, and stays byte for byte as it was', async () => {

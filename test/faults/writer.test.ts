@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { issueApiKey } from '../../src/api-key.ts'
-import { StoreUnavailable } from '../../src/fault.ts'
+import { StoreDamaged, StoreUnavailable } from '../../src/fault.ts'
 import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { DamageGuard } from '../../src/store/sqlite/fault.ts'
@@ -19,13 +19,15 @@ let folder: ReturnType<typeof temporaryFolder>
 let stores: Stores
 let writer: Writer
 let troubles: string[]
+let guard: DamageGuard
 
 beforeEach(async () => {
   folder = temporaryFolder()
   const file = join(folder.path, 'pets.db')
   stores = await openStores(`sqlite:${file}`, { create: true })
   troubles = []
-  writer = createWriter(file, new DamageGuard(), message => troubles.push(message), dyingThread)
+  guard = new DamageGuard()
+  writer = createWriter(file, guard, message => troubles.push(message), dyingThread)
 })
 
 afterEach(async () => {
@@ -174,4 +176,13 @@ test('a thread that dies while it closes leaves nobody waiting', async () => {
   await writer.close()
   expect(await Promise.all(waiting)).toEqual(['unavailable', 'unavailable'])
   expect(await names()).toEqual([])
+})
+
+test('a write is not acknowledged once a reader has found the file damaged', async () => {
+  const writing = add('Rex')
+  guard.note(new StoreDamaged('SQLite: SQLITE_CORRUPT'))
+  expect(await writing).toBe('unavailable')
+  expect(await add('Tom')).toBe('unavailable')
+  await writer.close()
+  expect(await names()).not.toContain('Tom')
 })
