@@ -218,8 +218,9 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
   })
 
   test('nginx answers with Error bodies of its own when the service is gone or the path is not allowed', async () => {
-    const ask = async (path: string) => {
-      const { replies } = await exchange(port, [`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`], { expected: 1 })
+    const ask = async (path: string, method = 'GET', header = '') => {
+      const request = `${method} ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`
+      const { replies } = await exchange(port, [request], { expected: 1 })
       const [{ status, body } = { status: 0, body: '' }] = replies
       return [status, JSON.parse(body)]
     }
@@ -229,6 +230,9 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
         { code: 'bad_request', message: expect.any(String), status: 400 },
       ])
     }
+    const long = `X-Long: ${'a'.repeat(40_000)}\r\n`
+    expect(await ask('/v1/pets', 'GET', long)).toMatchObject([400, { code: 'bad_request', status: 400 }])
+    expect(await ask('/v1/pets', 'TRACE')).toMatchObject([405, { code: 'method_not_allowed', status: 405 }])
     const gonePort = freePort()
     await using _ = await startNginx(
       documentedConfiguration(gonePort, `127.0.0.1:${freePort()}`).replace(
