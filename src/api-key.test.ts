@@ -5,7 +5,7 @@ import {
   hashApiKey,
   issueApiKey,
   isWellFormedApiKey,
-  refusal,
+  refusalOf,
   shownPart,
 } from './api-key.ts'
 
@@ -120,7 +120,7 @@ describe('a key that the store knows', () => {
     deprecatedUses: 0n,
   }
 
-  test.each<[string, Partial<ApiKey>, ReturnType<typeof refusal>]>([
+  test.each<[string, Partial<ApiKey>, ReturnType<typeof refusalOf>]>([
     ['without an end is accepted', {}, undefined],
     ['that ends later is accepted', { expiresAt: after }, undefined],
     ['that ends this very moment has expired', { expiresAt: now }, 'expired'],
@@ -135,6 +135,6 @@ describe('a key that the store knows', () => {
     // Another instance's clock may be ahead: a revocation holds at once.
     ['that was revoked in the future is revoked', { revokedAt: after }, 'revoked'],
   ])('one %s', (_what, part, why) => {
-    expect(refusal({ ...key, ...part }, now)).toBe(why)
+    expect(refusalOf({ ...key, ...part }, now)).toBe(why)
   })
 })

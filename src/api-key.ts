@@ -1,5 +1,3 @@
-import type { Awaitable } from './awaitable.ts'
-
 const prefix = 'pets_'
 const secretChars = 30
 const checksumChars = 6
@@ -7,8 +5,39 @@ const shownChars = prefix.length + 4
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = new RegExp(`^${prefix}[0-9A-Za-z]{${secretChars + checksumChars}}$`)
 
-/** A key's name is for people. */
 export const keyNameCharsMax = 100
+
+export const permissions = ['read-write', 'read-only', 'metrics'] as const
+/** `metrics` reads /metrics and nothing else; the others are for the catalogue. */
+export type Permission = (typeof permissions)[number]
+
+export interface NewApiKey {
+  readonly name: string
+  readonly hash: string
+  /** The first characters of the key, to recognise it by. */
+  readonly shown: string
+  readonly permission: Permission
+  readonly createdAt: Date
+  readonly expiresAt?: Date
+}
+
+export interface ApiKey extends NewApiKey {
+  readonly id: bigint
+  readonly revokedAt?: Date
+  readonly lastUsedAt?: Date
+  /** Calls of deprecated operations: shows who has to migrate before they are removed. */
+  readonly deprecatedUses: bigint
+  readonly deprecatedLastUsedAt?: Date
+}
+
+/** A new key in plain text, to be shown once, and the record to store. */
+export function issueApiKey(options: Pick<NewApiKey, 'name' | 'permission' | 'createdAt' | 'expiresAt'>): {
+  readonly key: string
+  readonly record: NewApiKey
+} {
+  const key = generateApiKey()
+  return { key, record: { ...options, hash: hashApiKey(key), shown: shownPart(key) } }
+}
 
 /** `pets_`, 30 random base62 characters, and a checksum over both in 6 more. */
 export function generateApiKey(): string {
@@ -17,26 +46,11 @@ export function generateApiKey(): string {
   return key + checksum(key)
 }
 
-/** One character, or none: a byte that would make some of the 62 likelier than others is thrown away. */
+/** One character, or none: bytes that would make some characters more likely are rejected. */
 function randomBase62(): string {
   const [byte = 0] = crypto.getRandomValues(new Uint8Array(1))
-  const fair = 256 - (256 % base62.length)
-  return byte < fair ? base62.charAt(byte % base62.length) : ''
-}
-
-/** Whether we could have made this key. A mistyped one is told from an unknown one without asking the store. */
-export function isWellFormedApiKey(key: string): boolean {
-  return form.test(key) && checksum(key.slice(0, -checksumChars)) === key.slice(-checksumChars)
-}
-
-/** What the store keeps of a key, and what it is found by. */
-export function hashApiKey(key: string): string {
-  return new Bun.CryptoHasher('sha256').update(key).digest('hex')
-}
-
-/** The first characters: enough to recognise a key by, far too few to use it. */
-export function shownPart(key: string): string {
-  return key.slice(0, shownChars)
+  const unbiased = 256 - (256 % base62.length)
+  return byte < unbiased ? base62.charAt(byte % base62.length) : ''
 }
 
 function checksum(text: string): string {
@@ -49,62 +63,23 @@ function checksum(text: string): string {
   return digits
 }
 
-export const permissions = ['read-write', 'read-only', 'metrics'] as const
-/** What a key is for: the catalogue, with or without adding to it, or the metrics alone. */
-export type Permission = (typeof permissions)[number]
-
-export interface NewApiKey {
-  readonly name: string
-  readonly hash: string
-  /** The first characters of the key itself. */
-  readonly shown: string
-  readonly permission: Permission
-  readonly createdAt: Date
-  readonly expiresAt?: Date
+/** Checks form and checksum, so that a mistyped key is refused without a query. */
+export function isWellFormedApiKey(key: string): boolean {
+  return form.test(key) && checksum(key.slice(0, -checksumChars)) === key.slice(-checksumChars)
 }
 
-export interface ApiKey extends NewApiKey {
-  readonly id: bigint
-  readonly revokedAt?: Date
-  readonly lastUsedAt?: Date
-  /** How often the key has called a deprecated operation, and when last: who has to move before it is removed. */
-  readonly deprecatedUses: bigint
-  readonly deprecatedLastUsedAt?: Date
+/** The store holds only this hash of a key. */
+export function hashApiKey(key: string): string {
+  return new Bun.CryptoHasher('sha256').update(key).digest('hex')
 }
 
-/** What has been done with one key since this was last written down. */
-export interface KeyUse {
-  readonly id: bigint
-  readonly lastUsedAt: Date
-  readonly deprecatedUses: number
-  readonly deprecatedLastUsedAt?: Date
+/** The first characters: enough to recognise a key, too few to use it. */
+export function shownPart(key: string): string {
+  return key.slice(0, shownChars)
 }
 
-/** Why a key that the store knows is not accepted, if it is not. */
-export function refusal(key: ApiKey, now: Date): 'revoked' | 'expired' | undefined {
+/** Why a stored key is refused, if it is. */
+export function refusalOf(key: ApiKey, now: Date): 'revoked' | 'expired' | undefined {
   if (key.revokedAt) return 'revoked'
   return key.expiresAt && key.expiresAt <= now ? 'expired' : undefined
-}
-
-/** Keeps the keys, by their hashes. What is created or revoked by another process is seen by the next call. */
-export interface KeyStore {
-  find(hash: string): Awaitable<ApiKey | undefined>
-  /** Oldest first, revoked and expired ones too. */
-  list(): Awaitable<readonly ApiKey[]>
-  create(key: NewApiKey): Awaitable<ApiKey>
-  /** Creates the key only where the store has never held one, whoever else tries at the same moment. */
-  createFirst(key: NewApiKey): Awaitable<ApiKey | undefined>
-  /** False where no such key is in force. */
-  revoke(id: bigint, at: Date): Awaitable<boolean>
-  /** Adds up, and never moves a time backwards: several instances report on the same key. */
-  recordUses(uses: readonly KeyUse[]): Awaitable<void>
-}
-
-/** A key as it is handed to a person, and as it is kept. */
-export function issueApiKey(options: Pick<NewApiKey, 'name' | 'permission' | 'createdAt' | 'expiresAt'>): {
-  readonly key: string
-  readonly record: NewApiKey
-} {
-  const key = generateApiKey()
-  return { key, record: { ...options, hash: hashApiKey(key), shown: shownPart(key) } }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
-import { cannotRead, oneOf, show, unknownNames } from './field.ts'
-import { InexactNumber } from './json.ts'
+import { invalid, oneOf, show, unknownNames } from './field.ts'
+import { InexactNumber } from './int64.ts'
 
 describe('one of several words', () => {
   const size = oneOf(['small', 'large'])
@@ -63,7 +63,7 @@ describe('a value in a message', () => {
 })
 
 test('a problem names the field, what was found and what was expected', () => {
-  expect(cannotRead('limit', 'abc', 'a whole number from 1 to 100')).toBe(
+  expect(invalid('limit', 'abc', { expected: 'an integer from 1 to 100' })).toBe(
     'Cannot read limit "abc": expected a whole number from 1 to 100',
   )
 })

@@ -1,50 +1,74 @@
-import { InexactNumber, isJsonObject } from './json.ts'
+import { InexactNumber, int64Of, isJsonObject } from './int64.ts'
 
-/** A JSON Schema (2020-12) as it stands in the published description. */
+/** A JSON Schema (2020-12), as published in the OpenAPI document. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** One rule in its three forms, together so that they cannot drift apart: what we publish, what we check, what we get. */
+/** One rule in the forms that need it: the published schema, the check and the type. */
 export interface Field<T> {
   readonly schema: JsonSchema
-  /** What a valid value is, as a message says it: `a whole number from 1 to 100`. */
+  /** A valid value, in the words of a message: `an integer from 1 to 100`. */
   readonly expected: string
-  /** The value, or undefined where it breaks the rule. */
+  /** The value, or undefined if it is invalid. */
   read(value: unknown): T | undefined
+  /** What is wrong with an invalid value, if there is more to say than what was expected. */
+  problem?(value: unknown): string
+}
+
+/** A JSON integer, exact over the whole 64-bit range. */
+export const int64: Field<bigint> = {
+  schema: { type: 'integer', format: 'int64' },
+  expected: 'a 64-bit integer',
+  read: int64Of,
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {
   return {
     schema: { type: 'string', enum: values },
-    expected: `one of ${values.join(', ')}`,
+    expected: oneOfText(values),
     read: value => values.find(known => known === value),
   }
 }
 
-/** `Cannot read limit "abc": expected a whole number from 1 to 100` */
-export function cannotRead(name: string, found: unknown, expected: string): string {
-  return `Cannot read ${name} ${show(found)}: expected ${expected}`
+/** `available, pending or sold` */
+export function oneOfText(values: readonly string[]): string {
+  return values.join(', ').replace(/, ([^,]*)$/, ' or $1')
 }
 
-/** More of a kind are counted, not named: an answer stays short, whatever was sent. */
+/** `limit is "abc": expected an integer from 1 to 100` */
+export function invalid(
+  name: string,
+  value: unknown,
+  field: Pick<Field<unknown>, 'expected' | 'problem'>,
+): string {
+  return `${name} ${field.problem?.(value) ?? `is ${show(value)}: expected ${field.expected}`}`
+}
+
+/** `categoryId is missing: expected a 64-bit integer` */
+export function missing(name: string, { expected }: Pick<Field<unknown>, 'expected'>): string {
+  return `${name} is missing: expected ${expected}`
+}
+
+/** Further unknown names are counted, so that messages stay short. */
 const namedMax = 20
 
-/** What strict handling objects to: each name that is not known, as a problem of its own. */
+/** One problem for each name that is not known. */
 export function unknownNames(
   kind: 'property' | 'parameter',
   sent: readonly string[],
   known: readonly string[],
 ): string[] {
   const unknown = sent.filter(name => !known.includes(name))
-  if (unknown.length === 0) return []
-  const expected = known.length > 0 ? `only ${known.join(', ')}` : 'none'
-  const named = unknown.slice(0, namedMax).map(name => `Unknown ${kind} ${show(name)}: expected ${expected}`)
-  const unnamed = unknown.length - named.length
-  return unnamed > 0 ? [...named, `and ${unnamed} more of the kind`] : named
+  const expected = known.length > 0 ? oneOfText(known) : 'none'
+  const problems = unknown
+    .slice(0, namedMax)
+    .map(name => `unknown ${kind} ${show(name)}: expected ${expected}`)
+  const unnamed = unknown.length - problems.length
+  return unnamed > 0 ? [...problems, `and ${unnamed} more`] : problems
 }
 
 const shownCharsMax = 40
 
-/** A value as a message shows it: short, on one line, in ASCII where it matters. */
+/** A value as messages show it: short and on one line. */
 export function show(value: unknown): string {
   if (value instanceof InexactNumber) return cut(value.source)
   if (Array.isArray(value)) return '[…]'

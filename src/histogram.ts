@@ -1,26 +1,19 @@
-/** How often a value fell below each of some bounds, their number and their sum: what Prometheus calls a histogram. */
-export interface Histogram {
+/** Counts of observed values by upper bound, as a Prometheus histogram. */
+export class Histogram {
   readonly bounds: readonly number[]
-  /** One more than there are bounds: the last is for what lies above all of them. Not cumulative. */
-  readonly counts: readonly number[]
-  readonly sum: number
-  observe(value: number): void
-}
+  /** Not cumulative. One more entry than `bounds`, for values above the last bound. */
+  readonly counts: number[]
+  sum = 0
 
-export function createHistogram(bounds: readonly number[]): Histogram {
-  const counts = new Array<number>(bounds.length + 1).fill(0)
-  let sum = 0
-  return {
-    bounds,
-    counts,
-    get sum() {
-      return sum
-    },
-    observe(value) {
-      let index = 0
-      while (index < bounds.length && value > (bounds[index] ?? 0)) index++
-      counts[index] = (counts[index] ?? 0) + 1
-      sum += value
-    },
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds
+    this.counts = new Array<number>(bounds.length + 1).fill(0)
+  }
+
+  observe(value: number): void {
+    let index = 0
+    while (index < this.bounds.length && value > (this.bounds[index] ?? 0)) index++
+    this.counts[index] = (this.counts[index] ?? 0) + 1
+    this.sum += value
   }
 }

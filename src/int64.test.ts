@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { int64, int64Max, int64Min, parseInt64 } from './int64.ts'
-import { InexactNumber, parseJson } from './json.ts'
+import { int64 } from './field.ts'
+import { InexactNumber, int64Max, int64Min, parseInt64, parseJson } from './int64.ts'
 
 /** As a body is read: through our JSON parser, so that the digits that were sent are the ones judged. */
 function readJsonInt64(text: string): bigint | undefined {
   const parsed = parseJson(text)
-  if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.why}`)
+  if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.problem}`)
   return int64.read(parsed.value)
 }
 

@@ -1,34 +1,25 @@
-import type { Field } from './field.ts'
-import { InexactNumber } from './json.ts'
-
 export const int64Min = -(2n ** 63n)
 export const int64Max = 2n ** 63n - 1n
 
 const canonical = /^(?:0|-?[1-9][0-9]{0,18})$/
 
-/** The one decimal spelling of an int64: no plus sign, no leading zero, no fraction. */
+/** Reads an int64 in its canonical decimal form: no plus sign, no leading zero, no fraction. */
 export function parseInt64(text: string): bigint | undefined {
-  if (!canonical.test(text)) return undefined
-  return inRange(BigInt(text))
+  return canonical.test(text) ? inRange(BigInt(text)) : undefined
 }
 
-/** A JSON integer of any spelling (`1`, `1.0`, `1e3`), exact over the whole range. */
-export const int64: Field<bigint> = {
-  schema: { type: 'integer', format: 'int64' },
-  expected: `a whole number from ${int64Min} to ${int64Max}`,
-  read(value) {
-    if (typeof value === 'bigint') return inRange(value)
-    if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
-    if (value instanceof InexactNumber) return integerOf(value.source)
-    return undefined
-  },
+/** The exact int64 of a value from {@link parseJson}: `1`, `1.0` and `1e3` are integers, `"1"` is not. */
+export function int64Of(value: unknown): bigint | undefined {
+  if (typeof value === 'bigint') return inRange(value)
+  if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
+  return value instanceof InexactNumber ? integerOf(value.source) : undefined
 }
 
 function inRange(value: bigint): bigint | undefined {
   return value >= int64Min && value <= int64Max ? value : undefined
 }
 
-/** Reads a JSON number's own digits, so that nothing passes through a double. */
+/** Reads the digits of a JSON number without converting it to a double. */
 function integerOf(source: string): bigint | undefined {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source)
   if (!parts) return undefined
@@ -37,14 +28,72 @@ function integerOf(source: string): bigint | undefined {
   const significant = digits.slice(0, lengthWithoutZeros(digits))
   if (significant === '') return 0n
   const zeros = digits.length - significant.length - fraction.length + Number(exponent)
-  // More than 19 digits lie outside the range: decided before a huge exponent is written out.
+  // Check the length first: a huge exponent must not be expanded into digits.
   if (zeros < 0 || significant.length + zeros > 19) return undefined
   return inRange(BigInt(`${sign}${significant}${'0'.repeat(zeros)}`))
 }
 
-/** A loop, because /0+$/ would take quadratic time over a long run of zeros that is not at the end. */
+/** A loop, because /0+$/ takes quadratic time on long runs of zeros before the end. */
 function lengthWithoutZeros(digits: string): number {
   let length = digits.length
   while (length > 0 && digits[length - 1] === '0') length--
   return length
+}
+
+/** A JSON number that a double may not hold exactly, as its source text. */
+export class InexactNumber {
+  readonly source: string
+  constructor(source: string) {
+    this.source = source
+  }
+}
+
+export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof InexactNumber)
+  )
+}
+
+export type ParsedJson =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly problem: string }
+
+export const nestingMax = 64
+
+// Doubles hold 15 digits exactly, and JSON.parse without a reviver is several times faster.
+const mayBeInexact = /[\d.]{16}|\d[eE]/
+
+/** Parses JSON without rounding: a number that a double may not hold exactly becomes an {@link InexactNumber}. */
+export function parseJson(text: string): ParsedJson {
+  if (nestingExceeds(text, nestingMax)) {
+    return { ok: false, problem: `objects and arrays are nested more than ${nestingMax} levels deep` }
+  }
+  try {
+    return { ok: true, value: mayBeInexact.test(text) ? JSON.parse(text, keepInexact) : JSON.parse(text) }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return { ok: false, problem: error.message.replace(/^JSON Parse error: /, '') }
+  }
+}
+
+function keepInexact(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || context?.source === undefined) return value
+  return mayBeInexact.test(context.source) ? new InexactNumber(context.source) : value
+}
+
+/** Checked before parsing, so that deep nesting cannot exhaust the parser's stack. Ignores brackets in strings. */
+function nestingExceeds(text: string, max: number): boolean {
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (inString) {
+      if (char === 0x5c /* \ */) i++
+      else if (char === 0x22 /* " */) inString = false
+    } else if (char === 0x22) inString = true
+    else if (char === 0x7b /* { */ || char === 0x5b /* [ */) {
+      if (++depth > max) return true
+    } else if (char === 0x7d /* } */ || char === 0x5d /* ] */) depth--
+  }
+  return false
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { InexactNumber, isJsonObject, nestingMax, parseJson } from './json.ts'
+import { InexactNumber, isJsonObject, nestingMax, parseJson } from './int64.ts'
 
 function nested(depth: number, open: string, inner: string, close: string): string {
   return open.repeat(depth) + inner + close.repeat(depth)
@@ -65,7 +65,7 @@ describe('nesting', () => {
     expect(parseJson(nested(64, open, inner, close)).ok).toBe(true)
     expect(parseJson(nested(65, open, inner, close))).toEqual({
       ok: false,
-      why: 'objects and arrays are nested more than 64 deep',
+      problem: 'objects and arrays are nested more than 64 deep',
     })
   })
 
@@ -153,9 +153,9 @@ describe('what is not JSON', () => {
     '[1e3',
   ])('%j is refused with a reason', text => {
     const parsed = parseJson(text)
-    expect(parsed.ok ? parsed.value : parsed.why).toBeString()
-    expect(parsed.ok ? '' : parsed.why).not.toBe('')
-    expect(parsed.ok ? '' : parsed.why).not.toStartWith('JSON Parse error')
+    expect(parsed.ok ? parsed.value : parsed.problem).toBeString()
+    expect(parsed.ok ? '' : parsed.problem).not.toBe('')
+    expect(parsed.ok ? '' : parsed.problem).not.toStartWith('JSON Parse error')
   })
 })
 

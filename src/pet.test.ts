@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { int64Max, int64Min } from './int64.ts'
-import { parseJson } from './json.ts'
+import { int64Max, int64Min, parseJson } from './int64.ts'
 import { type Pet, petName, petStatus, petToJson, readNewPet } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
   const parsed = parseJson(text)
-  if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.why}`)
+  if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.problem}`)
   return readNewPet(parsed.value, strict)
 }
 

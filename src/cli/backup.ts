@@ -1,6 +1,7 @@
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
 import { exitCode, type Io } from './io.ts'
+import { createNewFile, newFileMend } from './new-file.ts'
 import { startProgress } from './progress.ts'
 import { type Flags, readStoreSettings } from './settings.ts'
 
@@ -12,12 +13,14 @@ export async function backUpStore(file: string, flags: Flags, io: Io): Promise<v
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interruption.abort())
   const progress = startProgress('Copying the store', io)
   try {
-    const { pets, bytes } = await backUp(databaseUrl, file, progress.update, interruption.signal)
+    using target = createNewFile(file)
+    const pets = await backUp(databaseUrl, target.path, progress.update, interruption.signal)
+    const bytes = target.publish()
     progress.stop()
     const size = `${pets.toLocaleString('en')} animals in ${bytes.toLocaleString('en')} bytes`
     io.err(`${file} holds ${size}; it was read through and is sound\n`)
   } catch (error) {
-    if (!interruption.signal.aborted) throw error
+    if (!interruption.signal.aborted) throw backupErrorOf(error, file)
     progress.stop()
     io.err(`petstore: Interrupted: there is no ${file}\n`)
     // The thread that copies cannot be stopped in the middle of a statement; the process can.
@@ -25,4 +28,10 @@ export async function backUpStore(file: string, flags: Flags, io: Io): Promise<v
   } finally {
     progress.stop()
   }
+}
+
+function backupErrorOf(error: unknown, file: string): unknown {
+  const { code = '' } = error as { code?: string }
+  const why = newFileMend(code)
+  return why ? new SetupError(`Cannot back up to ${file}: ${why} (${code})`, { cause: error }) : error
 }

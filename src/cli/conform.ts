@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import type { Check } from '../conform/check.ts'
 import { type Counts, countsOf, reportJson, reportJunit } from '../conform/report.ts'
 import { conform, type Result } from '../conform/run.ts'
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import { fileName } from './command.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 

@@ -9,7 +9,7 @@ import {
   UnauthorizedError,
   UnexpectedResponseError,
 } from '../client/index.ts'
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import type { Io } from './io.ts'
 import type { Env } from './settings.ts'
 import { visible } from './visible.ts'

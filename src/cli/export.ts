@@ -1,13 +1,13 @@
 import { open } from 'node:fs/promises'
 import type { Command } from 'commander'
-import { SetupError } from '../fault.ts'
-import { createNewFile, newFileMend } from '../new-file.ts'
-import { petLines } from '../pet-lines.ts'
-import type { Transfer } from '../transfer.ts'
+import { SetupError } from '../errors.ts'
+import type { Transfer } from '../store.ts'
 import { addSetting, command, fileName } from './command.ts'
 import { animals } from './counted.ts'
 import { endInterrupted, interruptible, interruption, unlessInterrupted } from './interruption.ts'
 import type { Io } from './io.ts'
+import { createNewFile, newFileMend } from './new-file.ts'
+import { petLines } from './pet-lines.ts'
 import { announce, startProgress, unseen } from './progress.ts'
 import { type Flags, settings } from './settings.ts'
 import { visible } from './visible.ts'
@@ -42,9 +42,9 @@ async function exportPets(file: string | undefined, flags: Flags, io: Io): Promi
   const toStdout = file === undefined || file === '-'
   let interrupted: AbortSignal | undefined
   try {
-    await withStores(flags, io, { create: false }, async ({ transfer, place }) => {
+    await withStores(flags, io, { create: false }, async ({ transfer, location }) => {
       interrupted = interruption()
-      const work = { transfer, io, interrupted, label: `Exporting the animals of ${place}` }
+      const work = { transfer, io, interrupted, label: `Exporting the animals of ${location}` }
       await (toStdout ? exportToStdout(work) : exportToFile(file, work))
     })
   } catch (error) {

@@ -1,6 +1,6 @@
-import { issueApiKey, type KeyStore } from '../api-key.ts'
-import { SetupError } from '../fault.ts'
-import type { Stores } from '../store/stores.ts'
+import { issueApiKey } from '../api-key.ts'
+import { SetupError } from '../errors.ts'
+import type { KeyStore, Stores } from '../store.ts'
 import type { Io } from './io.ts'
 import type { ServeSettings } from './settings.ts'
 import { version } from './version.ts'
@@ -9,7 +9,7 @@ import { version } from './version.ts'
 export async function greet(settings: ServeSettings, port: number, stores: Stores, io: Io): Promise<void> {
   const first = settings.environmentKey === undefined ? await firstKey(stores.keys) : undefined
   try {
-    await io.out(greeting(settings, port, stores.place, first?.key))
+    await io.out(greeting(settings, port, stores.location, first?.key))
   } catch (cause) {
     if (first) await stores.keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write to stdout: nobody would know the address', { cause })

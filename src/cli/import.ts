@@ -1,14 +1,13 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import type { Command } from 'commander'
-import { SetupError, StoreUnavailable } from '../fault.ts'
-import { BadLine } from '../lines.ts'
-import { readPetLines } from '../pet-lines.ts'
-import type { Stores } from '../store/stores.ts'
-import { OutcomeUnknown, type TransferredIds, type TransferredPet } from '../transfer.ts'
+import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
+import type { ImportedPet, ImportIds, Stores } from '../store.ts'
 import { addSetting, command, fileName } from './command.ts'
 import { animals } from './counted.ts'
 import { endInterrupted, interruption, unlessInterrupted } from './interruption.ts'
 import type { Io } from './io.ts'
+import { BadLine } from './lines.ts'
+import { readPetLines } from './pet-lines.ts'
 import { announce, type Progress, startProgress } from './progress.ts'
 import { type Flags, settings } from './settings.ts'
 import { visible } from './visible.ts'
@@ -65,19 +64,19 @@ const inDoubt = (label: string) =>
 
 async function importFrom(
   source: Source,
-  { transfer, place }: Stores,
-  ids: TransferredIds,
+  { transfer, location }: Stores,
+  ids: ImportIds,
   interrupted: AbortSignal,
   io: Io,
 ): Promise<void> {
   const progress = (source.bytes > 0 ? startProgress : announce)(`Reading ${source.label}`, io)
   try {
     const pets = readPetLines(chunksOf(source, progress, interrupted), ids)
-    const loading = transfer.load(announced(pets, place, progress, io), ids, interrupted)
+    const loading = transfer.load(announced(pets, location, progress, io), ids, interrupted)
     const count = await unlessGivenUp(loading, interrupted)
     if (count === 0n) return io.err(`${source.label} holds no animals: nothing is imported\n`)
     const which = ids === 'keep' ? 'their own ids' : 'new ids'
-    io.err(`Imported ${animals(count)} into ${place}, with ${which}\n`)
+    io.err(`Imported ${animals(count)} into ${location}, with ${which}\n`)
   } finally {
     progress.stop()
   }
@@ -98,11 +97,11 @@ const lastWordMs = 5_000
 
 /** Says that everything is read and found good, before the store takes it in: that takes its time, too. */
 async function* announced(
-  batches: AsyncIterable<readonly TransferredPet[]>,
+  batches: AsyncIterable<readonly ImportedPet[]>,
   place: string,
   progress: Progress,
   io: Io,
-): AsyncGenerator<readonly TransferredPet[]> {
+): AsyncGenerator<readonly ImportedPet[]> {
   let count = 0
   for await (const pets of batches) {
     count += pets.length

@@ -1,4 +1,4 @@
-import type { Awaitable } from '../awaitable.ts'
+import type { Awaitable } from '../store.ts'
 
 /** What a command may touch of the process around it. */
 export interface Io {

@@ -6,11 +6,11 @@ import {
   keyNameCharsMax,
   type Permission,
   permissions,
-  refusal,
+  refusalOf,
   shownPart,
 } from '../api-key.ts'
-import { SetupError } from '../fault.ts'
-import { cannotRead } from '../field.ts'
+import { SetupError } from '../errors.ts'
+import { invalid, oneOfText } from '../field.ts'
 import { expiryForm, readExpiry } from './expiry.ts'
 import { type Io, Misuse } from './io.ts'
 import type { Flags } from './settings.ts'
@@ -30,7 +30,9 @@ export async function createKey(options: CreateKeyOptions, flags: Flags, io: Io)
   await withStores(flags, io, { create: true }, async stores => {
     const { key, record } = issueApiKey(wanted)
     const { id } = await stores.keys.create(record)
-    io.err(`Key "${record.name}" (${record.permission}) is in ${stores.place}; it is shown only this once:\n`)
+    io.err(
+      `Key "${record.name}" (${record.permission}) is in ${stores.location}; it is shown only this once:\n`,
+    )
     try {
       await io.out(`${key}\n`)
     } catch (cause) {
@@ -49,9 +51,9 @@ function readCreateOptions({ name, expires, permission: wanted, readOnly = false
   const problems: string[] = []
   const nameForm = `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`
   if (name === undefined) problems.push(`--name is missing: expected ${nameForm}`)
-  else if (!isKeyName(name)) problems.push(cannotRead('--name', name, nameForm))
+  else if (!isKeyName(name)) problems.push(invalid('--name', name, { expected: nameForm }))
   if (expires !== undefined && !expiresAt) {
-    problems.push(cannotRead('--expires', expires, `${expiryForm}, in the future`))
+    problems.push(invalid('--expires', expires, { expected: `${expiryForm}, in the future` }))
   }
   const permission = readPermission(wanted, readOnly, problems)
   if (name === undefined || problems.length > 0) throw new Misuse(problems)
@@ -62,7 +64,7 @@ function readPermission(wanted: string | undefined, readOnly: boolean, problems:
   const fallback = readOnly ? 'read-only' : 'read-write'
   if (wanted === undefined) return fallback
   const permission = permissions.find(known => known === wanted)
-  if (!permission) problems.push(cannotRead('--permission', wanted, `one of ${permissions.join(', ')}`))
+  if (!permission) problems.push(invalid('--permission', wanted, { expected: oneOfText(permissions) }))
   else if (readOnly && permission !== 'read-only') {
     problems.push(`--read-only contradicts --permission ${permission}: give one of them`)
   }
@@ -108,7 +110,7 @@ export async function revokeKey(which: string, flags: Flags, io: Io): Promise<vo
 const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
 
 function rowOf(key: ApiKey): string[] {
-  const ended = refusal(key, new Date())
+  const ended = refusalOf(key, new Date())
   const expires = ended === 'revoked' ? `revoked ${minute(key.revokedAt)}` : minute(key.expiresAt)
   const deprecated =
     key.deprecatedUses === 0n ? 'none' : `${key.deprecatedUses}, last ${minute(key.deprecatedLastUsedAt)}`

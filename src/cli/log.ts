@@ -1,5 +1,5 @@
-import type { Awaitable } from '../awaitable.ts'
 import { type Log, type LogFields, type LogLevel, logLevels } from '../log.ts'
+import type { Awaitable } from '../store.ts'
 
 export interface LogOptions {
   readonly level: LogLevel

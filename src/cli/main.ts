@@ -1,4 +1,4 @@
-import { SetupError, StoreDamaged, StoreUnavailable } from '../fault.ts'
+import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
 import { createProcessIo } from './process-io.ts'
 

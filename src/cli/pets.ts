@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { PetPage } from '../client/index.ts'
-import { cannotRead } from '../field.ts'
-import { int64, parseInt64 } from '../int64.ts'
+import { int64, invalid } from '../field.ts'
+import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
 import { addDeploymentFlags, type DeploymentFlags, readDeployment, withPetstore } from './deployment.ts'
@@ -105,7 +105,7 @@ async function getPet(text: string, flags: GetFlags, io: Io): Promise<void> {
   const problems: string[] = []
   const deployment = readDeployment(flags, io.env, problems)
   const id = parseInt64(text)
-  if (id === undefined) problems.push(cannotRead('the id', text, int64.expected))
+  if (id === undefined) problems.push(invalid('the id', text, int64))
   if (id === undefined || problems.length > 0) throw new Misuse(problems)
 
   await withPetstore(deployment, io, async store => {
@@ -118,7 +118,7 @@ async function getPet(text: string, flags: GetFlags, io: Io): Promise<void> {
 function readStatus(text: string | undefined, problems: string[]) {
   const status = petStatus.read(text)
   if (text !== undefined && status === undefined) {
-    problems.push(cannotRead('--status', text, petStatus.expected))
+    problems.push(invalid('--status', text, petStatus))
   }
   return status
 }
@@ -126,7 +126,7 @@ function readStatus(text: string | undefined, problems: string[]) {
 function readLimit(text: string | undefined, problems: string[]): number {
   if (text === undefined) return limitDefault
   if (!/^[1-9]\d{0,8}$/.test(text)) {
-    problems.push(cannotRead('--limit', text, 'a whole number from 1 to 999999999'))
+    problems.push(invalid('--limit', text, { expected: 'an integer from 1 to 999999999' }))
   }
   return Number(text)
 }
@@ -134,6 +134,6 @@ function readLimit(text: string | undefined, problems: string[]): number {
 function readCategory(text: string | undefined, problems: string[]): bigint | undefined {
   const category = text === undefined ? undefined : parseInt64(text)
   if (text === undefined) problems.push(`--category is missing: expected ${int64.expected}`)
-  else if (category === undefined) problems.push(cannotRead('--category', text, int64.expected))
+  else if (category === undefined) problems.push(invalid('--category', text, int64))
   return category
 }

@@ -1,5 +1,5 @@
 import { fstatSync } from 'node:fs'
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import type { Io } from './io.ts'
 
 /** This process's own environment and streams. Not `process.stdout`: to load that takes as long as to start a small server. */

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { NotReachable, StoreDamaged } from '../fault.ts'
+import { StoreDamaged, StoreUnreachable } from '../errors.ts'
 import { createApp } from '../http/app.ts'
 import { listen } from '../http/serve.ts'
-import type { PetStore } from '../pet.ts'
 import { openStores } from '../store/open.ts'
-import type { OnTrouble, Stores } from '../store/stores.ts'
+import type { OnStoreEvent, PetStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { greet } from './greet.ts'
 import { exitCode, type Io } from './io.ts'
@@ -29,8 +28,8 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const settings = readServeSettings(flags, io.env)
   const stopRequested = nextStopSignal()
   const log = createLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
-  const onTrouble: OnTrouble = (message, over) => log.write(over ? 'warn' : 'error', message)
-  const stores = await openPatiently(settings, onTrouble, stopRequested)
+  const onEvent: OnStoreEvent = (level, message) => log.write(level, message)
+  const stores = await openPatiently(settings, onEvent, stopRequested)
   // Not by returning: what waits for the database would keep the process.
   if (!stores) process.exit(exitCode.success)
   const app = createApp({ ...stores, ...settings, log, pages: createPages() })
@@ -40,7 +39,7 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
       log.write('error', 'work in the background failed', { cause: String(cause) })
     })
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
-  const sweeping = setInterval(() => inBackground(forgetExpired(stores.pets)), sweepEveryMs)
+  const sweeping = setInterval(() => inBackground(deleteExpiredKeys(stores.pets)), sweepEveryMs)
   try {
     await stores.startWriting()
     const listener = listen(app, settings)
@@ -68,27 +67,27 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
 /** A database that starts at the same time as we do may need a moment. Undefined where we were told to stop meanwhile. */
 async function openPatiently(
   { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs }: ServeSettings,
-  onTrouble: OnTrouble,
+  onEvent: OnStoreEvent,
   stopRequested: Promise<void>,
 ): Promise<Stores | undefined> {
   const end = performance.now() + waitForDatabaseMs
   const stopped = stopRequested.then(() => undefined)
   for (let tries = 0; ; tries++) {
     try {
-      const opening = openStores(databaseUrl, { create: true, onTrouble, readUrl, connectionsMax })
+      const opening = openStores(databaseUrl, { create: true, onEvent, readUrl, connectionsMax })
       return await Promise.race([opening, stopped])
     } catch (error) {
       const left = end - performance.now()
-      if (!(error instanceof NotReachable) || left <= 0) throw error
-      if (tries === 0) onTrouble(`${error.message}; trying again for ${waitForDatabaseMs / 1_000} s`)
+      if (!(error instanceof StoreUnreachable) || left <= 0) throw error
+      if (tries === 0) onEvent('error', `${error.message}; trying again for ${waitForDatabaseMs / 1_000} s`)
       const again = Bun.sleep(Math.min(tryAgainMs, left)).then(() => true)
       if (!(await Promise.race([stopped, again]))) return undefined
     }
   }
 }
 
-async function forgetExpired(pets: PetStore): Promise<void> {
-  while ((await pets.forgetExpired(new Date(), sweptAtOnce)) === sweptAtOnce) await Bun.sleep(10)
+async function deleteExpiredKeys(pets: PetStore): Promise<void> {
+  while ((await pets.deleteExpiredKeys(new Date(), sweptAtOnce)) === sweptAtOnce) await Bun.sleep(10)
 }
 
 /** Ctrl-C under npm can arrive twice; the second one changes nothing. */

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { cannotRead } from '../field.ts'
+import { invalid } from '../field.ts'
 import { type LogLevel, logLevels } from '../log.ts'
 import { databaseUrlProblem } from '../store/open.ts'
 import { Misuse } from './io.ts'
@@ -238,7 +238,7 @@ function createReader(flags: Flags, env: Env): Reader {
       const given = reader.given(name)
       if (!given) return undefined
       const value = parse(given.value)
-      if (value === undefined) problems.push(cannotRead(given.label, withoutPassword(given.value), expected))
+      if (value === undefined) problems.push(invalid(given.label, withoutPassword(given.value), { expected }))
       return value
     },
     problem: text => problems.push(text),

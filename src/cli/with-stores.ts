@@ -1,5 +1,5 @@
 import { openStores } from '../store/open.ts'
-import type { Stores } from '../store/stores.ts'
+import type { Stores } from '../store.ts'
 import type { Io } from './io.ts'
 import { type Flags, readStoreSettings } from './settings.ts'
 

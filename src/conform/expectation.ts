@@ -1,5 +1,5 @@
-import { int64 } from '../int64.ts'
-import { InexactNumber, isJsonObject, parseJson } from '../json.ts'
+import { int64 } from '../field.ts'
+import { InexactNumber, isJsonObject, parseJson } from '../int64.ts'
 import { type Pet, petStatus } from '../pet.ts'
 import { fail } from './check.ts'
 import type { Answer } from './probe.ts'

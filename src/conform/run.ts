@@ -1,4 +1,4 @@
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import type { Check, Finding } from './check.ts'
 import { answerChecks } from './contract/answers.ts'
 import { createChecks } from './contract/create.ts'

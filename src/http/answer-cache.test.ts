@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'bun:test'
-import type { Awaitable } from '../awaitable.ts'
-import type { PetStore } from '../pet.ts'
+import type { Awaitable, PetStore } from '../store.ts'
 import type { Answer } from './answer.ts'
 import { type AnswerCache, createAnswerCache } from './answer-cache.ts'
 

@@ -1,5 +1,5 @@
-import { type Awaitable, whenReady } from '../awaitable.ts'
-import type { PetStore } from '../pet.ts'
+import { whenReady } from '../awaitable.ts'
+import type { Awaitable, PetStore } from '../store.ts'
 import type { Answer } from './answer.ts'
 
 /** Reading and encoding cost as much as the rest of a request; at the same version of the store the answer is still true. */

@@ -1,12 +1,6 @@
-import {
-  type ApiKey,
-  hashApiKey,
-  isWellFormedApiKey,
-  type KeyStore,
-  type Permission,
-  refusal,
-} from '../api-key.ts'
-import { type Awaitable, whenReady } from '../awaitable.ts'
+import { type ApiKey, hashApiKey, isWellFormedApiKey, type Permission, refusalOf } from '../api-key.ts'
+import { whenReady } from '../awaitable.ts'
+import type { Awaitable, KeyStore } from '../store.ts'
 import { type Answer, problem } from './answer.ts'
 
 /** Whoever sent a request, by the key they sent. */
@@ -66,7 +60,7 @@ export function createAuthenticator({ keys, environmentKey }: AuthenticatorParts
 
   function judge(header: string, key: ApiKey | undefined): Authentication {
     if (!key) return refused('The API key is unknown')
-    const why = refusal(key, new Date())
+    const why = refusalOf(key, new Date())
     if (why) return refused(`The API key has ${why === 'expired' ? 'expired' : 'been revoked'}`)
     const caller = { keyId: key.id, keyName: key.name, permission: key.permission, scope: key.hash }
     return remember(header, caller, key.expiresAt?.getTime())

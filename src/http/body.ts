@@ -1,5 +1,5 @@
 import { show } from '../field.ts'
-import { parseJson } from '../json.ts'
+import { parseJson } from '../int64.ts'
 import { type Answer, problem } from './answer.ts'
 
 export const bodyBytesMax = 64 * 1024
@@ -43,7 +43,7 @@ function parse(bytes: Uint8Array): ReadBody {
   }
   const parsed = parseJson(text)
   if (parsed.ok) return parsed
-  return refused(problem('invalid_json', `Cannot read the body as JSON: ${parsed.why}`))
+  return refused(problem('invalid_json', `Cannot read the body as JSON: ${parsed.problem}`))
 }
 
 /** All bytes of the body; undefined as soon as they are too many. */

@@ -1,6 +1,6 @@
 // What the OpenAPI document's operations share: schemas, headers, and how an operation can fail.
 import type { JsonSchema } from '../field.ts'
-import { int64 } from '../int64.ts'
+import { int64 } from '../field.ts'
 import { pageLimit } from '../page.ts'
 import { newPetFields, newPetRequired, petStatus } from '../pet.ts'
 import { type ProblemCode, problems } from './problem.ts'

@@ -1,4 +1,4 @@
-import { int64 } from '../int64.ts'
+import { int64 } from '../field.ts'
 import { cursorFor, pageLimit } from '../page.ts'
 import { bodyBytesMax } from './body.ts'
 import {

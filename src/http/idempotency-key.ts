@@ -1,4 +1,4 @@
-import { cannotRead, type Field } from '../field.ts'
+import { type Field, invalid } from '../field.ts'
 
 const charsMax = 255
 
@@ -26,5 +26,5 @@ export function readIdempotencyKey(header: string | null): ReadIdempotencyKey {
   if (header === null) return { ok: true, value: undefined }
   const value = idempotencyKey.read(header)
   if (value !== undefined) return { ok: true, value }
-  return { ok: false, problem: cannotRead('Idempotency-Key', header, idempotencyKey.expected) }
+  return { ok: false, problem: invalid('Idempotency-Key', header, idempotencyKey) }
 }

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/folder.ts'
-import { type ApiKey, issueApiKey, type KeyStore, type KeyUse } from '../api-key.ts'
-import { StoreUnavailable } from '../fault.ts'
+import { type ApiKey, issueApiKey } from '../api-key.ts'
+import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
-import type { Stores } from '../store/stores.ts'
+import type { KeyStore, KeyUse, Stores } from '../store.ts'
 import { createKeyUses } from './key-uses.ts'
 
 let folder: ReturnType<typeof temporaryFolder>

@@ -1,4 +1,4 @@
-import type { KeyStore, KeyUse } from '../api-key.ts'
+import type { KeyStore, KeyUse } from '../store.ts'
 
 /** Counts what is done with each key, so that a request costs no write; what was counted is written now and then. */
 export interface KeyUses {

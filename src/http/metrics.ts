@@ -1,5 +1,5 @@
-import { createHistogram, type Histogram } from '../histogram.ts'
-import type { StoreActivity } from '../store-activity.ts'
+import { Histogram } from '../histogram.ts'
+import type { StoreActivity } from '../store.ts'
 import type { OperationId } from './operation.ts'
 
 export interface Metrics {
@@ -32,7 +32,7 @@ export function createMetrics(): Metrics {
   function requestsOf(operation: string) {
     let known = requests.get(operation)
     if (!known) {
-      known = { status: new Map(), durations: createHistogram(durationBounds) }
+      known = { status: new Map(), durations: new Histogram(durationBounds) }
       requests.set(operation, known)
     }
     return known

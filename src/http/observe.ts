@@ -1,4 +1,4 @@
-import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../fault.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Metrics } from './metrics.ts'
 import type { OperationId } from './operation.ts'

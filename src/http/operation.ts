@@ -1,4 +1,4 @@
-import type { Awaitable } from '../awaitable.ts'
+import type { Awaitable } from '../store.ts'
 import type { Answer } from './answer.ts'
 import type { Caller } from './authenticate.ts'
 import type { Query } from './query.ts'

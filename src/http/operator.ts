@@ -1,7 +1,5 @@
-import type { KeyStore } from '../api-key.ts'
 import { whenReady } from '../awaitable.ts'
-import type { PetStore } from '../pet.ts'
-import type { StoreActivity } from '../store-activity.ts'
+import type { KeyStore, PetStore, StoreActivity } from '../store.ts'
 import type { Answer } from './answer.ts'
 import { type Authenticator, type Caller, permissionRefusal } from './authenticate.ts'
 import type { Metrics } from './metrics.ts'

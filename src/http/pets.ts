@@ -1,18 +1,11 @@
 import { hashApiKey } from '../api-key.ts'
-import { type Awaitable, whenReady } from '../awaitable.ts'
+import { whenReady } from '../awaitable.ts'
 import { show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
+import type { PageRequest, PetPage } from '../page.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
-import {
-  type Creation,
-  type PageRequest,
-  type Pet,
-  type PetPage,
-  type PetStore,
-  petStatus,
-  petToJson,
-  readNewPet,
-} from '../pet.ts'
+import { type Pet, petStatus, petToJson, readNewPet } from '../pet.ts'
+import type { Awaitable, Creation, PetStore } from '../store.ts'
 import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
 import { createAnswerCache } from './answer-cache.ts'
 import { readJsonBody } from './body.ts'
@@ -109,7 +102,7 @@ function onceAnswer(creation: Creation, links: Links): Answer {
       return createdAnswer(creation.pet, links)
     case 'replayed':
       return withHeaders(createdAnswer(creation.pet, links), { 'Idempotency-Replayed': 'true' })
-    case 'different':
+    case 'conflict':
       return problem(
         'idempotency_key_reused',
         'The Idempotency-Key was used for another animal: send a new key for a new animal',

@@ -1,4 +1,4 @@
-import { cannotRead, type Field, unknownNames } from '../field.ts'
+import { type Field, invalid, unknownNames } from '../field.ts'
 
 /** The query parameters of one request. Whatever is wrong with them is gathered, so that one answer tells it all. */
 export interface Query {
@@ -32,7 +32,7 @@ export function parseQuery(text: string, only?: readonly string[]): Query {
         return undefined
       }
       const read = field.read(value)
-      if (read === undefined) problems.push(cannotRead(name, value, field.expected))
+      if (read === undefined) problems.push(invalid(name, value, field))
       return read
     },
     problems,

@@ -1,4 +1,4 @@
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import type { App } from './app.ts'
 
 /** Where to listen, and with what certificate if not in the clear. */

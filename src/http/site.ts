@@ -1,5 +1,5 @@
 import type { Asset } from '../asset.ts'
-import type { Awaitable } from '../awaitable.ts'
+import type { Awaitable } from '../store.ts'
 import type { Answer } from './answer.ts'
 import type { Passage } from './observe.ts'
 

@@ -1,6 +1,6 @@
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
-import { keptIdProblem } from '../transfer.ts'
+import { keptIdProblem } from '../store.ts'
 
 // Why animals are not loaded: in the same words, whatever database is behind it.
 

@@ -1,8 +1,7 @@
-import type { Awaitable } from '../awaitable.ts'
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
+import type { Awaitable, OpenOptions, Stores } from '../store.ts'
 import { type PostgresAddress, parsePostgresUrl, postgresUrlForm } from './postgres/url.ts'
 import { openSqlite } from './sqlite/open.ts'
-import type { Backup, OpenOptions, Stores } from './stores.ts'
 
 /** What is wrong with a DATABASE_URL, before anything is opened; undefined where nothing is. Shows no password. */
 export function databaseUrlProblem(url: string): string | undefined {
@@ -37,20 +36,20 @@ export function backUpProblem(url: string): string | undefined {
 }
 
 /**
- * Copies everything that is kept, as it is at one moment, into a new file, while others go on reading and writing.
- * The store is left as it is, at whatever version: this is what one does before an upgrade.
+ * Copies the store as of one moment into an empty file, checks the copy, and returns how many animals it has. Others may
+ * read and write meanwhile. The store itself is not migrated: a backup comes before an upgrade.
  */
 export async function backUp(
   url: string,
-  target: string,
+  copy: string,
   onProgress: (fraction: number) => void,
   interrupted: AbortSignal,
-): Promise<Backup> {
+): Promise<bigint> {
   const problem = backUpProblem(url)
   if (problem) throw new SetupError(problem)
   // As with PostgreSQL: a server starts without it.
   const { backUpSqlite } = await import('./sqlite/backup.ts')
-  return backUpSqlite(sqliteFile(url), target, onProgress, interrupted)
+  return backUpSqlite(sqliteFile(url), copy, onProgress, interrupted)
 }
 
 function isPostgres(url: string): boolean {

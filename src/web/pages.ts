@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { extname } from 'node:path'
 import type { Asset } from '../asset.ts'
-import { SetupError } from '../fault.ts'
+import { SetupError } from '../errors.ts'
 
 type Pages = ReadonlyMap<string, Asset>
 type Headers = Readonly<Record<string, string>>

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { StoreUnavailable } from '../../src/fault.ts'
+import { StoreUnavailable } from '../../src/errors.ts'
 import { sendRaw } from '../support/raw.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -104,7 +104,7 @@ describe('a fault', () => {
       throw new StoreUnavailable('SQLite: SQLITE_FULL')
     }
     await using broken = await startService({
-      pets: { list: fail, create: fail, createOnce: fail, get: fail, forgetExpired: fail },
+      pets: { list: fail, create: fail, createOnce: fail, get: fail, deleteExpiredKeys: fail },
     })
     for (const [path, init] of [
       ['/v1/pets', {}],

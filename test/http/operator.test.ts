@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { StoreUnavailable } from '../../src/fault.ts'
+import { StoreUnavailable } from '../../src/errors.ts'
 import { storeUnderTest } from '../support/database.ts'
 import { until } from '../support/process.ts'
 import { sendRaw } from '../support/raw.ts'

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import type { Creation, NewPet, Once, Pet, PetStatus } from '../../src/pet.ts'
-import type { Stores } from '../../src/store/stores.ts'
+import type { NewPet, Pet, PetStatus } from '../../src/pet.ts'
+import type { Creation, IdempotencyKey, Stores } from '../../src/store.ts'
 
 /** An empty database of its own, which can be opened more than once, as several processes would. */
 export interface StoreUnderTest extends AsyncDisposable {
@@ -205,7 +205,12 @@ export function describeStoreContract(database: string, create: () => Promise<St
 
   describe(`${database}: a creation under a key of its own`, () => {
     const pet: NewPet = { name: 'Rex', categoryId: 9223372036854775807n, status: 'sold' }
-    const once = (changes: Partial<Once> = {}): Once => ({ scope: 'a', key: 'k', at: new Date(), ...changes })
+    const once = (changes: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
+      scope: 'a',
+      key: 'k',
+      at: new Date(),
+      ...changes,
+    })
     function petOf(creation: Creation): Pet {
       if (!('pet' in creation)) throw new Error(`no animal: ${creation.outcome}`)
       return creation.pet
@@ -227,14 +232,14 @@ export function describeStoreContract(database: string, create: () => Promise<St
       ['status', { status: 'pending' }],
     ])('tells an animal with another %s from the first', async (_, other) => {
       await stores.pets.createOnce(pet, once())
-      expect(await stores.pets.createOnce({ ...pet, ...other }, once())).toEqual({ outcome: 'different' })
+      expect(await stores.pets.createOnce({ ...pet, ...other }, once())).toEqual({ outcome: 'conflict' })
       expect(await count()).toBe(1)
     })
 
     test('tells an animal without a status from one with', async () => {
       await stores.pets.createOnce(pet, once())
       const { name, categoryId } = pet
-      expect(await stores.pets.createOnce({ name, categoryId }, once())).toEqual({ outcome: 'different' })
+      expect(await stores.pets.createOnce({ name, categoryId }, once())).toEqual({ outcome: 'conflict' })
     })
 
     test('is one for each scope and each key', async () => {
@@ -259,9 +264,9 @@ export function describeStoreContract(database: string, create: () => Promise<St
       for (let i = 0; i < 5; i++) await stores.pets.createOnce(pet, once({ key: `old ${i}`, at }))
       await stores.pets.createOnce(pet, once({ key: 'new', at: new Date(at.getTime() + dayMs) }))
       const now = new Date(at.getTime() + dayMs)
-      expect(await stores.pets.forgetExpired(now, 3)).toBe(3)
-      expect(await stores.pets.forgetExpired(now, 3)).toBe(2)
-      expect(await stores.pets.forgetExpired(now, 3)).toBe(0)
+      expect(await stores.pets.deleteExpiredKeys(now, 3)).toBe(3)
+      expect(await stores.pets.deleteExpiredKeys(now, 3)).toBe(2)
+      expect(await stores.pets.deleteExpiredKeys(now, 3)).toBe(0)
       expect((await stores.pets.createOnce(pet, once({ key: 'new', at: now }))).outcome).toBe('replayed')
     })
 
@@ -280,7 +285,7 @@ export function describeStoreContract(database: string, create: () => Promise<St
         )
         const outcomes = all.map(({ outcome }) => outcome)
         expect(outcomes.filter(outcome => outcome === 'created')).toHaveLength(1)
-        expect(outcomes).not.toContain('different')
+        expect(outcomes).not.toContain('conflict')
         const ids = all.flatMap(creation => ('pet' in creation ? [creation.pet.id] : []))
         expect(new Set(ids).size).toBe(1)
         expect(await count()).toBe(1)

@@ -1,8 +1,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { fileURLToPath } from 'node:url'
 import { SQL } from 'bun'
-import type { PetStatus, PetStore } from '../../src/pet.ts'
+import type { PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
+import type { PetStore } from '../../src/store.ts'
 import { testMsMax, until } from '../support/process.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
-import { NotReachable, SetupError, StoreUnavailable } from '../../src/fault.ts'
+import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { ask, type TestDatabase } from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
@@ -45,7 +45,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     const error = await refusal(role.url)
     expect(error).toBeInstanceOf(SetupError)
     // Waiting would not help.
-    expect(error).not.toBeInstanceOf(NotReachable)
+    expect(error).not.toBeInstanceOf(StoreUnreachable)
     expect(String(error)).toMatch(
       /this user lacks the right to make or use our tables; GRANT it .*\(42501\)$/,
     )
@@ -70,7 +70,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     const pet = { name: 'Rex', categoryId: 1n }
     await stores.pets.create(pet)
     await stores.pets.createOnce(pet, { scope: 'a', key: 'k', at: createdAt })
-    expect(await stores.pets.forgetExpired(new Date(), 10)).toBe(1)
+    expect(await stores.pets.deleteExpiredKeys(new Date(), 10)).toBe(1)
     expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(2)
     await stores.close()
   })
@@ -127,7 +127,7 @@ describeWithPostgres('PostgreSQL: what a database has to promise', () => {
     try {
       const error = await refusal(url)
       expect(error).toBeInstanceOf(SetupError)
-      expect(error).not.toBeInstanceOf(NotReachable)
+      expect(error).not.toBeInstanceOf(StoreUnreachable)
       expect(String(error)).toMatch(/its encoding is SQL_ASCII, .*create it with ENCODING 'UTF8'$/)
       await using sql = new SQL(url, { max: 1 })
       expect([...(await sql`SELECT 1 FROM pg_class WHERE relnamespace = 'public'::regnamespace`)]).toEqual([])

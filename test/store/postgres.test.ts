@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
-import { SetupError } from '../../src/fault.ts'
+import { SetupError } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { migrations } from '../../src/store/postgres/migrations.ts'
 import { ask } from '../support/postgres.ts'

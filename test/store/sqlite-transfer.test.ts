@@ -2,9 +2,9 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { SetupError, StoreUnavailable } from '../../src/fault.ts'
+import { SetupError, StoreUnavailable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
-import type { TransferredPet } from '../../src/transfer.ts'
+import type { ImportedPet } from '../../src/store.ts'
 import { temporaryFolder } from '../support/folder.ts'
 
 const rex = { name: 'Rex', categoryId: 1n }
@@ -14,7 +14,7 @@ async function withStore<T>(work: (file: string) => Promise<T>): Promise<T> {
   return await work(join(folder.path, 'pets.db'))
 }
 
-async function* once(...pets: TransferredPet[]) {
+async function* once(...pets: ImportedPet[]) {
   yield pets
 }
 

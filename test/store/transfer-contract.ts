@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { SetupError } from '../../src/fault.ts'
+import { SetupError } from '../../src/errors.ts'
 import type { Pet } from '../../src/pet.ts'
-import type { Stores } from '../../src/store/stores.ts'
-import { batchPetsMax, type TransferredPet } from '../../src/transfer.ts'
+import type { Stores } from '../../src/store.ts'
+import { batchPetsMax, type ImportedPet } from '../../src/store.ts'
 import type { StoreUnderTest } from './contract.ts'
 
 /** What every store promises of moving a catalogue out of it and into it. */
@@ -27,7 +27,7 @@ export function describeTransferContract(database: string, create: () => Promise
   })
   const many = (count: number, first = 1n) => Array.from({ length: count }, (_, i) => pet(first + BigInt(i)))
 
-  async function* batches(...all: (readonly TransferredPet[])[]) {
+  async function* batches(...all: (readonly ImportedPet[])[]) {
     yield* all
   }
 
@@ -136,7 +136,7 @@ export function describeTransferContract(database: string, create: () => Promise
       ['the highest id of all', 2n ** 63n - 1n],
     ])('%s is refused, and nothing changes', async (_, id) => {
       const { id: _right, ...rest } = pet(8n)
-      const wrong: TransferredPet = id === undefined ? rest : { ...rest, id }
+      const wrong: ImportedPet = id === undefined ? rest : { ...rest, id }
       for (const given of [batches([pet(5n), pet(7n), wrong]), batches([pet(7n)], [wrong])]) {
         expect(await failure(stores.transfer.load(given, 'keep'))).toBeInstanceOf(SetupError)
         expect(await everything()).toEqual([])

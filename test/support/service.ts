@@ -4,7 +4,7 @@ import { listen } from '../../src/http/serve.ts'
 import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
-import type { Stores } from '../../src/store/stores.ts'
+import type { Stores } from '../../src/store.ts'
 import { createConformance } from './conformance.ts'
 import { type AnyDatabase, newTestDatabase, type StoreKind } from './database.ts'
 

@@ -1,5 +1,4 @@
-import { int64Min } from '../../int64.ts'
-import { isJsonObject } from '../../json.ts'
+import { int64Min, isJsonObject } from '../../int64.ts'
 import { animal, animalName } from '../animals.ts'
 import { type Check, fail, rules } from '../check.ts'
 import { errorIn, expectHeader, expectNamed, jsonIn, petIn, shown } from '../expectation.ts'

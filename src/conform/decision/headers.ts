@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../json.ts'
+import { isJsonObject } from '../../int64.ts'
 import { absentId, someAnimal } from '../animals.ts'
 import { type Check, fail, rules } from '../check.ts'
 import { errorIn, expectHeader, expectStatus, jsonIn, shown } from '../expectation.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { IdsExhausted, NotReachable, SetupError, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import { isConnectionLost, runtimeErrorOf, setupErrorOf } from './fault.ts'
 
 const place = 'postgres://db:5432/pets'
@@ -96,7 +96,7 @@ describe('at the start', () => {
     ['55P03', 'another program holds it locked'],
   ])('%s is one line, "%s", and whoever is willing may wait', (code, why) => {
     expectLine(setupErrorOf(answered(code), place), code, why)
-    expect(setupErrorOf(answered(code), place)).toBeInstanceOf(NotReachable)
+    expect(setupErrorOf(answered(code), place)).toBeInstanceOf(StoreUnreachable)
   })
 
   test.each([
@@ -107,7 +107,7 @@ describe('at the start', () => {
     ['ERR_POSTGRES_TLS_NOT_AVAILABLE', 'takes the sslmode'],
   ])('%s is one line, "%s", and whoever is willing may wait', (code, why) => {
     expectLine(setupErrorOf(failed(code), place), code, why)
-    expect(setupErrorOf(failed(code), place)).toBeInstanceOf(NotReachable)
+    expect(setupErrorOf(failed(code), place)).toBeInstanceOf(StoreUnreachable)
   })
 
   test.each([
@@ -117,17 +117,17 @@ describe('at the start', () => {
     ['42703', 'a table of another program'],
   ])('%s is one line, "%s", and waiting would not help', (code, why) => {
     expectLine(setupErrorOf(answered(code), place), code, why)
-    expect(setupErrorOf(answered(code), place)).not.toBeInstanceOf(NotReachable)
+    expect(setupErrorOf(answered(code), place)).not.toBeInstanceOf(StoreUnreachable)
   })
 
   test('what does not speak PostgreSQL is one line, and waiting would not help', () => {
     const code = 'ERR_POSTGRES_UNEXPECTED_MESSAGE'
     expectLine(setupErrorOf(failed(code), place), code, 'does not speak PostgreSQL')
-    expect(setupErrorOf(failed(code), place)).not.toBeInstanceOf(NotReachable)
+    expect(setupErrorOf(failed(code), place)).not.toBeInstanceOf(StoreUnreachable)
   })
 
   test('what was told already is not told anew', () => {
-    for (const told of [new SetupError('as it is'), new NotReachable('as it is')]) {
+    for (const told of [new SetupError('as it is'), new StoreUnreachable('as it is')]) {
       expect(setupErrorOf(told, place)).toBe(told)
     }
   })

@@ -1,5 +1,5 @@
 import { SQL } from 'bun'
-import { IdsExhausted, NotReachable, SetupError, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 
 const certificate = /CERT|SELF_SIGNED|^UNABLE_TO_|^ERR_TLS_/
@@ -50,7 +50,7 @@ export function setupErrorOf(error: unknown, place: string): unknown {
   const code = codeOf(error)
   const [, why, passes] = mends.find(([codes]) => codes.test(code)) ?? []
   if (why === undefined) return error
-  const kind = passes ? NotReachable : SetupError
+  const kind = passes ? StoreUnreachable : SetupError
   return new kind(`Cannot open the store ${place}: ${why} (${code})`, { cause: error })
 }
 

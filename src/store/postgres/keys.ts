@@ -1,4 +1,5 @@
-import type { KeyStore, NewApiKey } from '../../api-key.ts'
+import type { NewApiKey } from '../../api-key.ts'
+import type { KeyStore } from '../../store.ts'
 import { columns, type KeyRow, keyOf, permissionColumns } from '../key-row.ts'
 import { integers } from './arrays.ts'
 import type { Pool } from './pool.ts'

@@ -1,6 +1,7 @@
 import type { SQL, TransactionSQL } from 'bun'
+import { OutcomeUnknown } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
-import { OutcomeUnknown, type TransferredIds, type TransferredPet } from '../../transfer.ts'
+import type { ImportedPet, ImportIds } from '../../store.ts'
 import { holdsAnimals, keptId, lacksIds } from '../load-refusals.ts'
 import { integers, texts } from './arrays.ts'
 import { isConnectionLost } from './fault.ts'
@@ -34,8 +35,8 @@ const patience = "SET LOCAL lock_timeout = '60s'"
 export function loadPets(
   sql: SQL,
   place: string,
-  batches: AsyncIterable<readonly TransferredPet[]>,
-  ids: TransferredIds,
+  batches: AsyncIterable<readonly ImportedPet[]>,
+  ids: ImportIds,
   interrupted?: AbortSignal,
 ): Promise<bigint> {
   let committing = false
@@ -67,8 +68,8 @@ export function loadPets(
 
 async function stage(
   transaction: TransactionSQL,
-  batches: AsyncIterable<readonly TransferredPet[]>,
-  ids: TransferredIds,
+  batches: AsyncIterable<readonly ImportedPet[]>,
+  ids: ImportIds,
   interrupted?: AbortSignal,
 ): Promise<{ readonly count: number; readonly lastId: bigint }> {
   await transaction.unsafe(statements.createStaged)

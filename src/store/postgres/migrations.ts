@@ -1,5 +1,5 @@
 import type { SQL } from 'bun'
-import { SetupError } from '../../fault.ts'
+import { SetupError } from '../../errors.ts'
 
 /** Append only: a step that has been released is never edited. petstore_schema holds the number of steps taken. */
 export const migrations: readonly string[] = [

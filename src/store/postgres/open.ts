@@ -1,5 +1,5 @@
-import { NotReachable } from '../../fault.ts'
-import type { OpenOptions, Stores } from '../stores.ts'
+import { StoreUnreachable } from '../../errors.ts'
+import type { OpenOptions, Stores } from '../../store.ts'
 import { setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
 import { migrate } from './migrations.ts'
@@ -19,14 +19,14 @@ const writingMax = 2
 /** Opens the database: writes through connections of their own, so that no crowd of readers holds them up. */
 export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
   const { hosts, place } = address
-  const { onTrouble = () => {}, readUrl, connectionsMax = readingMaxDefault } = options
+  const { onEvent = () => {}, readUrl, connectionsMax = readingMaxDefault } = options
   try {
     const server = await findServer(hosts, 'writing')
     const isNew = await prepare(server, place, options.create)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
     const replica = replicas && (await findReplica(replicas))
     const pool = (purpose: string, max: number) =>
-      createPool(server, { hosts, role: 'writing', purpose, max, onTrouble })
+      createPool(server, { hosts, role: 'writing', purpose, max, onEvent })
     const writing = pool('writing', writingMax)
     const primary = pool('reading', connectionsMax)
     const reading = replica
@@ -35,7 +35,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
           role: 'reading',
           purpose: 'reading animals',
           max: connectionsMax,
-          onTrouble,
+          onEvent,
         })
       : primary
     const writer = createPetWriter(writing)
@@ -43,7 +43,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       pets: createPetStore(reading, writing, writer),
       keys: createKeyStore(primary, writing),
       transfer: createTransfer(address),
-      place,
+      location: place,
       ...(isNew && { createdAt: place }),
       // Pools open connections whenever they need them; a failure to do so is StoreUnavailable.
       async startWriting() {},
@@ -64,8 +64,8 @@ async function findReplica({ hosts, place }: PostgresAddress): Promise<Server> {
     return await findServer(hosts, 'reading')
   } catch (error) {
     const told = setupErrorOf(error, place)
-    if (!(told instanceof NotReachable)) throw told
-    throw new NotReachable(told.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), {
+    if (!(told instanceof StoreUnreachable)) throw told
+    throw new StoreUnreachable(told.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), {
       cause: error,
     })
   }

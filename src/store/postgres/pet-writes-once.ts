@@ -1,12 +1,13 @@
 import type { SQL } from 'bun'
-import { type Creation, fingerprintOf, type NewPet, type Once, onceKeptMs, type Pet } from '../../pet.ts'
+import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store.ts'
 import { integers, texts } from './arrays.ts'
 import { createPets } from './pet-writes.ts'
 
 /** An animal to be added, at most once where it was sent under a key. */
 export interface PetWrite {
   readonly pet: NewPet
-  readonly once?: Once
+  readonly once?: IdempotencyKey
 }
 
 /** What is known of a creation under a key. */
@@ -63,7 +64,7 @@ export function createPetsOnce(sql: SQL, writes: readonly PetWrite[]): Promise<C
   })
 }
 
-const nameOf = ({ scope, key }: Pick<Once, 'scope' | 'key'>) => JSON.stringify([scope, key])
+const nameOf = ({ scope, key }: Pick<IdempotencyKey, 'scope' | 'key'>) => JSON.stringify([scope, key])
 
 async function find(sql: SQL, writes: readonly PetWrite[]): Promise<Map<string, Known>> {
   const sought = writes.flatMap(({ once }) => once ?? [])
@@ -84,7 +85,7 @@ function plan(writes: readonly PetWrite[], known: Map<string, Known>) {
   const additions: { readonly pet: NewPet; readonly now?: Known }[] = []
   const outcomes = writes.map(({ pet, once }): ((created: readonly Pet[]) => Creation) => {
     const before = once && known.get(nameOf(once))
-    if (before && before.atMs > once.at.getTime() - onceKeptMs) return () => repeated(pet, before)
+    if (before && before.atMs > once.at.getTime() - idempotencyKeyMs) return () => repeated(pet, before)
     const now = once && knownFrom(pet, once)
     if (now) known.set(nameOf(now), now)
     const place = additions.push({ pet, ...(now && { now }) }) - 1
@@ -93,12 +94,12 @@ function plan(writes: readonly PetWrite[], known: Map<string, Known>) {
   return { additions, outcomes }
 }
 
-function knownFrom(pet: NewPet, { scope, key, at }: Once): Known {
+function knownFrom(pet: NewPet, { scope, key, at }: IdempotencyKey): Known {
   return { scope, key, fingerprint: fingerprintOf(pet), atMs: at.getTime(), petId: undefined }
 }
 
 function repeated(pet: NewPet, { fingerprint, petId }: Known): Creation {
-  if (fingerprint !== fingerprintOf(pet)) return { outcome: 'different' }
+  if (fingerprint !== fingerprintOf(pet)) return { outcome: 'conflict' }
   return { outcome: 'replayed', pet: { ...pet, id: idOf(petId) } }
 }
 

@@ -15,7 +15,7 @@ const statements = {
     INSERT INTO pets (id, name, category_id, status)
     SELECT before + place, name, category_id, status FROM counter, given
     RETURNING id`,
-  forgetExpired: `
+  deleteExpiredKeys: `
     DELETE FROM creation_keys WHERE (scope, key) IN (
       SELECT scope, key FROM creation_keys WHERE created_at_ms <= $1
       ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
@@ -41,7 +41,7 @@ function idAt(ids: readonly bigint[], place: number): bigint {
 }
 
 /** Several instances sweep at once: each takes what the others have not taken. */
-export async function forgetExpired(sql: SQL, expiredMs: number, atMost: number): Promise<number> {
-  const { count } = await sql.unsafe(statements.forgetExpired, [BigInt(expiredMs), atMost])
+export async function deleteExpiredKeys(sql: SQL, expiredMs: number, atMost: number): Promise<number> {
+  const { count } = await sql.unsafe(statements.deleteExpiredKeys, [BigInt(expiredMs), atMost])
   return count
 }

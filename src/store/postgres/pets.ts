@@ -1,5 +1,6 @@
-import { onceKeptMs, type Pet, type PetStatus, type PetStore } from '../../pet.ts'
-import { forgetExpired } from './pet-writes.ts'
+import type { Pet, PetStatus } from '../../pet.ts'
+import { idempotencyKeyMs, type PetStore } from '../../store.ts'
+import { deleteExpiredKeys } from './pet-writes.ts'
 import type { Pool } from './pool.ts'
 import type { PetWriter } from './writer.ts'
 
@@ -45,7 +46,7 @@ export function createPetStore(reading: Pool, writing: Pool, writer: PetWriter):
     },
     create: pet => writer.create(pet),
     createOnce: (pet, once) => writer.createOnce(pet, once),
-    forgetExpired: (now, atMost) =>
-      writing.run(sql => forgetExpired(sql, now.getTime() - onceKeptMs, atMost)),
+    deleteExpiredKeys: (now, atMost) =>
+      writing.run(sql => deleteExpiredKeys(sql, now.getTime() - idempotencyKeyMs, atMost)),
   }
 }

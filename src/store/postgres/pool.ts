@@ -1,6 +1,6 @@
 import type { SQL } from 'bun'
-import { StoreUnavailable } from '../../fault.ts'
-import type { OnTrouble } from '../stores.ts'
+import { StoreUnavailable } from '../../errors.ts'
+import type { OnStoreEvent } from '../../store.ts'
 import { close, connect, statementMsMax, within } from './connection.ts'
 import { isConnectionLost, runtimeErrorOf } from './fault.ts'
 import { findServer, type Role, type Server } from './server.ts'
@@ -23,7 +23,7 @@ export interface PoolOptions {
   readonly purpose: string
   /** Connections at most. */
   readonly max: number
-  readonly onTrouble: OnTrouble
+  readonly onEvent: OnStoreEvent
 }
 
 /** Waiting for a connection and for the answer, together: by then the server itself would have ended the statement. */
@@ -39,7 +39,7 @@ const searchEveryMs = 500
 const goBackEveryMs = 10_000
 
 /** `first` is the one of the hosts that was found fit just now. */
-export function createPool(first: Server, { hosts, role, purpose, max, onTrouble }: PoolOptions): Pool {
+export function createPool(first: Server, { hosts, role, purpose, max, onEvent }: PoolOptions): Pool {
   let server = first
   let sql = connectTo(server, role, max)
   let running = 0
@@ -61,7 +61,10 @@ export function createPool(first: Server, { hosts, role, purpose, max, onTrouble
         role,
       ).catch((cause: unknown) => {
         if (tries === 0)
-          onTrouble(`No PostgreSQL for ${purpose}: ${reasonOf(cause)}; asking again until there is one`)
+          onEvent(
+            'error',
+            `No PostgreSQL for ${purpose}: ${reasonOf(cause)}; asking again until there is one`,
+          )
       })
       if (closed) return
       if (found) {
@@ -74,7 +77,7 @@ export function createPool(first: Server, { hosts, role, purpose, max, onTrouble
     }
   }
 
-  const tellOfUse = () => onTrouble(`For ${purpose} PostgreSQL at ${server.host.name} is used now`, 'over')
+  const tellOfUse = () => onEvent('warn', `For ${purpose} PostgreSQL at ${server.host.name} is used now`)
 
   /** A replica that was away is used again once it is back. Writes never go back by themselves: that is decided elsewhere. */
   async function goBack(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { SQL } from 'bun'
-import { NotReachable, SetupError } from '../../fault.ts'
+import { SetupError, StoreUnreachable } from '../../errors.ts'
 import { close, connect, within } from './connection.ts'
 import { setupErrorOf } from './fault.ts'
 import type { PostgresHost } from './url.ts'
@@ -48,7 +48,7 @@ async function fit(host: PostgresHost, role: Role): Promise<Server> {
   const { standby, synchronous_commit: found, encoding } = await ask(host)
   if (encoding !== 'UTF8') throw new SetupError(wrongEncoding(host, encoding))
   if (standby && role === 'writing') {
-    throw new NotReachable(
+    throw new StoreUnreachable(
       `Cannot use ${host.name}: it takes no writes (a standby, or set to be read-only); name its primary`,
     )
   }
@@ -56,9 +56,11 @@ async function fit(host: PostgresHost, role: Role): Promise<Server> {
 }
 
 /** All may be well once one of them is reached. */
-function refusalOf(hosts: readonly PostgresHost[], refusals: readonly unknown[]): NotReachable {
+function refusalOf(hosts: readonly PostgresHost[], refusals: readonly unknown[]): StoreUnreachable {
   const told = refusals.map((refusal, place) => setupErrorOf(refusal, hosts[place]?.name ?? ''))
-  return new NotReachable(told.map(each => (each instanceof Error ? each.message : String(each))).join('; '))
+  return new StoreUnreachable(
+    told.map(each => (each instanceof Error ? each.message : String(each))).join('; '),
+  )
 }
 
 /** One connection alone, closed with whoever has it. */
@@ -75,7 +77,8 @@ export function connectForLong({ host, synchronousCommit }: Server): Connection 
 async function ask(host: PostgresHost): Promise<Facts> {
   const sql = connect(host.url, { max: 1 })
   try {
-    const late = () => new NotReachable(`Cannot use ${host.name}: it did not answer within ${askMsMax} ms`)
+    const late = () =>
+      new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${askMsMax} ms`)
     const [found] = await within(sql.unsafe<Facts[]>(facts), askMsMax, late)
     if (!found) throw new Error('SELECT gave no row')
     return found

@@ -1,5 +1,5 @@
 import type { Pet } from '../../pet.ts'
-import { batchPetsMax, type Transfer } from '../../transfer.ts'
+import { batchPetsMax, type Transfer } from '../../store.ts'
 import { runtimeErrorOf, setupErrorOf } from './fault.ts'
 import { loadPets } from './load.ts'
 import { type PetRow, petOf, statements } from './pets.ts'

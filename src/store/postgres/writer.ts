@@ -1,6 +1,7 @@
-import { IdsExhausted, StoreUnavailable } from '../../fault.ts'
-import { createHistogram, type Histogram } from '../../histogram.ts'
-import type { Creation, NewPet, Once, Pet } from '../../pet.ts'
+import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
+import { Histogram } from '../../histogram.ts'
+import type { NewPet, Pet } from '../../pet.ts'
+import type { Creation, IdempotencyKey } from '../../store.ts'
 import { within } from './connection.ts'
 import { isRefused } from './fault.ts'
 import { createPets } from './pet-writes.ts'
@@ -10,7 +11,7 @@ import { type Pool, workMsMax } from './pool.ts'
 /** Adds animals; what comes while one group is being committed makes up the next. */
 export interface PetWriter {
   create(pet: NewPet): Promise<Pet>
-  createOnce(pet: NewPet, once: Once): Promise<Creation>
+  createOnce(pet: NewPet, once: IdempotencyKey): Promise<Creation>
   /** Animals that wait or are being committed now. */
   readonly waiting: number
   /** How many animals went into one commit. */
@@ -34,12 +35,12 @@ interface Waiting extends PetWrite {
 }
 
 export function createPetWriter(pool: Pool): PetWriter {
-  const commitSizes = createHistogram(commitSizeBounds)
+  const commitSizes = new Histogram(commitSizeBounds)
   let queue: Waiting[] = []
   let committing = 0
   let working: Promise<void> | undefined
 
-  function write(pet: NewPet, once?: Once): Promise<Creation> {
+  function write(pet: NewPet, once?: IdempotencyKey): Promise<Creation> {
     if (queue.length + committing >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} animals are waiting already`))
     }

@@ -1,29 +1,23 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { SetupError } from '../../fault.ts'
-import { createNewFile, newFileMend } from '../../new-file.ts'
-import type { Backup } from '../stores.ts'
+import { SetupError } from '../../errors.ts'
 import type { BackupThreadAnswer, BackupThreadData } from './backup-thread.ts'
 
 const progressEveryMs = 100
 
-/** Copies the store into a file that must not be there yet. It appears whole and checked, or not at all. */
+/** Copies the store into an empty file, checks the copy, and returns how many animals it has. */
 export async function backUpSqlite(
   file: string,
-  target: string,
+  copy: string,
   onProgress: (fraction: number) => void,
   interrupted: AbortSignal,
-): Promise<Backup> {
+): Promise<bigint> {
   if (!existsSync(file))
     throw new SetupError(`There is no store at ${file}: set DATABASE_URL to the one to copy`)
-  try {
-    using copy = createNewFile(target)
-    const answer = await copyTo(copy.path, file, onProgress, interrupted)
-    if (!answer.ok) throw Object.assign(new Error(answer.message), { code: answer.code })
-    return { pets: answer.pets, bytes: copy.publish() }
-  } catch (error) {
-    throw backupErrorOf(error, target)
-  }
+  const answer = await copyTo(copy, file, onProgress, interrupted)
+  if (answer.ok) return answer.pets
+  const why = mends.find(([codes]) => codes.test(answer.code))?.[1] ?? answer.message
+  throw new SetupError(`Cannot back up the store ${file}: ${why}${answer.code && ` (${answer.code})`}`)
 }
 
 async function copyTo(
@@ -57,12 +51,6 @@ function watch(copy: string, expectedBytes: number, onProgress: (fraction: numbe
     onProgress(Math.min(0.99, statSync(copy).size / Math.max(1, expectedBytes)))
   }, progressEveryMs)
   return () => clearInterval(timer)
-}
-
-function backupErrorOf(error: unknown, target: string): unknown {
-  const { code = '', message } = error as { code?: string; message: string }
-  const why = mends.find(([codes]) => codes.test(code))?.[1] ?? newFileMend(code) ?? message
-  return new SetupError(`Cannot back up to ${target}: ${why}${code && ` (${code})`}`, { cause: error })
 }
 
 const mends: readonly (readonly [RegExp, string])[] = [

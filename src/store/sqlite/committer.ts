@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../fault.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../errors.ts'
 import { connect } from './connection.ts'
 import { DamageGuard, runtimeErrorOf } from './fault.ts'
 import { identityOf, refuseAnother } from './identity.ts'

@@ -1,5 +1,5 @@
 import { SQLiteError } from 'bun:sqlite'
-import { SetupError, StoreDamaged, StoreUnavailable } from '../../fault.ts'
+import { SetupError, StoreDamaged, StoreUnavailable } from '../../errors.ts'
 
 // What an operator or time can mend. Extended codes (SQLITE_IOERR_WRITE) begin with these.
 const passing = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTOCOL)/

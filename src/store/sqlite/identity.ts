@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { StoreUnavailable } from '../../fault.ts'
+import { StoreUnavailable } from '../../errors.ts'
 
 /** Which file it is, whatever its name; undefined where there is none. */
 export function identityOf(file: string): string | undefined {

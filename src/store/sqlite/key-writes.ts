@@ -1,5 +1,6 @@
 import type { Database } from 'bun:sqlite'
-import type { ApiKey, KeyUse, NewApiKey } from '../../api-key.ts'
+import type { ApiKey, NewApiKey } from '../../api-key.ts'
+import type { KeyUse } from '../../store.ts'
 import { columns, type KeyRow, keyOf, permissionColumns } from '../key-row.ts'
 
 const insert = `

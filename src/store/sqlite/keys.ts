@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import type { KeyStore } from '../../api-key.ts'
+import type { KeyStore } from '../../store.ts'
 import { columns, type KeyRow, keyOf } from '../key-row.ts'
 import type { DamageGuard } from './fault.ts'
 import type { Writer } from './writer.ts'

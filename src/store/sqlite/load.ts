@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import { int64Max } from '../../int64.ts'
 import type { PetStatus } from '../../pet.ts'
-import type { TransferredIds, TransferredPet } from '../../transfer.ts'
+import type { ImportedPet, ImportIds } from '../../store.ts'
 import { holdsAnimals, keptId, lacksIds } from '../load-refusals.ts'
 import { guarded } from './fault.ts'
 import { identityOf, refuseAnother } from './identity.ts'
@@ -36,8 +36,8 @@ const cacheKilobytes = 16 * 1024
 export async function loadPets(
   database: Database,
   file: string,
-  batches: AsyncIterable<readonly TransferredPet[]>,
-  ids: TransferredIds,
+  batches: AsyncIterable<readonly ImportedPet[]>,
+  ids: ImportIds,
   interrupted?: AbortSignal,
 ): Promise<bigint> {
   const identity = identityOf(file)
@@ -59,8 +59,8 @@ export async function loadPets(
 
 async function stage(
   database: Database,
-  batches: AsyncIterable<readonly TransferredPet[]>,
-  ids: TransferredIds,
+  batches: AsyncIterable<readonly ImportedPet[]>,
+  ids: ImportIds,
 ): Promise<number> {
   guarded(() => {
     database.run('PRAGMA temp_store = FILE')
@@ -70,7 +70,7 @@ async function stage(
   const insert = database.query<never, [bigint | null, string, bigint, PetStatus | null]>(statements.stage)
   let before = 0n
   let count = 0
-  const stageBatch = database.transaction((pets: readonly TransferredPet[]) => {
+  const stageBatch = database.transaction((pets: readonly ImportedPet[]) => {
     for (const { id, name, categoryId, status } of pets) {
       if (ids === 'keep') before = keptId(id, before)
       insert.run(id ?? null, name, categoryId, status ?? null)

@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import { SetupError } from '../../fault.ts'
+import { SetupError } from '../../errors.ts'
 
 /** "PETS" in ASCII, in the file's header: this database is ours. */
 const applicationId = 0x50455453

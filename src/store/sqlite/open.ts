@@ -1,8 +1,8 @@
 import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { SetupError } from '../../fault.ts'
-import type { OpenOptions, Stores } from '../stores.ts'
+import { SetupError } from '../../errors.ts'
+import type { OpenOptions, Stores } from '../../store.ts'
 import { connect, switchToWal } from './connection.ts'
 import { DamageGuard, setupErrorOf } from './fault.ts'
 import { createKeyStore } from './keys.ts'
@@ -12,20 +12,23 @@ import { createTransfer } from './transfer.ts'
 import { createWriter } from './writer.ts'
 
 /** Opens the file: reads on this thread through a connection that cannot write, writes in a thread of their own. */
-export function openSqlite(file: string, { create, onTrouble }: OpenOptions): Stores {
+export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions): Stores {
   try {
     provideFile(file, create)
     const { anchor, isNew } = prepare(file)
     const reading = connect(file, 'readonly')
     const guard = new DamageGuard(({ message }) =>
-      onTrouble?.(`The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
+      onEvent(
+        'error',
+        `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`,
+      ),
     )
-    const writer = createWriter(file, guard, onTrouble)
+    const writer = createWriter(file, guard, message => onEvent('error', message))
     return {
       pets: createPetStore(reading, writer, guard),
       keys: createKeyStore(reading, writer, guard),
       transfer: createTransfer(file),
-      place: file,
+      location: file,
       ...(isNew && { createdAt: resolve(file) }),
       startWriting: () => writer.start(),
       activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),

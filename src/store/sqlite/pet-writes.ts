@@ -1,14 +1,8 @@
 import type { Database } from 'bun:sqlite'
-import { IdsExhausted } from '../../fault.ts'
+import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
-import {
-  type Creation,
-  fingerprintOf,
-  type NewPet,
-  type Once,
-  onceKeptMs,
-  type PetStatus,
-} from '../../pet.ts'
+import { fingerprintOf, type NewPet, type PetStatus } from '../../pet.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store.ts'
 
 const statements = {
   // Without the condition SQLite would report a full disk after the last id, and roll back the whole group.
@@ -23,7 +17,7 @@ const statements = {
   keepOnce: `
     INSERT OR REPLACE INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
     VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
-  forgetExpired: `
+  deleteExpiredKeys: `
     DELETE FROM creation_keys WHERE (scope, key) IN (
       SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $atMost)`,
 } as const
@@ -42,7 +36,7 @@ export function createPetWrites(database: Database) {
     never,
     { scope: string; key: string; fingerprint: string; petId: bigint; atMs: number }
   >(statements.keepOnce)
-  const forget = database.query<never, { expiredMs: number; atMost: number }>(statements.forgetExpired)
+  const forget = database.query<never, { expiredMs: number; atMost: number }>(statements.deleteExpiredKeys)
 
   // One statement: a group of writes relies on it.
   function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
@@ -54,16 +48,16 @@ export function createPetWrites(database: Database) {
   return {
     createPet,
     /** The one writer takes one creation after another, so that none is ever found still running. */
-    createPetOnce(pet: NewPet, { scope, key, at }: Once): Creation {
+    createPetOnce(pet: NewPet, { scope, key, at }: IdempotencyKey): Creation {
       const fingerprint = fingerprintOf(pet)
-      const known = findOnce.get({ scope, key, expiredMs: at.getTime() - onceKeptMs })
-      if (known && known.fingerprint !== fingerprint) return { outcome: 'different' }
+      const known = findOnce.get({ scope, key, expiredMs: at.getTime() - idempotencyKeyMs })
+      if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
       const id = createPet(pet.name, pet.categoryId, pet.status ?? null)
       keepOnce.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
-    forgetExpired: (expiredMs: number, atMost: number): number =>
+    deleteExpiredKeys: (expiredMs: number, atMost: number): number =>
       Number(forget.run({ expiredMs, atMost }).changes),
   }
 }

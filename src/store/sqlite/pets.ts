@@ -1,12 +1,7 @@
 import type { Database } from 'bun:sqlite'
-import {
-  onceKeptMs,
-  type PageRequest,
-  type Pet,
-  type PetPage,
-  type PetStatus,
-  type PetStore,
-} from '../../pet.ts'
+import type { PageRequest, PetPage } from '../../page.ts'
+import type { Pet, PetStatus } from '../../pet.ts'
+import { idempotencyKeyMs, type PetStore } from '../../store.ts'
 import type { DamageGuard } from './fault.ts'
 import { createVersion } from './version.ts'
 import type { Writer } from './writer.ts'
@@ -58,6 +53,7 @@ export function createPetStore(reading: Database, writer: Writer, guard: DamageG
       return { ...pet, id }
     },
     createOnce: (pet, once) => writer.write('createPetOnce', pet, once),
-    forgetExpired: (now, atMost) => writer.write('forgetExpired', now.getTime() - onceKeptMs, atMost),
+    deleteExpiredKeys: (now, atMost) =>
+      writer.write('deleteExpiredKeys', now.getTime() - idempotencyKeyMs, atMost),
   }
 }

@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
 import type { Pet } from '../../pet.ts'
-import { batchPetsMax, type Transfer } from '../../transfer.ts'
+import { batchPetsMax, type Transfer } from '../../store.ts'
 import { connect } from './connection.ts'
 import { guarded, setupErrorOf } from './fault.ts'
 import { type PetRow, petOf, statements } from './pets.ts'

@@ -1,5 +1,5 @@
-import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../fault.ts'
-import { createHistogram, type Histogram } from '../../histogram.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+import { Histogram } from '../../histogram.ts'
 import { DamageGuard } from './fault.ts'
 import { identityOf } from './identity.ts'
 import type { WriterThreadAnswer, WriterThreadMessage } from './writer-thread.ts'
@@ -46,7 +46,7 @@ export function createWriter(
   /** In the order in which the thread is given them, which is the order in which it answers. */
   let waiting: Waiting[] = []
   const identity = identityOf(file)
-  const commitSizes = createHistogram(commitSizeBounds)
+  const commitSizes = new Histogram(commitSizeBounds)
   /** Not given to the thread yet. */
   let gathered: Write[] = []
   let commits = 0

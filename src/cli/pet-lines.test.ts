@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'bun:test'
+import type { Pet } from '../pet.ts'
+import { batchPetsMax, type ImportIds } from '../store.ts'
 import { BadLine } from './lines.ts'
-import type { Pet } from './pet.ts'
 import { petLines, readPetLine, readPetLines } from './pet-lines.ts'
-import { batchPetsMax, type TransferredIds } from './transfer.ts'
 
 const good = (id: number) => `{"id":${id},"name":"Rex","categoryId":7}`
 
-async function read(text: string, ids: TransferredIds = 'new') {
+async function read(text: string, ids: ImportIds = 'new') {
   async function* chunks() {
     yield new TextEncoder().encode(text)
   }

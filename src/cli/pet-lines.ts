@@ -1,9 +1,8 @@
-import { cannotRead, unknownNames } from './field.ts'
-import { int64, int64Max } from './int64.ts'
-import { isJsonObject, parseJson } from './json.ts'
+import { int64, invalid, unknownNames } from '../field.ts'
+import { int64Max, isJsonObject, parseJson } from '../int64.ts'
+import { newPetFields, type Pet, petToJson, readNewPet } from '../pet.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 import { BadLine, readLines } from './lines.ts'
-import { newPetFields, type Pet, petToJson, readNewPet } from './pet.ts'
-import { batchPetsMax, keptIdProblem, type TransferredIds, type TransferredPet } from './transfer.ts'
 
 /** Animals as lines of JSON (NDJSON), each as the interface writes it. */
 export function petLines(pets: readonly Pet[]): string {
@@ -13,9 +12,9 @@ export function petLines(pets: readonly Pet[]): string {
 /** Reads such lines, and throws a {@link BadLine} at the first that is none. Blank ones are fine at the end only. */
 export async function* readPetLines(
   chunks: AsyncIterable<Uint8Array>,
-  ids: TransferredIds,
-): AsyncGenerator<readonly TransferredPet[]> {
-  let batch: TransferredPet[] = []
+  ids: ImportIds,
+): AsyncGenerator<readonly ImportedPet[]> {
+  let batch: ImportedPet[] = []
   let number = 0
   let blank: number | undefined
   let before = 0n
@@ -45,18 +44,18 @@ function isBlank(line: string): boolean {
 }
 
 export type ReadPetLine =
-  | { readonly ok: true; readonly pet: TransferredPet }
+  | { readonly ok: true; readonly pet: ImportedPet }
   | { readonly ok: false; readonly problems: readonly string[] }
 
 const petProperties = ['id', ...Object.keys(newPetFields)]
 
 /** Says everything that is wrong with a line. What an animal does not have is refused: it would be lost silently. */
-export function readPetLine(line: string, ids: TransferredIds, before: bigint): ReadPetLine {
+export function readPetLine(line: string, ids: ImportIds, before: bigint): ReadPetLine {
   const parsed = parseJson(line)
-  if (!parsed.ok) return { ok: false, problems: [`Cannot read it as JSON: ${parsed.why}`] }
+  if (!parsed.ok) return { ok: false, problems: [`Cannot read it as JSON: ${parsed.problem}`] }
   const sent = parsed.value
   if (!isJsonObject(sent)) {
-    return { ok: false, problems: [cannotRead('it', sent, 'an object with name and categoryId')] }
+    return { ok: false, problems: [invalid('it', sent, { expected: 'an object with name and categoryId' })] }
   }
   const id = readId(sent, ids, before)
   const read = readNewPet(sent)
@@ -70,11 +69,11 @@ export function readPetLine(line: string, ids: TransferredIds, before: bigint): 
 
 type ReadId = { readonly value?: bigint; readonly problem?: string }
 
-function readId(sent: Readonly<Record<string, unknown>>, ids: TransferredIds, before: bigint): ReadId {
+function readId(sent: Readonly<Record<string, unknown>>, ids: ImportIds, before: bigint): ReadId {
   const given = Object.hasOwn(sent, 'id')
   const value = given ? int64.read(sent['id']) : undefined
   if (given && (value === undefined || value < 1n)) {
-    return { problem: cannotRead('id', sent['id'], `a whole number from 1 to ${int64Max}`) }
+    return { problem: invalid('id', sent['id'], { expected: `an integer from 1 to ${int64Max}` }) }
   }
   const problem = ids === 'keep' ? keptIdProblem(value, before) : undefined
   if (problem !== undefined) return { problem }

@@ -1,0 +1,141 @@
+import type { ApiKey, NewApiKey } from './api-key.ts'
+import { invalid } from './field.ts'
+import type { Histogram } from './histogram.ts'
+import { int64Max } from './int64.ts'
+import type { PageRequest, PetPage } from './page.ts'
+import type { NewPet, Pet } from './pet.ts'
+
+/** SQLite reads return at once, without the cost of a promise; PostgreSQL's are awaited. */
+export type Awaitable<T> = T | Promise<T>
+
+/**
+ * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
+ * connection was lost between the commit and its answer: `createOnce` makes a retry safe.
+ */
+export interface PetStore {
+  /** Ascending by id. Every page costs the same, however deep. */
+  list(page: PageRequest): Awaitable<PetPage>
+  get(id: bigint): Awaitable<Pet | undefined>
+  /** The animal with its id, which is higher than all before. It survives a crash. Throws IdsExhausted if no id is left. */
+  create(pet: NewPet): Awaitable<Pet>
+  /** Like `create`, but at most once for each idempotency key, which is stored in the same transaction. */
+  createOnce(pet: NewPet, key: IdempotencyKey): Awaitable<Creation>
+  /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
+  deleteExpiredKeys(now: Date, max: number): Awaitable<number>
+  /**
+   * Differs after every change, so that equal versions mean equal answers. Another process's change may show one
+   * event-loop tick late. Absent if the engine cannot tell cheaply.
+   */
+  version?(): unknown
+}
+
+/** A client's name for one creation. */
+export interface IdempotencyKey {
+  /** The API key that it belongs to: two API keys may use the same name. */
+  readonly scope: string
+  readonly key: string
+  readonly at: Date
+}
+
+export const idempotencyKeyMs = 24 * 60 * 60 * 1_000
+
+export type Creation =
+  /** `replayed`: the animal that an earlier request with this key created. */
+  | { readonly outcome: 'created' | 'replayed'; readonly pet: Pet }
+  /** The key was used for another animal. */
+  | { readonly outcome: 'conflict' }
+
+/** Stores API keys by their hashes. A key that another process creates or revokes is seen by the next call. */
+export interface KeyStore {
+  find(hash: string): Awaitable<ApiKey | undefined>
+  /** Oldest first, with revoked and expired ones. */
+  list(): Awaitable<readonly ApiKey[]>
+  create(key: NewApiKey): Awaitable<ApiKey>
+  /** Creates the key only if the store has never held one. Safe when several instances try at once. */
+  createFirst(key: NewApiKey): Awaitable<ApiKey | undefined>
+  /** False if there is no such key, or it is revoked already. */
+  revoke(id: bigint, at: Date): Awaitable<boolean>
+  /** Adds the counts and never moves a time backwards: several instances report on the same key. */
+  recordUses(uses: readonly KeyUse[]): Awaitable<void>
+}
+
+/** The uses of one key since the last report. */
+export interface KeyUse {
+  readonly id: bigint
+  readonly lastUsedAt: Date
+  readonly deprecatedUses: number
+  readonly deprecatedLastUsedAt?: Date
+}
+
+/** Reads and writes a whole catalogue, in batches of bounded size. */
+export interface Transfer {
+  /** Roughly how many animals there are, for a progress bar. Undefined if counting is expensive. */
+  estimate(): Promise<number | undefined>
+  /** Every animal as of one moment, ascending by id, while others read and write. */
+  read(): AsyncIterable<readonly Pet[]>
+  /**
+   * Adds all animals or none, and returns how many. Throws a SetupError if ids are to be kept in a store that has animals,
+   * or if {@link keptIdProblem} refuses one; OutcomeUnknown if the connection is lost during COMMIT; an error of `batches`
+   * unchanged; the signal's reason if it aborts before COMMIT.
+   */
+  load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint>
+}
+
+/** An animal to import. Its id is used only if ids are kept. */
+export interface ImportedPet extends NewPet {
+  readonly id?: bigint
+}
+
+/** `keep` the ids, in a store without animals; or assign `new` ones, in order. */
+export type ImportIds = 'keep' | 'new'
+
+/** With names of 1,000 characters, a batch takes up to 20 MB. */
+export const batchPetsMax = 5_000
+
+/** New ids continue from the highest kept one: this leaves a billion of them. */
+const keptIdMax = int64Max - 1_000_000_000n
+
+const keptId = { expected: `an integer from 1 to ${keptIdMax}` }
+
+/** What is wrong with an id to keep, after the previous one (0 if it is the first). */
+export function keptIdProblem(id: bigint | undefined, previous: bigint): string | undefined {
+  if (id === undefined) return 'id is missing: --keep-ids needs one for every animal'
+  if (id < 1n || id > keptIdMax) return invalid('id', id, keptId)
+  return id <= previous ? `id is ${id} after ${previous}: expected ascending ids` : undefined
+}
+
+/** Everything in one database. */
+export interface Stores {
+  readonly pets: PetStore
+  readonly keys: KeyStore
+  readonly transfer: Transfer
+  /** The file or the address, without a password. */
+  readonly location: string
+  /** Set if opening has just created the store: a file's absolute path, or the location. */
+  readonly createdAt?: string
+  /** Opens the files that writing needs, before connections can use up the file descriptors. */
+  startWriting(): Promise<void>
+  /** For the metrics. */
+  activity(): StoreActivity
+  close(): Awaitable<void>
+}
+
+export interface StoreActivity {
+  /** Writes that wait or are being committed. */
+  readonly writesWaiting: number
+  /** Writes in each commit. */
+  readonly commitSizes: Histogram
+}
+
+/** A line for the log: `error` when the store starts to recover from a problem, `warn` when it has. */
+export type OnStoreEvent = (level: 'error' | 'warn', message: string) => void
+
+export interface OpenOptions {
+  /** Whether to create the store if there is none; otherwise that is a SetupError. */
+  readonly create: boolean
+  readonly onEvent?: OnStoreEvent
+  /** PostgreSQL only: the replicas to list and fetch from. */
+  readonly readUrl?: string | undefined
+  /** PostgreSQL only: the size of the connection pool for reads. */
+  readonly connectionsMax?: number | undefined
+}
