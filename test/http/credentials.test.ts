@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { generateApiKey, issueApiKey } from '../../src/api-key.ts'
-import { sendRaw } from '../support/raw.ts'
+import { sendRaw } from '../support/connections.ts'
 import { type CallInit, type Service, startService } from '../support/service.ts'
 
 const environmentKey = 'from-the-environment!'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/errors.ts'
-import { sendRaw } from '../support/raw.ts'
+import { sendRaw } from '../support/connections.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service

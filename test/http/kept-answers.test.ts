@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { storeUnderTest } from '../support/database.ts'
+import { storeUnderTest } from '../support/service.ts'
 import { ask } from '../support/postgres.ts'
 import { type Service, startService } from '../support/service.ts'
 
