@@ -1,8 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { storeUnderTest } from '../support/service.ts'
 import { ask } from '../support/postgres.ts'
-import { type Service, startService } from '../support/service.ts'
+import { type Service, startService, storeUnderTest } from '../support/service.ts'
 
 let service: Service
 

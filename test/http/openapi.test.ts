@@ -3,8 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe as describeInterface } from '../../src/http/describe.ts'
-import { temporaryFolder } from '../support/process.ts'
-import { projectFolder, run } from '../support/process.ts'
+import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
 let service: Service

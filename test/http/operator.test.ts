@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/errors.ts'
-import { storeUnderTest } from '../support/service.ts'
-import { until } from '../support/process.ts'
 import { sendRaw } from '../support/connections.ts'
-import { type Service, startService } from '../support/service.ts'
+import { until } from '../support/process.ts'
+import { type Service, startService, storeUnderTest } from '../support/service.ts'
 
 let service: Service
 beforeAll(async () => {
