@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { type Deployment, describe } from '../../src/http/describe.ts'
+import { openApiDocument, type PublishedServers } from '../../src/http/openapi.ts'
 
 /** Holds answers against our own OpenAPI document: status, type, headers, body. */
 export interface Conformance {
@@ -17,8 +17,8 @@ interface DescribedResponse {
   readonly content: { 'application/json': { schema: object } }
 }
 
-export function createConformance(deployment: Deployment): Conformance {
-  const document = describe(deployment)
+export function createConformance(deployment: PublishedServers): Conformance {
+  const document = openApiDocument(deployment)
   const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { int64: true } })
   ajv.addSchema({ $id: 'openapi', components: document.components }, 'openapi')
   ajv.addVocabulary(['components', 'x-extensible-enum'])

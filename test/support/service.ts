@@ -1,6 +1,6 @@
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import { type AppParts, createApp } from '../../src/http/app.ts'
-import { listen } from '../../src/http/serve.ts'
+import { App, type AppParts } from '../../src/http/app.ts'
+import { listen } from '../../src/http/server.ts'
 import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
@@ -67,13 +67,16 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
     write(_level, message, fields = {}) {
       logged.push({ message, ...fields })
     },
+    request(_level, fields) {
+      logged.push({ message: 'request', ...fields })
+    },
   }
   const parts = {
     ...stores,
     ...options,
     log: recorded,
   }
-  const app = createApp(parts)
+  const app = new App(parts)
   const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
   const conformance = createConformance(parts)
