@@ -1,15 +1,15 @@
 // Our own service, but for one thing: each POST commits by itself, on the thread that serves.
 import { createLog } from '../../src/cli/log.ts'
 import { createProcessIo } from '../../src/cli/process-io.ts'
-import { createApp } from '../../src/http/app.ts'
-import { listen } from '../../src/http/serve.ts'
+import { App } from '../../src/http/app.ts'
+import { listen } from '../../src/http/server.ts'
 import { openStores } from '../../src/store/open.ts'
 import { createCommitter } from '../../src/store/sqlite/committer.ts'
 
 const [port, file = ''] = process.argv.slice(2)
 const stores = await openStores(`sqlite:${file}`, { create: true })
 const committer = createCommitter(file)
-const app = createApp({
+const app = new App({
   keys: stores.keys,
   pets: {
     ...stores.pets,

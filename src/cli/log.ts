@@ -82,6 +82,9 @@ export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog
       if (asked === 'error' || lines.length >= linesMax) flush()
       else timer ??= setTimeout(flush, flushEveryMs).unref()
     },
+    request(level, fields) {
+      this.write(level, 'request', fields)
+    },
     flush,
     end() {
       flush()

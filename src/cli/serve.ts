@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { StoreDamaged, StoreUnreachable } from '../errors.ts'
-import { createApp } from '../http/app.ts'
-import { listen } from '../http/serve.ts'
+import { App } from '../http/app.ts'
+import { listen } from '../http/server.ts'
 import { openStores } from '../store/open.ts'
 import type { OnStoreEvent, PetStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
@@ -32,7 +32,7 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
   const stores = await openPatiently(settings, onEvent, stopRequested)
   // Not by returning: what waits for the database would keep the process.
   if (!stores) process.exit(exitCode.success)
-  const app = createApp({ ...stores, ...settings, log, pages: createPages() })
+  const app = new App({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => {
       if (cause instanceof StoreDamaged) return

@@ -1,176 +1,158 @@
-import type { Asset } from '../asset.ts'
-import { whenReady } from '../awaitable.ts'
 import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
-import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
-import { type Caller, createAuthenticator, permissionRefusal } from './authenticate.ts'
+import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
-import { createCors } from './cors.ts'
-import { describe } from './describe.ts'
-import { createKeyUses } from './key-uses.ts'
-import { createLinks, versionPrefix } from './links.ts'
-import { createMetrics } from './metrics.ts'
-import { createObserver, type Passage } from './observe.ts'
-import type { Operation } from './operation.ts'
-import { operatorSite } from './operator.ts'
+import { Cors } from './cors.ts'
+import { Metrics, RequestObserver } from './metrics.ts'
 import { petRoutes } from './pets.ts'
-import { prefersStrict } from './prefer.ts'
-import { parseQuery } from './query.ts'
-import { createRateLimiter, type RateLimit } from './rate-limit.ts'
-import { allowedMethods, createRouter, type Match } from './route.ts'
-import { type Site, serveAsset } from './site.ts'
-import { type Target, targetOf } from './target.ts'
+import { type RateLimit, RateLimiter } from './rate-limit.ts'
+import { prefersStrict, type RequestContext } from './request.ts'
+import { Links, problem, type Reply, versionPrefix, withHeaders } from './response.ts'
+import { allowedMethods, operationFor, Router } from './router.ts'
+import { type Asset, type SiteHandler, siteHandlers } from './site.ts'
 
 export interface AppParts {
   readonly pets: PetStore
   readonly keys: KeyStore
   readonly log: Log
-  /** What the store is doing, for the metrics. */
   readonly activity?: (() => StoreActivity) | undefined
+  /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined
   readonly publicUrl?: string | undefined
   readonly stagingUrl?: string | undefined
-  /** What a browser is shown, by its path. */
+  /** Web pages by path. */
   readonly pages?: ReadonlyMap<string, Asset> | undefined
-  /** For each key, on this instance; none unless it is configured. */
+  /** For each key, on this instance. */
   readonly rateLimit?: RateLimit | undefined
-  /** Whose pages may use the interface from a browser; nobody's unless configured. */
   readonly corsOrigins?: readonly string[] | undefined
+  readonly limits?: Partial<TimeLimits> | undefined
 }
 
-export interface App {
-  /** Answers one request; never throws and never rejects. */
-  fetch(request: Request): Awaitable<Response>
-  /** Writes down when each key was last used. */
-  flush(): Promise<void>
-  /** From now on every answer closes its connection, so that clients go elsewhere. */
-  drain(): void
+/** Fixed, except in tests. */
+export interface TimeLimits {
+  /** A body has to arrive within this time. */
+  readonly bodyMs: number
+  /** The rest of a refused body is read for at most this time. */
+  readonly discardMs: number
+  /** A verified key is not looked up again for this time: well below the 5 s in which a revocation takes effect. */
+  readonly verifiedForMs: number
+  /** The store has to answer within this time to be ready. */
+  readonly readyMs: number
+  /** An unavailable store is logged once in this time. */
+  readonly unavailableEveryMs: number
+}
+
+const limitDefaults: TimeLimits = {
+  bodyMs: 10_000,
+  discardMs: 5_000,
+  verifiedForMs: 2_000,
+  readyMs: 2_000,
+  unavailableEveryMs: 1_000,
 }
 
 const retryAfterSeconds = 1
 
-/** As nginx counts it: the client closed the connection before its request was complete. */
+/** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
 
-const commonHeaders = prepareHeaders()
+/** The HTTP service: one request at a time comes in through `fetch`. */
+export class App {
+  readonly #observer: RequestObserver
+  readonly #authenticator: Authenticator
+  readonly #usage: KeyUsage
+  readonly #rateLimiter: RateLimiter | undefined
+  readonly #cors: Cors
+  readonly #router: Router
+  readonly #site: ReadonlyMap<string, SiteHandler>
+  readonly #discardMs: number
+  #draining = false
 
-/** The way of a request, from top to bottom: id, credential, rate, route, method, operation, answer. */
-export function createApp(parts: AppParts): App {
-  const { pets, keys, log, publicUrl, activity } = parts
-  const metrics = createMetrics()
-  const observer = createObserver(log, metrics, parts.environmentKey)
-  const authenticator = createAuthenticator(parts)
-  const uses = createKeyUses(keys)
-  const findRoute = createRouter(
-    petRoutes({ pets, links: createLinks(publicUrl), metrics, documentation: documentationIn(parts) }),
-  )
-  const limiter = parts.rateLimit && createRateLimiter(parts.rateLimit)
-  const cors = createCors(parts.corsOrigins ?? [])
-  let draining = false
-  const site: Site = new Map([
-    ...documents(parts),
-    ...operatorSite({ pets, keys, authenticator, admitted, metrics, activity, isDraining: () => draining }),
-  ])
-
-  function answerTo(request: Request, passage: Passage): Awaitable<Answer> {
-    const target = targetOf(request.url)
-    if (!isUnderVersion(target.path)) return siteAnswer(request, target, passage)
-    const preflight = request.method === 'OPTIONS' && cors.preflight(request, methodsAt(target))
-    if (preflight) return preflight
-    const authentication = authenticator.authenticate(request.headers.get('authorization'))
-    return whenReady(authentication, judged =>
-      judged.ok ? limited(request, target, judged.caller, passage) : judged.answer,
-    )
+  constructor(parts: AppParts) {
+    const limits = { ...limitDefaults, ...parts.limits }
+    const metrics = new Metrics()
+    const usage = new KeyUsage(parts.keys)
+    const authenticator = new Authenticator({ ...parts, ...limits, usage })
+    const shared = { ...parts, ...limits, metrics, usage, authenticator }
+    this.#observer = new RequestObserver(shared)
+    this.#authenticator = authenticator
+    this.#usage = usage
+    this.#rateLimiter = parts.rateLimit && new RateLimiter(parts.rateLimit)
+    this.#cors = new Cors(parts.corsOrigins ?? [])
+    const links = new Links(parts.publicUrl)
+    this.#router = new Router(petRoutes({ ...shared, links, documentation: documentationOf(parts) }))
+    this.#site = siteHandlers({ ...shared, isDraining: () => this.#draining })
+    this.#discardMs = limits.discardMs
   }
 
-  /** The key was accepted: it is named in the log and counted as used. */
-  function admitted({ keyId, keyName }: Caller, passage: Passage): void {
-    passage.keyName = keyName
-    if (keyId !== undefined) uses.record(keyId, false)
-  }
-
-  function limited(request: Request, target: Target, caller: Caller, passage: Passage): Awaitable<Answer> {
-    admitted(caller, passage)
-    if (!limiter) return routed(request, target, caller, passage)
-    const { headers, refusal } = limiter.count(caller.scope)
-    return (
-      refusal ?? whenReady(routed(request, target, caller, passage), answer => withHeaders(answer, headers))
-    )
-  }
-
-  function routed(request: Request, target: Target, caller: Caller, passage: Passage): Awaitable<Answer> {
-    const match = findRoute(target.path.slice(versionPrefix.length))
-    if (!match) return nothingAt(target.path)
-    const operation = operationOf(match, request.method)
-    if (!operation) return notAllowed(request.method, allowedMethods(match.route))
-    passage.operation = operation.id
-    const refusal = permissionRefusal(caller, operation.writes ? 'write' : 'read')
-    if (refusal) return refusal
-    if (operation.deprecated) recordDeprecated(operation, caller)
-    const strict = prefersStrict(request.headers.get('prefer'))
-    const query = parseQuery(target.query, strict ? operation.parameters : undefined)
-    const answer = operation.handle({ request, caller, params: match.params, query, strict })
-    return strict ? whenReady(answer, strictlyHandled) : answer
-  }
-
-  function recordDeprecated({ id }: Operation, { keyId, keyName }: Caller): void {
-    if (keyId !== undefined) uses.record(keyId, true)
-    metrics.deprecatedCall(id, keyName)
-  }
-
-  function methodsAt({ path }: Target): string {
-    const match = findRoute(path.slice(versionPrefix.length))
-    return match ? allowedMethods(match.route) : ''
-  }
-
-  function siteAnswer(request: Request, { path }: Target, passage: Passage): Awaitable<Answer> {
-    const serve = site.get(path)
-    if (!serve) return nothingAt(path)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(request.method, 'GET, HEAD')
-    return serve(request, passage)
-  }
-
-  function respond(request: Request, passage: Passage, given: Answer): Response {
-    const { status, body, headers: own, prepared = commonHeaders } = cors.share(request, given)
-    // Many answers share these headers; the Response takes a copy at once.
-    prepared.set('X-Request-Id', passage.requestId)
-    const response = new Response(body, { status, headers: prepared })
-    for (const name in own) response.headers.set(name, own[name] ?? '')
-    if (draining) response.headers.set('Connection', 'close')
-    // Bun leaves the Date out of an answer to HEAD, and GET has one.
-    if (request.method === 'HEAD') response.headers.set('Date', new Date().toUTCString())
-    observer.end(passage, request, status)
-    return response
-  }
-
-  async function respondLater(request: Request, passage: Passage, given: Promise<Answer>): Promise<Response> {
+  /** Never rejects. Awaits only promises: a request that waits for nothing is answered in one event-loop tick. */
+  async fetch(request: Request): Promise<Response> {
+    const context = this.#observer.begin(request)
+    const { path } = context
     try {
-      return await respondWhole(request, passage, await given)
+      if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))
+      const preflight = request.method === 'OPTIONS' && this.#preflight(context)
+      if (preflight) return this.#respond(context, preflight)
+
+      const authenticated = this.#authenticator.authenticate(context)
+      const unauthorized = authenticated instanceof Promise ? await authenticated : authenticated
+      if (unauthorized) return this.#respond(context, unauthorized)
+
+      const rateLimited = this.#rateLimiter?.count(context)
+      if (rateLimited) return this.#respond(context, rateLimited)
+
+      const match = this.#router.find(path.slice(versionPrefix.length))
+      if (!match) return this.#respond(context, notFound(path))
+
+      const operation = operationFor(match.route, request.method)
+      if (!operation) return this.#respond(context, notAllowed(request.method, allowedMethods(match.route)))
+      context.operationId = operation.id
+
+      const forbidden = permissionRefusal(context.caller, operation.access)
+      if (forbidden) return this.#respond(context, forbidden)
+
+      if (operation.deprecated) this.#usage.recordDeprecatedCall(context.caller)
+      context.params = match.params
+      context.strict = prefersStrict(request.headers.get('prefer'))
+      if (context.strict) context.query.refuseUnknown(operation.parameters)
+      const reply = operation.handle(context)
+      return this.#respond(context, reply instanceof Promise ? await reply : reply)
     } catch (cause) {
-      return respondWhole(request, passage, faultAnswer(request, passage, cause))
+      return this.#respond(context, this.#failureReply(context, cause))
     }
   }
 
-  /** A refusal may come before the body was read; then the rest of it is discarded. */
-  function respondWhole(request: Request, passage: Passage, given: Answer): Awaitable<Response> {
-    if (given.status < 400) return respond(request, passage, given)
-    const closes = draining || asksToClose(request)
-    // On a connection that stays open the runtime discards a body of known length by itself, after the response.
-    if ((!closes && request.headers.has('content-length')) || request.body === null) {
-      return respond(request, passage, given)
-    }
-    return discardBody(request).then(ended =>
-      respond(request, passage, closes || !ended ? withHeaders(given, { Connection: 'close' }) : given),
-    )
+  /** Stores when each key was last used. */
+  flush(): Promise<void> {
+    return this.#usage.flush()
   }
 
-  function faultAnswer(request: Request, passage: Passage, cause: unknown): Answer {
-    // This response reaches no client: its status is for the log and the metrics.
-    if (request.signal.aborted) return { status: clientClosedRequest, body: null }
-    observer.fault(passage, cause)
+  /** From now on every response closes its connection, so that clients connect elsewhere. */
+  drain(): void {
+    this.#draining = true
+  }
+
+  async #siteReply(context: RequestContext): Promise<Reply> {
+    const { path, request } = context
+    const handle = this.#site.get(path)
+    if (!handle) return notFound(path)
+    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(request.method, 'GET, HEAD')
+    return handle(context)
+  }
+
+  #preflight({ request, path }: RequestContext): Reply | undefined {
+    const match = this.#router.find(path.slice(versionPrefix.length))
+    return this.#cors.preflight(request, match ? allowedMethods(match.route) : '')
+  }
+
+  #failureReply(context: RequestContext, cause: unknown): Reply {
+    // No client receives this response: the status is for the log and the metrics.
+    if (context.request.signal.aborted) {
+      return { status: clientClosedRequest, body: null, headers: new Headers() }
+    }
+    this.#observer.failed(context, cause)
     if (cause instanceof StoreUnavailable) {
-      const message = `The store does not answer now: try again in ${retryAfterSeconds} s`
+      const message = `The store is unavailable: retry in ${retryAfterSeconds} s`
       return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
     }
     if (cause instanceof IdsExhausted) {
@@ -178,73 +160,63 @@ export function createApp(parts: AppParts): App {
         'No id is left for another animal: the operator has to move the catalogue to a new store'
       return problem('ids_exhausted', message)
     }
-    const message = `The service failed; its log has the cause under request id ${passage.requestId}`
-    return problem('internal_error', message)
+    return problem('internal_error', `The service failed: report the request id ${context.id}`)
   }
 
-  return {
-    fetch(request) {
-      const passage = observer.begin(request)
-      try {
-        const answer = answerTo(request, passage)
-        if (!(answer instanceof Promise)) return respondWhole(request, passage, answer)
-        return respondLater(request, passage, answer)
-      } catch (cause) {
-        return respondWhole(request, passage, faultAnswer(request, passage, cause))
-      }
-    },
-    flush: () => uses.flush(),
-    drain() {
-      draining = true
-    },
+  /** A refusal may leave the body unread: the rest of it is discarded first if the runtime would not do that itself. */
+  #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
+    if (reply.status < 400) return this.#response(context, reply)
+    const { request } = context
+    const closes = this.#draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
+    // On a connection that stays open, Bun discards a body of known length by itself.
+    if ((!closes && request.headers.has('content-length')) || request.body === null) {
+      return this.#response(context, reply)
+    }
+    return discardBody(request, this.#discardMs).then(ended =>
+      this.#response(context, closes || !ended ? withHeaders(reply, { Connection: 'close' }) : reply),
+    )
+  }
+
+  /** Adds the headers that depend on the request. */
+  #response(context: RequestContext, { status, body, headers: shared }: Reply): Response {
+    const { request, rateLimitHeaders } = context
+    const response = new Response(body, { status, headers: shared })
+    const { headers } = response
+    headers.set('X-Request-Id', context.id)
+    for (const name in rateLimitHeaders) headers.set(name, rateLimitHeaders[name] ?? '')
+    if (context.strict) headers.set('Preference-Applied', 'handling=strict')
+    this.#cors.share(request, headers)
+    if (this.#draining) headers.set('Connection', 'close')
+    // Bun sends no Date in a response to HEAD.
+    if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
+    this.#observer.end(context, status)
+    return response
   }
 }
 
-/** The reference page where there is one, else the document that it shows. */
-function documentationIn({ pages }: AppParts) {
+/** The reference page, or the document if there are no pages. */
+function documentationOf({ pages }: AppParts) {
   if (pages?.has('/docs')) return { path: '/docs#/pets/getPet', type: 'text/html' }
   return { path: '/openapi.json', type: 'application/json' }
 }
 
-/** What is the same for everybody: the description, and the pages. */
-function documents(parts: AppParts): Site {
-  const description: Asset = {
-    type: 'application/json',
-    read: async () => new TextEncoder().encode(JSON.stringify(describe(parts))),
-  }
-  const assets = new Map(parts.pages).set('/openapi.json', description)
-  return new Map([...assets].map(([path, asset]) => [path, serveAsset(asset)]))
+function isVersioned(path: string): boolean {
+  const { length } = versionPrefix
+  return path.startsWith(versionPrefix) && (path.length === length || path[length] === '/')
 }
 
-function isUnderVersion(path: string): boolean {
-  return (
-    path.startsWith(versionPrefix) &&
-    (path.length === versionPrefix.length || path[versionPrefix.length] === '/')
-  )
-}
+const shownPathCharsMax = 80
 
-function operationOf({ route }: Match, method: string): Operation | undefined {
-  if (method === 'GET' || method === 'HEAD') return route.operations.GET
-  return method === 'POST' ? route.operations.POST : undefined
-}
-
-function strictlyHandled(answer: Answer): Answer {
-  return withHeaders(answer, { 'Preference-Applied': 'handling=strict' })
-}
-
-function nothingAt(path: string): Answer {
-  const shown = path.length > 80 ? `${path.slice(0, 80)}…` : path
+function notFound(path: string): Reply {
+  const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
   return problem(
     'not_found',
-    `Nothing is at ${shown}: the animals are at /v1/pets, the description at /openapi.json`,
+    `Nothing is at ${shown}: animals are at /v1/pets, the documentation is at /openapi.json`,
   )
 }
 
-function notAllowed(method: string, allow: string): Answer {
-  return problem('method_not_allowed', `Cannot ${method} here: expected one of ${allow}`, { Allow: allow })
-}
-
-/** Whether the connection is closed after the response because the client wants it so. */
-function asksToClose(request: Request): boolean {
-  return /\bclose\b/i.test(request.headers.get('connection') ?? '')
+function notAllowed(method: string, allow: string): Reply {
+  return problem('method_not_allowed', `Method ${method} is not allowed here: expected ${allow}`, {
+    Allow: allow,
+  })
 }

@@ -1,37 +1,38 @@
 import { show } from '../field.ts'
 import { parseJson } from '../int64.ts'
-import { type Answer, problem } from './answer.ts'
+import { withTimeout } from '../timeout.ts'
+import { problem, type Reply } from './response.ts'
 
 export const bodyBytesMax = 64 * 1024
 
-/** A whole body has to be here by then; the server's idle time-out alone is satisfied by a byte now and then. */
-const bodyMs = 10_000
-
 export type ReadBody =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly answer: Answer }
+  | { readonly ok: false; readonly refusal: Reply }
 
-/** Reads a JSON body: media type, then size, then encoding, then JSON; each failure is its own answer. */
-export async function readJsonBody(request: Request): Promise<ReadBody> {
-  // What the headers say alone is judged before a byte is read; only an empty body comes first, whatever its type.
+/**
+ * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order; a missing body
+ * is reported before its type.
+ */
+export async function readJsonBody(request: Request, bodyMs: number): Promise<ReadBody> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (announced === 0 || isBodyless(request, announced)) return refused(missingBody())
-  const refusal = mediaTypeRefusal(request.headers)
-  if (refusal && announced > 0) return refused(refusal)
-  if (announced > bodyBytesMax) return refused(tooLarge())
-  const bytes = await withinTime(readBytes(request, announced))
-  if (bytes === 'late') return refused(tooSlow())
-  if (bytes?.length === 0) return refused(missingBody())
-  if (refusal) return refused(refusal)
-  return bytes ? parse(bytes) : refused(tooLarge())
+  if (announced === 0 || hasNoBody(request, announced)) return refuse(missingBody())
+  const typeRefusal = mediaTypeRefusal(request.headers)
+  if (typeRefusal && announced > 0) return refuse(typeRefusal)
+  if (announced > bodyBytesMax) return refuse(tooLarge())
+  const reading = announced > 0 ? request.bytes() : readChunks(request)
+  const bytes = await withTimeout(reading, bodyMs, () => 'late' as const)
+  if (bytes === 'late') return refuse(tooSlow(bodyMs))
+  if (bytes?.length === 0) return refuse(missingBody())
+  if (typeRefusal) return refuse(typeRefusal)
+  return bytes ? parse(bytes) : refuse(tooLarge())
 }
 
-/** Asking a Request for its body makes a stream of it, which takes longer to read than the body: not where one is announced. */
-function isBodyless(request: Request, announced: number): boolean {
+/** `request.body` creates a stream, which costs more than reading a body of known length: ask only if no length was sent. */
+function hasNoBody(request: Request, announced: number): boolean {
   return Number.isNaN(announced) && request.body === null
 }
 
-// A Request's own text() would replace invalid bytes and keep a name that nobody sent.
+// Unlike request.text(), which replaces invalid bytes.
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function parse(bytes: Uint8Array): ReadBody {
@@ -39,30 +40,14 @@ function parse(bytes: Uint8Array): ReadBody {
   try {
     text = utf8.decode(bytes)
   } catch {
-    return refused(problem('invalid_json', 'Cannot read the body: expected UTF-8, found bytes that are not'))
+    return refuse(problem('invalid_json', 'The body is not valid UTF-8'))
   }
   const parsed = parseJson(text)
   if (parsed.ok) return parsed
-  return refused(problem('invalid_json', `Cannot read the body as JSON: ${parsed.problem}`))
+  return refuse(problem('invalid_json', `The body is not valid JSON: ${parsed.problem}`))
 }
 
-/** All bytes of the body; undefined as soon as they are too many. */
-function readBytes(request: Request, announced: number): Promise<Uint8Array | undefined> {
-  return announced > 0 ? request.bytes() : readChunks(request)
-}
-
-async function withinTime<T>(work: Promise<T>): Promise<T | 'late'> {
-  const { promise: late, resolve } = Promise.withResolvers<'late'>()
-  const timer = setTimeout(resolve, bodyMs, 'late')
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    clearTimeout(timer)
-    // Whoever was too slow may also hang up later: nobody listens to that any more.
-    work.catch(() => {})
-  }
-}
-
+/** All bytes of a body without a known length; undefined if there are too many. */
 async function readChunks({ body, signal }: Request): Promise<Uint8Array | undefined> {
   if (!body) return new Uint8Array()
   const chunks: Uint8Array[] = []
@@ -71,26 +56,25 @@ async function readChunks({ body, signal }: Request): Promise<Uint8Array | undef
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     length += read.value.byteLength
     if (length > bodyBytesMax) {
-      // Not cancelled: discardBody may have to read on.
+      // Not cancelled: discardBody may have to read the rest.
       reader.releaseLock()
       return undefined
     }
     chunks.push(read.value)
   }
-  // Bun refuses a trailer, with a 400 of its own, only after it has handed on the body: on the next turn that shows.
+  // Bun answers 400 to a trailer by itself, one event-loop tick after the end of the body: do not create an animal then.
   await new Promise(setImmediate)
   signal.throwIfAborted()
   return Buffer.concat(chunks)
 }
 
 const discardedBytesMax = 16 * 1024 ** 2
-const discardMs = 5_000
 
 /**
- * Reads and drops the rest of a body, and says whether it has ended. Closing a connection with unread data resets it: the
- * client would see a broken connection instead of the response (RFC 9112, section 9.6).
+ * Reads and drops the rest of a body, and returns whether it has ended. Closing a connection with unread data resets it,
+ * and the client would not receive the response (RFC 9112, section 9.6).
  */
-export async function discardBody({ body }: Request): Promise<boolean> {
+export async function discardBody({ body }: Request, discardMs: number): Promise<boolean> {
   if (!body || body.locked) return true
   const reader = body.getReader()
   let late = false
@@ -113,32 +97,32 @@ export async function discardBody({ body }: Request): Promise<boolean> {
   }
 }
 
-/** No Content-Type is taken as JSON; parameters such as charset are allowed, the body is UTF-8 in any case. */
-function mediaTypeRefusal(headers: Headers): Answer | undefined {
+/** A missing Content-Type means JSON. Parameters are allowed; the body is UTF-8 in any case. */
+function mediaTypeRefusal(headers: Headers): Reply | undefined {
   const encoding = headers.get('content-encoding')
   if (encoding !== null) {
-    const message = `Cannot read a body with Content-Encoding ${show(encoding)}: expected none`
+    const message = `Content-Encoding is ${show(encoding)}: send the body uncompressed`
     return problem('unsupported_content_encoding', message, { 'Accept-Encoding': 'identity' })
   }
   const type = headers.get('content-type')
   if (!type || /^\s*application\/json\s*(?:;[^,]*)?$/i.test(type)) return undefined
-  const message = `Cannot read a body of type ${show(type)}: expected application/json`
+  const message = `Content-Type is ${show(type)}: expected application/json`
   return problem('unsupported_media_type', message, { Accept: 'application/json' })
 }
 
-function missingBody(): Answer {
+function missingBody(): Reply {
   return problem('missing_body', 'The body is missing: expected a JSON object with name and categoryId')
 }
 
-function tooSlow(): Answer {
-  const message = `The body came too slowly: expected all of it within ${bodyMs / 1_000} s`
+function tooSlow(bodyMs: number): Reply {
+  const message = `The body arrived too slowly: expected all of it within ${bodyMs / 1_000} s`
   return problem('request_timeout', message, { Connection: 'close' })
 }
 
-function tooLarge(): Answer {
+function tooLarge(): Reply {
   return problem('body_too_large', `The body is too large: expected at most ${bodyBytesMax} bytes`)
 }
 
-function refused(answer: Answer): ReadBody {
-  return { ok: false, answer }
+function refuse(refusal: Reply): ReadBody {
+  return { ok: false, refusal }
 }

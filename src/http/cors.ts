@@ -1,52 +1,45 @@
-import { type Answer, withHeaders } from './answer.ts'
+import { headersWith, type Reply } from './response.ts'
 
-/** Lets pages of named origins use the interface from a browser. Without any, no answer speaks of it. */
-export interface Cors {
-  /** The answer to a browser's question whether it may ask; undefined where this is no such question. */
-  preflight(request: Request, allow: string): Answer | undefined
-  /** The answer as a page of this origin may read it. */
-  share(request: Request, answer: Answer): Answer
-}
-
-/** A browser keeps the permission for this long. */
+/** How long a browser may cache a preflight response. */
 const preflightSeconds = 600
-const sentHeaders = 'Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id, traceparent'
-const readHeaders = [
+const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id, traceparent'
+const exposedHeaders = [
   'Link, Location, X-Request-Id, Deprecation, Sunset, Retry-After, Allow, WWW-Authenticate',
   'Preference-Applied, Idempotency-Replayed, RateLimit, RateLimit-Policy',
 ].join(', ')
 
-export function createCors(origins: readonly string[]): Cors {
-  const allowed = new Set(origins)
-  const originOf = (request: Request) => {
-    const origin = request.headers.get('origin')
-    return origin !== null && allowed.has(origin) ? origin : undefined
+/** Lets pages of configured origins use the interface from a browser. Without origins it changes nothing. */
+export class Cors {
+  readonly #origins: ReadonlySet<string>
+
+  constructor(origins: readonly string[]) {
+    this.#origins = new Set(origins)
   }
-  return {
-    preflight(request, allow) {
-      if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method'))
-        return undefined
-      const origin = originOf(request)
-      if (!origin) return undefined
-      return {
-        status: 204,
-        body: null,
-        headers: {
-          'Access-Control-Allow-Origin': origin,
-          'Access-Control-Allow-Methods': allow,
-          'Access-Control-Allow-Headers': sentHeaders,
-          'Access-Control-Max-Age': String(preflightSeconds),
-          Vary: 'Origin',
-        },
-      }
-    },
-    share(request, answer) {
-      if (allowed.size === 0) return answer
-      const origin = originOf(request)
-      const vary = { Vary: 'Origin' }
-      if (!origin) return withHeaders(answer, vary)
-      const headers = { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': readHeaders }
-      return withHeaders(answer, { ...vary, ...headers })
-    },
+
+  /** The response to a preflight request; undefined if the request is none, or its origin is not allowed. */
+  preflight(request: Request, allowedMethods: string): Reply | undefined {
+    if (!request.headers.has('access-control-request-method')) return undefined
+    if (this.#allowedOrigin(request) === undefined) return undefined
+    const headers = headersWith({
+      'Access-Control-Allow-Methods': allowedMethods,
+      'Access-Control-Allow-Headers': requestHeaders,
+      'Access-Control-Max-Age': String(preflightSeconds),
+    })
+    return { status: 204, body: null, headers }
+  }
+
+  /** Adds the headers that let a page of an allowed origin read the response. */
+  share(request: Request, headers: Headers): void {
+    if (this.#origins.size === 0) return
+    headers.append('Vary', 'Origin')
+    const origin = this.#allowedOrigin(request)
+    if (origin === undefined) return
+    headers.set('Access-Control-Allow-Origin', origin)
+    headers.set('Access-Control-Expose-Headers', exposedHeaders)
+  }
+
+  #allowedOrigin(request: Request): string | undefined {
+    const origin = this.#origins.size > 0 ? request.headers.get('origin') : null
+    return origin !== null && this.#origins.has(origin) ? origin : undefined
   }
 }

@@ -1,169 +1,218 @@
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import { Histogram } from '../histogram.ts'
+import type { Log } from '../log.ts'
 import type { StoreActivity } from '../store.ts'
-import type { OperationId } from './operation.ts'
+import type { KeyUsage } from './auth.ts'
+import { loggedPath, RequestContext } from './request.ts'
 
-export interface Metrics {
-  requestBegan(): void
-  requestEnded(operation: OperationId | undefined, status: number, seconds: number): void
-  petCreated(): void
-  pageServed(fromCache: boolean): void
-  /** Who still has to move before a deprecated operation is removed. */
-  deprecatedCall(operation: OperationId, keyName: string): void
-  /** Everything in Prometheus' text format. */
-  render(activity: StoreActivity | undefined): string
+/** Logs and counts each request. */
+export class RequestObserver {
+  readonly #log: Log
+  readonly #metrics: Metrics
+  readonly #environmentKey: string | undefined
+  /** While the store is unavailable, one line in this time reports all failed requests. */
+  readonly #unavailableEveryMs: number
+  #unavailableLoggedMs = Number.NEGATIVE_INFINITY
+  #unavailableRequests = 0
+
+  constructor(parts: {
+    readonly log: Log
+    readonly metrics: Metrics
+    readonly environmentKey?: string | undefined
+    readonly unavailableEveryMs: number
+  }) {
+    this.#log = parts.log
+    this.#metrics = parts.metrics
+    this.#environmentKey = parts.environmentKey
+    this.#unavailableEveryMs = parts.unavailableEveryMs
+  }
+
+  begin(request: Request): RequestContext {
+    this.#metrics.requestBegan()
+    return new RequestContext(request, this.#environmentKey)
+  }
+
+  end(context: RequestContext, status: number): void {
+    const ms = performance.now() - context.startedMs
+    this.#metrics.requestEnded(context.operationId, status, ms / 1_000)
+    const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
+    if (!this.#log.isOn(level)) return
+    const { request, operationId } = context
+    this.#log.request(level, {
+      requestId: context.id,
+      method: request.method,
+      operation: operationId,
+      path: operationId ? undefined : loggedPath(context, this.#environmentKey),
+      status,
+      durationMs: Math.round(ms * 1_000) / 1_000,
+      key: context.caller.keyName,
+      traceparent: traceparentOf(request.headers.get('traceparent')),
+    })
+  }
+
+  /** Logs the cause under the request's id: the client receives only the id. */
+  failed({ id: requestId }: RequestContext, cause: unknown): void {
+    // The store has logged it.
+    if (cause instanceof StoreDamaged) return
+    if (cause instanceof StoreUnavailable) this.#unavailable('store unavailable', requestId, cause)
+    else if (cause instanceof IdsExhausted) this.#unavailable('ids exhausted', requestId, cause)
+    else {
+      const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
+      this.#log.write('error', 'internal error', { requestId, cause: detail })
+    }
+  }
+
+  #unavailable(message: string, requestId: string, { message: cause }: Error): void {
+    this.#unavailableRequests++
+    const nowMs = performance.now()
+    if (nowMs - this.#unavailableLoggedMs < this.#unavailableEveryMs) return
+    this.#log.write('error', message, { requestId, cause, requests: this.#unavailableRequests })
+    this.#unavailableLoggedMs = nowMs
+    this.#unavailableRequests = 0
+  }
+}
+
+/** The caller's position in a trace (W3C Trace Context), if it is well-formed. */
+function traceparentOf(header: string | null): string | undefined {
+  if (header === null) return undefined
+  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(header) ? header : undefined
 }
 
 const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-/** Key names are people's; so many of them are told apart, and no more, so that a scrape stays small. */
+
+/** Limits the size of a scrape. */
 const deprecatedKeysMax = 1_000
 
-interface Calls {
-  count: number
-  lastMs: number
+/** The only deprecated operation. */
+const deprecatedOperation = 'getPet'
+
+export class Metrics {
+  readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
+  #inFlight = 0
+  #petsCreated = 0
+  #pageCacheHits = 0
+  #pageCacheMisses = 0
+
+  requestBegan(): void {
+    this.#inFlight++
+  }
+
+  requestEnded(operation = 'none', status: number, seconds: number): void {
+    this.#inFlight--
+    let counts = this.#requests.get(operation)
+    if (!counts) {
+      counts = { statuses: new Map(), durations: new Histogram(durationBounds) }
+      this.#requests.set(operation, counts)
+    }
+    counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1)
+    counts.durations.observe(seconds)
+  }
+
+  petCreated(): void {
+    this.#petsCreated++
+  }
+
+  pageServed(fromCache: boolean): void {
+    if (fromCache) this.#pageCacheHits++
+    else this.#pageCacheMisses++
+  }
+
+  /** Everything in Prometheus' text format. */
+  render(usage: KeyUsage, activity: StoreActivity | undefined): string {
+    const text = new MetricsText()
+    this.#renderRequests(text)
+    text.single('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated)
+    text.single('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits)
+    text.single('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses)
+    renderDeprecatedCalls(text, usage)
+    if (activity) {
+      const help = 'Writes that wait or are being committed.'
+      text.single('petstore_writes_waiting', 'gauge', help, activity.writesWaiting)
+      text.family('petstore_commit_writes', 'histogram', 'Writes in each commit.')
+      text.histogram('petstore_commit_writes', {}, activity.commitSizes)
+    }
+    renderProcess(text)
+    return text.end()
+  }
+
+  #renderRequests(text: MetricsText): void {
+    text.family('petstore_http_requests_total', 'counter', 'Responses by operation and status.')
+    for (const [operation, { statuses }] of this.#requests) {
+      for (const [status, count] of statuses) {
+        text.sample('petstore_http_requests_total', { operation, status: String(status) }, count)
+      }
+    }
+    text.family('petstore_http_request_duration_seconds', 'histogram', 'Time from request to response.')
+    for (const [operation, { durations }] of this.#requests) {
+      text.histogram('petstore_http_request_duration_seconds', { operation }, durations)
+    }
+    text.single(
+      'petstore_http_requests_in_flight',
+      'gauge',
+      'Requests without a response yet.',
+      this.#inFlight,
+    )
+  }
 }
 
-export function createMetrics(): Metrics {
-  const requests = new Map<string, { status: Map<number, number>; durations: Histogram }>()
-  const deprecated = new Map<OperationId, Map<string, Calls>>()
-  const pages = { hits: 0, misses: 0 }
-  let inFlight = 0
-  let created = 0
-
-  function requestsOf(operation: string) {
-    let known = requests.get(operation)
-    if (!known) {
-      known = { status: new Map(), durations: new Histogram(durationBounds) }
-      requests.set(operation, known)
-    }
-    return known
+function renderDeprecatedCalls(text: MetricsText, usage: KeyUsage): void {
+  const callers = usage.deprecatedCallers().slice(0, deprecatedKeysMax)
+  text.family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
+  for (const { keyName: key, deprecatedCalls } of callers) {
+    const labels = { operation: deprecatedOperation, key }
+    text.sample('petstore_deprecated_requests_total', labels, deprecatedCalls)
   }
-
-  function deprecatedCallsOf(operation: OperationId, keyName: string): Calls | undefined {
-    let byKey = deprecated.get(operation)
-    if (!byKey) {
-      byKey = new Map()
-      deprecated.set(operation, byKey)
-    }
-    let calls = byKey.get(keyName)
-    if (!calls && byKey.size < deprecatedKeysMax) {
-      calls = { count: 0, lastMs: 0 }
-      byKey.set(keyName, calls)
-    }
-    return calls
+  text.family('petstore_deprecated_last_request_timestamp_seconds', 'gauge', 'Time of the last such call.')
+  for (const { keyName: key, deprecatedLastUsedAtMs } of callers) {
+    const labels = { operation: deprecatedOperation, key }
+    const seconds = deprecatedLastUsedAtMs / 1_000
+    text.sample('petstore_deprecated_last_request_timestamp_seconds', labels, seconds)
   }
+}
 
-  return {
-    requestBegan() {
-      inFlight++
-    },
-    requestEnded(operation, status, seconds) {
-      inFlight--
-      const known = requestsOf(operation ?? 'none')
-      known.status.set(status, (known.status.get(status) ?? 0) + 1)
-      known.durations.observe(seconds)
-    },
-    petCreated() {
-      created++
-    },
-    pageServed(fromCache) {
-      if (fromCache) pages.hits++
-      else pages.misses++
-    },
-    deprecatedCall(operation, keyName) {
-      const calls = deprecatedCallsOf(operation, keyName)
-      if (!calls) return
-      calls.count++
-      calls.lastMs = Date.now()
-    },
-    render(activity) {
-      const text = createText()
-      text.family('petstore_http_requests_total', 'counter', 'Requests answered, by operation and status.')
-      for (const [operation, { status }] of requests) {
-        for (const [code, count] of status) {
-          text.sample('petstore_http_requests_total', { operation, status: String(code) }, count)
-        }
-      }
-      text.family('petstore_http_request_duration_seconds', 'histogram', 'Time from request to answer.')
-      for (const [operation, { durations }] of requests) {
-        text.histogram('petstore_http_request_duration_seconds', { operation }, durations)
-      }
-      text.single('petstore_http_requests_in_flight', 'gauge', 'Requests being worked on.', inFlight)
-      text.single('petstore_pets_created_total', 'counter', 'Animals added.', created)
-      text.single('petstore_page_cache_hits_total', 'counter', 'Pages that were still true.', pages.hits)
-      text.single('petstore_page_cache_misses_total', 'counter', 'Pages that were read anew.', pages.misses)
-      text.family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
-      for (const [operation, byKey] of deprecated) {
-        for (const [key, { count }] of byKey)
-          text.sample('petstore_deprecated_requests_total', { operation, key }, count)
-      }
-      text.family(
-        'petstore_deprecated_last_request_timestamp_seconds',
-        'gauge',
-        'When such a call came last.',
-      )
-      for (const [operation, byKey] of deprecated) {
-        for (const [key, { lastMs }] of byKey)
-          text.sample(
-            'petstore_deprecated_last_request_timestamp_seconds',
-            { operation, key },
-            lastMs / 1_000,
-          )
-      }
-      if (activity) {
-        text.single(
-          'petstore_writes_waiting',
-          'gauge',
-          'Writes that wait or are committed now.',
-          activity.writesWaiting,
-        )
-        text.family('petstore_commit_writes', 'histogram', 'Writes that were committed together.')
-        text.histogram('petstore_commit_writes', {}, activity.commitSizes)
-      }
-      processMetrics(text)
-      return text.end()
-    },
-  }
+function renderProcess(text: MetricsText): void {
+  const { user, system } = process.cpuUsage()
+  const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
+  text.single('process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss())
+  text.single('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6)
+  text.single('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt)
 }
 
 type Labels = Readonly<Record<string, string>>
+type MetricType = 'counter' | 'gauge' | 'histogram'
 
-/** Writes the text format: a family's head, then its samples. */
-function createText() {
-  const lines: string[] = []
-  const sample = (name: string, labels: Labels, value: number) => {
-    const inside = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
-    lines.push(`${name}${inside.length > 0 ? `{${inside.join(',')}}` : ''} ${value}`)
+class MetricsText {
+  readonly #lines: string[] = []
+
+  family(name: string, type: MetricType, help: string): void {
+    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
   }
-  const family = (name: string, type: 'counter' | 'gauge' | 'histogram', help: string) =>
-    lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
-  return {
-    sample,
-    family,
-    single(name: string, type: 'counter' | 'gauge', help: string, value: number) {
-      family(name, type, help)
-      sample(name, {}, value)
-    },
-    histogram(name: string, labels: Labels, { bounds, counts, sum }: Histogram) {
-      let below = 0
-      for (const [index, count] of counts.entries()) {
-        below += count
-        sample(`${name}_bucket`, { ...labels, le: String(bounds[index] ?? '+Inf') }, below)
-      }
-      sample(`${name}_sum`, labels, sum)
-      sample(`${name}_count`, labels, below)
-    },
-    end: () => `${lines.join('\n')}\n`,
+
+  sample(name: string, labels: Labels, value: number): void {
+    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+    this.#lines.push(`${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`)
+  }
+
+  single(name: string, type: MetricType, help: string, value: number): void {
+    this.family(name, type, help)
+    this.sample(name, {}, value)
+  }
+
+  histogram(name: string, labels: Labels, { bounds, counts, sum }: Histogram): void {
+    let cumulative = 0
+    for (const [index, count] of counts.entries()) {
+      cumulative += count
+      this.sample(`${name}_bucket`, { ...labels, le: String(bounds[index] ?? '+Inf') }, cumulative)
+    }
+    this.sample(`${name}_sum`, labels, sum)
+    this.sample(`${name}_count`, labels, cumulative)
+  }
+
+  end(): string {
+    return `${this.#lines.join('\n')}\n`
   }
 }
 
-function escaped(text: string): string {
+function escapeLabel(text: string): string {
   return text.replace(/[\\"\n]/g, char => (char === '\n' ? '\\n' : `\\${char}`))
-}
-
-function processMetrics(text: ReturnType<typeof createText>): void {
-  const { user, system } = process.cpuUsage()
-  text.single('process_resident_memory_bytes', 'gauge', 'Memory that is in use.', process.memoryUsage.rss())
-  text.single('process_cpu_seconds_total', 'counter', 'Time that was computed.', (user + system) / 1e6)
-  const startedAt = (Date.now() - process.uptime() * 1_000) / 1_000
-  text.single('process_start_time_seconds', 'gauge', 'When the process was started.', Math.round(startedAt))
 }

@@ -1,29 +1,26 @@
 import { hashApiKey } from '../api-key.ts'
-import { whenReady } from '../awaitable.ts'
-import { show } from '../field.ts'
+import { invalid, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
-import type { PageRequest, PetPage } from '../page.ts'
-import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
-import { type Pet, petStatus, petToJson, readNewPet } from '../pet.ts'
-import type { Awaitable, Creation, PetStore } from '../store.ts'
-import { type Answer, prepareHeaders, problem, withHeaders } from './answer.ts'
-import { createAnswerCache } from './answer-cache.ts'
+import { cursorFor, limitDefault, type PageRequest, type PetPage, pageLimit, writeCursor } from '../page.ts'
+import { petStatus, petToJson, readNewPet } from '../pet.ts'
+import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
-import { readIdempotencyKey } from './idempotency-key.ts'
-import type { Links } from './links.ts'
 import type { Metrics } from './metrics.ts'
-import type { Call, Operation } from './operation.ts'
-import type { Route } from './route.ts'
+import { PageCache } from './page-cache.ts'
+import { idempotencyKey, type Query } from './request.ts'
+import { headersWith, json, type Links, problem, type Reply } from './response.ts'
+import type { Operation, Route } from './router.ts'
 
 export interface PetRouteParts {
   readonly pets: PetStore
   readonly links: Links
   readonly metrics: Metrics
-  /** Where a person reads about the deprecated operation. */
+  /** The page about the deprecated operation. */
   readonly documentation: { readonly path: string; readonly type: string }
+  readonly bodyMs: number
 }
 
-const pageBytesMax = 16 * 1024 ** 2
+const pageCacheBytesMax = 16 * 1024 ** 2
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
   return [
@@ -33,85 +30,100 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
 }
 
 function listPets({ pets, links, metrics }: PetRouteParts): Operation {
-  const cache = createAnswerCache({ pets, bytesMax: pageBytesMax, served: metrics.pageServed })
-  const list = ({ query }: Call): Awaitable<Answer> => {
-    const limit = query.read('limit', pageLimit) ?? limitDefault
-    const status = query.read('status', petStatus)
-    const soundSoFar = query.problems.length === 0
-    const after = query.read('cursor', cursorFor(status))
-    if (query.problems.length > 0) {
-      return problem(soundSoFar ? 'invalid_cursor' : 'invalid_request', query.problems.join('; '))
-    }
-    const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-    return whenReady(pets.list(page), found => pageAnswer(page, found, links))
+  const cache = new PageCache(pets, pageCacheBytesMax)
+
+  async function readPage(query: Query, version?: unknown): Promise<Reply> {
+    const request = readPageRequest(query)
+    if (!request.ok) return request.refusal
+    const found = pets.list(request.page)
+    const reply = pageReply(request.page, found instanceof Promise ? await found : found, links)
+    cache.set(query.text, reply, version)
+    return reply
   }
+
   return {
     id: 'listPets',
+    access: 'read',
     parameters: ['limit', 'status', 'cursor'],
-    // Strict handling refuses what the kept answer was given in spite of.
-    handle: call => (call.strict ? list(call) : cache.answer(call.query.text, () => list(call))),
-  }
-}
-
-function pageAnswer({ limit, status }: PageRequest, { pets, more }: PetPage, links: Links): Answer {
-  const body = `[${pets.map(petToJson).join(',')}]`
-  const last = pets.at(-1)
-  if (!more || !last) return { status: 200, body }
-  const filter = status === undefined ? '' : `&status=${status}`
-  const next = links.api(`/pets?limit=${limit}${filter}&cursor=${writeCursor(last.id, status)}`)
-  return { status: 200, body, prepared: prepareHeaders({ Link: `<${next}>; rel="next"` }) }
-}
-
-function createPet({ pets, links, metrics }: PetRouteParts): Operation {
-  return {
-    id: 'createPet',
-    parameters: [],
-    writes: true,
-    async handle({ request, query, caller, strict }) {
-      const body = await readJsonBody(request)
-      if (!body.ok) return body.answer
-      const read = readNewPet(body.value, strict)
-      const key = readIdempotencyKey(request.headers.get('idempotency-key'))
-      const problems = [
-        ...query.problems,
-        ...(read.ok ? [] : read.problems),
-        ...(key.ok ? [] : [key.problem]),
-      ]
-      if (!read.ok || !key.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
-      if (key.value === undefined) {
-        const pet = await pets.create(read.pet)
-        metrics.petCreated()
-        return createdAnswer(pet, links)
-      }
-      // By its hash: always of one length, and a secret that was sent here by mistake is not kept.
-      const once = { scope: caller.scope, key: hashApiKey(key.value), at: new Date() }
-      const creation = await pets.createOnce(read.pet, once)
-      if (creation.outcome === 'created') metrics.petCreated()
-      return onceAnswer(creation, links)
+    handle({ query, strict }) {
+      // Strict requests bypass the cache: a cached response may have ignored unknown parameters.
+      const version = strict ? undefined : cache.version()
+      if (version === undefined) return readPage(query)
+      const cached = cache.get(query.text)
+      metrics.pageServed(cached !== undefined)
+      return cached ?? readPage(query, version)
     },
   }
 }
 
-function createdAnswer(pet: Pet, links: Links): Answer {
-  return { status: 201, body: petToJson(pet), headers: { Location: links.api(`/pets/${pet.id}`) } }
+type ReadPageRequest =
+  | { readonly ok: true; readonly page: PageRequest }
+  | { readonly ok: false; readonly refusal: Reply }
+
+function readPageRequest(query: Query): ReadPageRequest {
+  const limit = query.read('limit', pageLimit) ?? limitDefault
+  const status = query.read('status', petStatus)
+  const onlyCursorLeft = query.problems.length === 0
+  const after = query.read('cursor', cursorFor(status))
+  if (query.problems.length > 0) {
+    const code = onlyCursorLeft ? 'invalid_cursor' : 'invalid_request'
+    return { ok: false, refusal: problem(code, query.problems.join('; ')) }
+  }
+  return { ok: true, page: { limit, ...(status && { status }), ...(after !== undefined && { after }) } }
 }
 
-function onceAnswer(creation: Creation, links: Links): Answer {
-  switch (creation.outcome) {
-    case 'created':
-      return createdAnswer(creation.pet, links)
-    case 'replayed':
-      return withHeaders(createdAnswer(creation.pet, links), { 'Idempotency-Replayed': 'true' })
-    case 'conflict':
-      return problem(
-        'idempotency_key_reused',
-        'The Idempotency-Key was used for another animal: send a new key for a new animal',
-      )
+function pageReply({ limit, status }: PageRequest, { pets, more }: PetPage, links: Links): Reply {
+  const body = `[${pets.map(petToJson).join(',')}]`
+  const last = pets.at(-1)
+  if (!more || !last) return json(200, body)
+  const filter = status === undefined ? '' : `&status=${status}`
+  const next = links.api(`/pets?limit=${limit}${filter}&cursor=${writeCursor(last.id, status)}`)
+  return json(200, body, headersWith({ Link: `<${next}>; rel="next"` }))
+}
+
+function createPet({ pets, links, metrics, bodyMs }: PetRouteParts): Operation {
+  return {
+    id: 'createPet',
+    access: 'write',
+    parameters: [],
+    async handle({ request, query, caller, strict }) {
+      const body = await readJsonBody(request, bodyMs)
+      if (!body.ok) return body.refusal
+      const sentKey = request.headers.get('idempotency-key')
+      const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
+      const read = readNewPet(body.value, strict)
+      const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
+      if (sentKey !== null && key === undefined) {
+        problems.push(invalid('Idempotency-Key', sentKey, idempotencyKey))
+      }
+      if (!read.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
+      // Only the hash is stored: it has a fixed length, and does not reveal a secret that was sent by mistake.
+      const once = key && { scope: caller.scope, key: hashApiKey(key), at: new Date() }
+      const creation: Creation = once
+        ? await pets.createOnce(read.pet, once)
+        : { outcome: 'created', pet: await pets.create(read.pet) }
+      if (creation.outcome === 'created') metrics.petCreated()
+      return creationReply(creation, links)
+    },
   }
 }
 
+function creationReply(creation: Creation, links: Links): Reply {
+  if (creation.outcome === 'conflict') {
+    const message = 'The Idempotency-Key was used for another animal: send a new key for a new animal'
+    return problem('idempotency_key_reused', message)
+  }
+  const { outcome, pet } = creation
+  const headers = headersWith({
+    Location: links.api(`/pets/${pet.id}`),
+    ...(outcome === 'replayed' && { 'Idempotency-Replayed': 'true' }),
+  })
+  return json(201, petToJson(pet), headers)
+}
+
 function getPet({ pets, links, documentation }: PetRouteParts): Operation {
-  const prepared = prepareHeaders({
+  // Announced on 15 November 2026; the interface gives the date of removal.
+  const headers = headersWith({
     Deprecation: '@1794700800',
     Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
     Link: [
@@ -119,22 +131,21 @@ function getPet({ pets, links, documentation }: PetRouteParts): Operation {
       `<${links.api('/pets?status=available')}>; rel="successor-version"`,
     ].join(', '),
   })
-  const get = (sent: string): Awaitable<Answer> => {
-    const id = parseInt64(sent)
-    return whenReady(id === undefined ? undefined : pets.get(id), pet => {
-      if (pet) return { status: 200, body: petToJson(pet), prepared }
-      return { ...problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), prepared }
-    })
-  }
   return {
     id: 'getPet',
+    access: 'read',
     parameters: [],
     deprecated: true,
-    handle({ params, query }) {
+    async handle({ params, query }) {
       if (query.problems.length > 0) {
-        return { ...problem('invalid_request', query.problems.join('; ')), prepared }
+        return { ...problem('invalid_request', query.problems.join('; ')), headers }
       }
-      return get(params['petId'] ?? '')
+      const sent = params['petId'] ?? ''
+      const id = parseInt64(sent)
+      const found = id === undefined ? undefined : pets.get(id)
+      const pet = found instanceof Promise ? await found : found
+      if (pet) return json(200, petToJson(pet), headers)
+      return { ...problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), headers }
     },
   }
 }

@@ -1,15 +1,9 @@
-import { type Answer, problem, withHeaders } from './answer.ts'
+import type { RequestContext } from './request.ts'
+import { problem, type Reply } from './response.ts'
 
-/** So many requests of one key in so many seconds. */
 export interface RateLimit {
   readonly requests: number
   readonly seconds: number
-}
-
-/** Counts the requests of each key on this instance, in windows that begin with a key's first request. */
-export interface RateLimiter {
-  /** Counts one request. `refusal` where it is one too many; `headers` say what is left. */
-  count(scope: string): { readonly headers: Readonly<Record<string, string>>; readonly refusal?: Answer }
 }
 
 interface Window {
@@ -17,37 +11,46 @@ interface Window {
   requests: number
 }
 
-/** Windows that have ended are swept out when so many have gathered; only keys that were verified have one. */
+/** Ended windows are removed when this many exist. Only verified keys have one. */
 const windowsMax = 10_000
 
-export function createRateLimiter({ requests, seconds }: RateLimit): RateLimiter {
-  const windows = new Map<string, Window>()
-  const policy = `"default";q=${requests};w=${seconds}`
+/** Counts the requests of each key on this instance. A window starts with a key's first request. */
+export class RateLimiter {
+  readonly #limit: RateLimit
+  readonly #windows = new Map<string, Window>()
 
-  function windowOf(scope: string, nowMs: number): Window {
-    const open = windows.get(scope)
-    if (open && nowMs < open.endsAtMs) return open
-    if (windows.size >= windowsMax) {
-      for (const [ended, { endsAtMs }] of windows) if (endsAtMs <= nowMs) windows.delete(ended)
-    }
-    const fresh = { endsAtMs: nowMs + seconds * 1_000, requests: 0 }
-    windows.set(scope, fresh)
-    return fresh
+  constructor(limit: RateLimit) {
+    this.#limit = limit
   }
 
-  return {
-    count(scope) {
-      // Whole milliseconds: a difference of fractions can come out above the window.
-      const nowMs = Math.floor(performance.now())
-      const window = windowOf(scope, nowMs)
-      window.requests++
-      const resetSeconds = Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000))
-      const remaining = Math.max(0, requests - window.requests)
-      const headers = { 'RateLimit-Policy': policy, RateLimit: `"default";r=${remaining};t=${resetSeconds}` }
-      if (window.requests <= requests) return { headers }
-      const message = `Too many requests with this API key: expected at most ${requests} in ${seconds} s; try again in ${resetSeconds} s`
-      const refusal = problem('rate_limited', message, { 'Retry-After': String(resetSeconds) })
-      return { headers, refusal: withHeaders(refusal, headers) }
-    },
+  /** Counts one request, sets the context's rate limit headers, and returns the refusal if it is one too many. */
+  count(context: RequestContext): Reply | undefined {
+    const { requests, seconds } = this.#limit
+    // Whole milliseconds: a difference of fractions can come out above the window.
+    const nowMs = Math.floor(performance.now())
+    const window = this.#windowOf(context.caller.scope, nowMs)
+    window.requests++
+    const resetSeconds = Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000))
+    const remaining = Math.max(0, requests - window.requests)
+    context.rateLimitHeaders = {
+      'RateLimit-Policy': `"default";q=${requests};w=${seconds}`,
+      RateLimit: `"default";r=${remaining};t=${resetSeconds}`,
+    }
+    if (window.requests <= requests) return undefined
+    const message = `Too many requests: expected at most ${requests} in ${seconds} s; retry in ${resetSeconds} s`
+    return problem('rate_limited', message, { 'Retry-After': String(resetSeconds) })
+  }
+
+  #windowOf(scope: string, nowMs: number): Window {
+    const open = this.#windows.get(scope)
+    if (open && nowMs < open.endsAtMs) return open
+    if (this.#windows.size >= windowsMax) this.#removeEnded(nowMs)
+    const window = { endsAtMs: nowMs + this.#limit.seconds * 1_000, requests: 0 }
+    this.#windows.set(scope, window)
+    return window
+  }
+
+  #removeEnded(nowMs: number): void {
+    for (const [scope, { endsAtMs }] of this.#windows) if (endsAtMs <= nowMs) this.#windows.delete(scope)
   }
 }

@@ -1,66 +1,127 @@
-import type { Asset } from '../asset.ts'
-import type { Awaitable } from '../store.ts'
-import type { Answer } from './answer.ts'
-import type { Passage } from './observe.ts'
+import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
+import { withTimeout } from '../timeout.ts'
+import { type Authenticator, type KeyUsage, permissionRefusal } from './auth.ts'
+import type { Metrics } from './metrics.ts'
+import { openApiDocument, type PublishedServers } from './openapi.ts'
+import type { RequestContext } from './request.ts'
+import { headersWith, type Reply } from './response.ts'
 
-/** What stands beside the interface, by its path: it takes GET and HEAD, and needs no key unless it asks for one itself. */
-export type Site = ReadonlyMap<string, (request: Request, passage: Passage) => Awaitable<Answer>>
+/** A file for browsers or tools, which is the same for every client. */
+export interface Asset {
+  readonly type: string
+  read(): Promise<Uint8Array>
+  /** Further response headers, such as a Content-Security-Policy. */
+  readonly headers?: Readonly<Record<string, string>>
+}
 
-const gzipBytesMin = 1_024
+/** Serves GET and HEAD at one path outside of the version prefix. */
+export type SiteHandler = (context: RequestContext) => Awaitable<Reply>
 
-/** Serves an asset compressed where the client takes that, and not at all where the client has it already. */
-export function serveAsset({ type, read, headers }: Asset): (request: Request) => Promise<Answer> {
-  let copies: Promise<Copies> | undefined
-  return async request => {
-    // Made for the first request, so that a start does not wait for them. A failure is not remembered.
-    copies ??= read()
-      .then(copiesOf)
-      .catch(cause => {
-        copies = undefined
-        throw cause
-      })
-    const { plain, zipped } = await copies
-    const isZipped = zipped !== undefined && takesGzip(request.headers.get('accept-encoding'))
-    const { bytes, etag } = isZipped ? zipped : plain
-    const typed = {
-      ...headers,
-      'Content-Type': type,
-      ETag: etag,
-      'Cache-Control': 'no-cache',
-      Vary: 'Accept-Encoding',
-    }
-    if (matches(request.headers.get('if-none-match'), etag))
-      return { status: 304, body: null, headers: typed }
-    return { status: 200, body: bytes, headers: isZipped ? { ...typed, 'Content-Encoding': 'gzip' } : typed }
+export interface SiteParts extends PublishedServers {
+  readonly pets: PetStore
+  readonly keys: KeyStore
+  readonly authenticator: Authenticator
+  readonly usage: KeyUsage
+  readonly metrics: Metrics
+  readonly activity?: (() => StoreActivity) | undefined
+  readonly pages?: ReadonlyMap<string, Asset> | undefined
+  /** A store that does not answer within this time is not ready. */
+  readonly readyMs: number
+  isDraining(): boolean
+}
+
+/** Everything outside of the version prefix, by path. Only the metrics need a key. */
+export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler> {
+  const document: Asset = {
+    type: 'application/json',
+    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(parts))),
+  }
+  const assets = new Map(parts.pages).set('/openapi.json', document)
+  return new Map<string, SiteHandler>([
+    ...[...assets].map(([path, asset]) => [path, serveAsset(asset)] as const),
+    ['/livez', () => plainText(200, 'ok')],
+    ['/readyz', () => (parts.isDraining() ? plainText(503, 'draining') : readiness(parts))],
+    ['/metrics', context => metricsReply(parts, context)],
+  ])
+}
+
+/** Reads both: animals and keys may come from different servers. */
+async function readiness({ pets, keys, readyMs }: SiteParts): Promise<Reply> {
+  const unavailable = plainText(503, 'store')
+  try {
+    const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')]).then(() => plainText(200, 'ok'))
+    return await withTimeout(reads, readyMs, () => unavailable)
+  } catch {
+    return unavailable
   }
 }
 
-/** Bytes and their strong ETag: compressed or not, other bytes have another one. */
-interface Copy {
+async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
+  const refusal =
+    (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
+  if (refusal) return refusal
+  return plainText(200, parts.metrics.render(parts.usage, parts.activity?.()), '; version=0.0.4')
+}
+
+function plainText(status: number, body: string, parameters = ''): Reply {
+  return { status, body, headers: headersWith({ 'Content-Type': `text/plain${parameters}; charset=utf-8` }) }
+}
+
+const gzipBytesMin = 1_024
+
+/** Bytes and their strong ETag, which differs between compressed and uncompressed bytes. */
+interface Representation {
   readonly bytes: Uint8Array
   readonly etag: string
 }
 
-interface Copies {
-  readonly plain: Copy
-  /** Absent if it would gain nothing. */
-  readonly zipped?: Copy
+interface Representations {
+  readonly plain: Representation
+  /** Absent if compression gains nothing. */
+  readonly gzip?: Representation
 }
 
-function copiesOf(bytes: Uint8Array): Copies {
+/** Serves an asset, compressed if the client accepts that. Read on the first request, so that the start is quick. */
+function serveAsset({ type, read, headers }: Asset): SiteHandler {
+  let loading: Promise<Representations> | undefined
+  return async ({ request }) => {
+    loading ??= read()
+      .then(representationsOf)
+      .catch(cause => {
+        // The next request tries again.
+        loading = undefined
+        throw cause
+      })
+    const { plain, gzip } = await loading
+    const compressed = gzip !== undefined && acceptsGzip(request.headers.get('accept-encoding'))
+    const { bytes, etag } = compressed ? gzip : plain
+    const isCurrent = matchesEtag(request.headers.get('if-none-match'), etag)
+    const own = {
+      ...headers,
+      'Content-Type': type,
+      'Cache-Control': 'no-cache',
+      ETag: etag,
+      Vary: 'Accept-Encoding',
+      ...(compressed && !isCurrent && { 'Content-Encoding': 'gzip' }),
+    }
+    return { status: isCurrent ? 304 : 200, body: isCurrent ? null : bytes, headers: headersWith(own) }
+  }
+}
+
+function representationsOf(bytes: Uint8Array): Representations {
   const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)
   const plain = { bytes, etag: `"${hash}"` }
   if (bytes.length < gzipBytesMin) return { plain }
-  return { plain, zipped: { bytes: Bun.gzipSync(new Uint8Array(bytes)), etag: `"${hash}-gzip"` } }
+  return { plain, gzip: { bytes: Bun.gzipSync(new Uint8Array(bytes)), etag: `"${hash}-gzip"` } }
 }
 
-/** The weak comparison that RFC 9110 wants for If-None-Match: `*`, or a list that holds the tag. */
-function matches(ifNoneMatch: string | null, etag: string): boolean {
+/** The weak comparison that RFC 9110 prescribes for If-None-Match. */
+function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false
   const tags: readonly string[] = ifNoneMatch.match(/"[^"]*"/g) ?? []
   return ifNoneMatch.trim() === '*' || tags.includes(etag)
 }
 
-function takesGzip(acceptEncoding: string | null): boolean {
+function acceptsGzip(acceptEncoding: string | null): boolean {
   return acceptEncoding !== null && /(?:^|[\s,])gzip(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(acceptEncoding)
 }

@@ -1,7 +1,13 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { extname } from 'node:path'
-import type { Asset } from '../asset.ts'
 import { SetupError } from '../errors.ts'
+
+/** A file as the server sends it. */
+interface Asset {
+  readonly type: string
+  readonly headers: Headers
+  read(): Promise<Uint8Array>
+}
 
 type Pages = ReadonlyMap<string, Asset>
 type Headers = Readonly<Record<string, string>>

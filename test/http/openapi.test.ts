@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe as describeInterface } from '../../src/http/describe.ts'
+import { openApiDocument } from '../../src/http/openapi.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => service[Symbol.asyncDispose]())
 
-const document = describeInterface({})
+const document = openApiDocument({})
 const { schemas } = document.components
 
 test('the OpenAPI document passes the recommended rules of Redocly', async () => {

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { SQL } from 'bun'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import { type AppParts, createApp } from '../../src/http/app.ts'
-import { type Deployment, describe } from '../../src/http/describe.ts'
-import { listen } from '../../src/http/serve.ts'
-import type { LogFields } from '../../src/log.ts'
+import { App, type AppParts } from '../../src/http/app.ts'
+import { openApiDocument, type PublishedServers } from '../../src/http/openapi.ts'
+import { listen } from '../../src/http/server.ts'
+import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { Stores } from '../../src/store.ts'
@@ -69,10 +69,13 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
   const database = await newTestDatabase(store)
   const stores = await openStores(database.url, { create: true })
   const logged: Service['logged'] = []
-  const write = (_level: string, message: string, fields: LogFields = {}) =>
-    void logged.push({ message, ...fields })
-  const parts = { ...stores, ...options, log: { isOn: () => true, write } }
-  const app = createApp(parts)
+  const log: Log = {
+    isOn: () => true,
+    write: (_level, message, fields = {}) => void logged.push({ message, ...fields }),
+    request: (_level, fields) => void logged.push({ message: 'request', ...fields }),
+  }
+  const parts = { ...stores, ...options, log }
+  const app = new App(parts)
   const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
   const check = createCheck(parts)
@@ -175,8 +178,8 @@ interface DescribedResponse {
 }
 
 /** Compares responses with our own OpenAPI document: status, type, headers, body. Throws if one differs. */
-function createCheck(deployment: Deployment) {
-  const document = describe(deployment)
+function createCheck(servers: PublishedServers) {
+  const document = openApiDocument(servers)
   const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { int64: true } })
   ajv.addSchema({ $id: 'openapi', components: document.components }, 'openapi')
   ajv.addVocabulary(['components', 'x-extensible-enum'])

@@ -1,51 +1,47 @@
 import { SetupError } from '../errors.ts'
+import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
 
-/** Where to listen, and with what certificate if not in the clear. */
 export interface Address {
   readonly host: string
   readonly port: number
-  /** Whether other processes may listen on the same port; Linux spreads the connections over them. */
+  /** Whether other processes may listen on the same port. Linux distributes the connections. */
   readonly reusePort?: boolean | undefined
-  /** Files in PEM. */
+  /** PEM files. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
 }
 
 export interface Listener {
   readonly port: number
-  /** Answers what is under way, then takes nothing more. What is not answered by then is cut off: how many. */
+  /** Waits for open requests, then closes the remaining connections. Returns how many requests had no response. */
   stop(drainMs: number): Promise<number>
 }
 
-/** While connections are told to close, clients still send on them; then the socket is closed. */
+/** For this long, responses ask clients to close; then the socket closes. */
 const closingMs = 300
-/** A client that sends or takes nothing for this long is cut off. */
+/** A connection without traffic is closed after this time. */
 const idleSeconds = 30
-/** Above this Bun answers itself, without an Error body; below it our own limit holds. */
+/** Above this size Bun answers 413 itself, without a body. Our own limit is far lower. */
 const bodyBytesBackstop = 1024 ** 3
 
 export function listen(app: App, address: Address): Listener {
-  const { port } = address
   const server = startServer(app, address)
   return {
-    port: server.port ?? port,
+    port: server.port ?? address.port,
     async stop(drainMs) {
       app.drain()
       await Bun.sleep(Math.min(closingMs, drainMs))
-      const { promise: late, resolve } = Promise.withResolvers<'late'>()
-      const timer = setTimeout(resolve, drainMs, 'late')
-      const outcome = await Promise.race([server.stop(), late])
-      clearTimeout(timer)
+      const outcome = await withTimeout(server.stop(), drainMs, () => 'late' as const)
       if (outcome !== 'late') return 0
-      const cutOff = server.pendingRequests
+      const unanswered = server.pendingRequests
       await server.stop(true)
-      return cutOff
+      return unanswered
     },
   }
 }
 
-/** Forward secrecy and authenticated encryption only, for TLS 1.2 too (RFC 9325, section 4.1), in the server's order. */
-const tlsSafety = {
+/** Only forward secrecy and authenticated encryption, also for TLS 1.2 (RFC 9325, section 4.1). */
+const tlsOptions = {
   ciphers: [
     'ECDHE-ECDSA-AES128-GCM-SHA256',
     'ECDHE-RSA-AES128-GCM-SHA256',
@@ -63,14 +59,14 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
     return Bun.serve({
       hostname,
       port,
-      // Passed even if false: `development: false` turns it on, and a second server would get half of the connections.
+      // Always explicit: `development: false` turns it on, and a second server would receive half of the connections.
       reusePort,
-      // On by default, and it shows messages and paths to whoever causes an error.
+      // Otherwise error pages show messages and paths to clients.
       development: false,
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
       fetch: request => app.fetch(request),
-      ...(tls && { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key), ...tlsSafety } }),
+      ...(tls && { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key), ...tlsOptions } }),
     })
   } catch (error) {
     throw setupErrorOf(error, { host: hostname, port, tls })
@@ -82,13 +78,11 @@ function setupErrorOf(error: unknown, { host, port, tls }: Address): unknown {
   const where = `${host}:${port}`
   if (code === 'EADDRINUSE') {
     return new SetupError(
-      `Cannot listen on ${where}: the port is taken; stop what uses it, or choose another with PORT`,
+      `Cannot listen on ${where}: the port is in use; stop the other program, or choose another port with PORT`,
     )
   }
   if (code === 'EACCES') {
-    return new SetupError(
-      `Cannot listen on ${where}: no right to use this port; choose one above 1023 with PORT`,
-    )
+    return new SetupError(`Cannot listen on ${where}: permission denied; choose a port above 1023 with PORT`)
   }
   if (tls && !code?.startsWith('EADDR')) {
     return new SetupError(

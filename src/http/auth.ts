@@ -1,0 +1,218 @@
+import { type ApiKey, hashApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
+import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
+import type { Caller, RequestContext } from './request.ts'
+import { problem, type Reply } from './response.ts'
+
+const verifiedKeysMax = 10_000
+
+/** Longer headers are not cached: one key with ever more spaces before it must not fill the memory. */
+const cachedHeaderCharsMax = 300
+
+interface Verified {
+  readonly caller: Caller
+  /** On the monotonic clock. */
+  readonly untilMs: number
+  /** On the wall clock. */
+  readonly expiresAtMs: number
+}
+
+/** Verifies API keys, and remembers verified ones for a moment. */
+export class Authenticator {
+  readonly #keys: KeyStore
+  readonly #usage: KeyUsage
+  readonly #verifiedForMs: number
+  readonly #environmentHash: Buffer | undefined
+  /** By the whole Authorization header: the time of a lookup reveals only an exact match. */
+  readonly #verified = new Map<string, Verified>()
+
+  /** A revoked key is accepted for at most `verifiedForMs`. */
+  constructor(parts: {
+    readonly keys: KeyStore
+    readonly usage: KeyUsage
+    readonly environmentKey?: string | undefined
+    readonly verifiedForMs: number
+  }) {
+    const { environmentKey } = parts
+    this.#keys = parts.keys
+    this.#usage = parts.usage
+    this.#verifiedForMs = parts.verifiedForMs
+    this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashApiKey(environmentKey))
+  }
+
+  /** Sets the context's caller, or returns the refusal. Returns at once for a key that was verified a moment ago. */
+  authenticate(context: RequestContext): Awaitable<Reply | undefined> {
+    const header = context.request.headers.get('authorization')
+    if (header === null) return missingKey()
+    const known = this.#verified.get(header)
+    if (!known || performance.now() >= known.untilMs || Date.now() >= known.expiresAtMs) {
+      return this.#verify(header, context)
+    }
+    this.#accept(known.caller, context)
+    return undefined
+  }
+
+  async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
+    const [, token] = /^bearer(?: +(\S.*))?$/i.exec(withoutTrailingBlanks(header)) ?? []
+    if (token === undefined) return missingKey()
+    if (!/^[\x21-\x7e]+$/.test(token))
+      return invalidKey('Malformed credential: expected one API key after Bearer')
+    const hash = hashApiKey(token)
+    if (this.#environmentHash && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))) {
+      const caller: Caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
+      this.#remember(header, { caller, expiresAtMs: Number.POSITIVE_INFINITY })
+      this.#accept(caller, context)
+      return undefined
+    }
+    const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
+    if (!key) return invalidKey('Unknown API key: check it for typos')
+    const refusal = refusalOf(key, new Date())
+    if (refusal === 'expired') return invalidKey('The API key has expired: use another one')
+    if (refusal === 'revoked') return invalidKey('The API key is revoked: use another one')
+    const caller = callerOf(key)
+    this.#remember(header, { caller, expiresAtMs: key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY })
+    this.#accept(caller, context)
+    return undefined
+  }
+
+  #remember(header: string, verified: Omit<Verified, 'untilMs'>): void {
+    if (header.length > cachedHeaderCharsMax) return
+    // A Map iterates in insertion order: the first entry is the oldest.
+    this.#verified.delete(header)
+    if (this.#verified.size >= verifiedKeysMax)
+      this.#verified.delete(this.#verified.keys().next().value ?? '')
+    this.#verified.set(header, { ...verified, untilMs: performance.now() + this.#verifiedForMs })
+  }
+
+  #accept(caller: Caller, context: RequestContext): void {
+    context.caller = caller
+    this.#usage.recordUse(caller)
+  }
+}
+
+function callerOf({ id, name, permission, hash }: ApiKey): Caller {
+  return { keyId: id, keyName: name, permission, scope: hash }
+}
+
+/** Removes only ASCII space and tab, unlike trimEnd. A loop, because /[ \t]+$/ takes quadratic time. */
+function withoutTrailingBlanks(header: string): string {
+  let end = header.length
+  while (end > 0 && (header[end - 1] === ' ' || header[end - 1] === '\t')) end--
+  return header.slice(0, end)
+}
+
+const challenge = 'Bearer realm="petstore"'
+
+function missingKey(): Reply {
+  const message = 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"'
+  return problem('missing_api_key', message, { 'WWW-Authenticate': challenge })
+}
+
+function invalidKey(message: string): Reply {
+  const header = `${challenge}, error="invalid_token", error_description="${message}"`
+  return problem('invalid_api_key', message, { 'WWW-Authenticate': header })
+}
+
+export type Access = 'read' | 'write' | 'metrics'
+
+const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
+  all: ['read', 'write', 'metrics'],
+  'read-write': ['read', 'write'],
+  'read-only': ['read'],
+  metrics: ['metrics'],
+  none: [],
+}
+
+/** The refusal if the caller's key does not permit this. */
+export function permissionRefusal({ permission }: Caller, access: Access): Reply | undefined {
+  if (permitted[permission].includes(access)) return undefined
+  if (access === 'write' && permission === 'read-only') {
+    return forbidden('read_only_key', 'The API key may only read: use one that may write')
+  }
+  const needed = access === 'metrics' ? 'metrics' : 'read-only or read-write'
+  return forbidden('insufficient_permission', `The API key lacks the permission: use a ${needed} key`)
+}
+
+function forbidden(code: 'read_only_key' | 'insufficient_permission', message: string): Reply {
+  const header = `${challenge}, error="insufficient_scope", error_description="${message}"`
+  return problem(code, message, { 'WWW-Authenticate': header })
+}
+
+interface Usage {
+  lastUsedAtMs: number
+  /** The last use that the store has. */
+  storedAtMs: number
+  /** Calls since the start. */
+  deprecatedCalls: number
+  deprecatedLastUsedAtMs: number
+  /** Calls that the store has. */
+  storedDeprecatedCalls: number
+  readonly keyName: string
+}
+
+/** Counts the uses of each key in memory, so that a request costs no write. `flush` stores them. */
+export class KeyUsage {
+  readonly #keys: KeyStore
+  readonly #byKey = new Map<bigint | undefined, Usage>()
+  #flushing = Promise.resolve()
+
+  constructor(keys: KeyStore) {
+    this.#keys = keys
+  }
+
+  recordUse({ keyId, keyName = '' }: Caller): void {
+    const usage = this.#byKey.get(keyId)
+    if (usage) usage.lastUsedAtMs = Date.now()
+    else {
+      this.#byKey.set(keyId, {
+        keyName,
+        lastUsedAtMs: Date.now(),
+        storedAtMs: 0,
+        deprecatedCalls: 0,
+        deprecatedLastUsedAtMs: 0,
+        storedDeprecatedCalls: 0,
+      })
+    }
+  }
+
+  /** Counts a call of a deprecated operation by a key whose use was recorded. */
+  recordDeprecatedCall({ keyId }: Caller): void {
+    const usage = this.#byKey.get(keyId)
+    if (!usage) return
+    usage.deprecatedCalls++
+    usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
+  }
+
+  /** The keys that have called a deprecated operation since the start. */
+  deprecatedCallers(): readonly Readonly<Usage>[] {
+    return [...this.#byKey.values()].filter(({ deprecatedCalls }) => deprecatedCalls > 0)
+  }
+
+  /** Stores the uses since the last flush. If that fails, the next flush stores them. */
+  flush(): Promise<void> {
+    // One at a time: two flushes at once would store the same calls twice.
+    this.#flushing = this.#flushing.catch(() => {}).then(() => this.#store())
+    return this.#flushing
+  }
+
+  async #store(): Promise<void> {
+    const pending = [...this.#byKey].flatMap(([id, usage]) =>
+      id === undefined || isStored(usage) ? [] : [{ id, usage, snapshot: { ...usage } }],
+    )
+    if (pending.length === 0) return
+    await this.#keys.recordUses(pending.map(({ id, snapshot }) => keyUseOf(id, snapshot)))
+    for (const { usage, snapshot } of pending) {
+      usage.storedAtMs = snapshot.lastUsedAtMs
+      usage.storedDeprecatedCalls = snapshot.deprecatedCalls
+    }
+  }
+}
+
+function isStored(usage: Usage): boolean {
+  return usage.storedAtMs === usage.lastUsedAtMs && usage.storedDeprecatedCalls === usage.deprecatedCalls
+}
+
+function keyUseOf(id: bigint, usage: Usage): KeyUse {
+  const deprecatedUses = usage.deprecatedCalls - usage.storedDeprecatedCalls
+  const use = { id, lastUsedAt: new Date(usage.lastUsedAtMs), deprecatedUses }
+  return deprecatedUses === 0 ? use : { ...use, deprecatedLastUsedAt: new Date(usage.deprecatedLastUsedAtMs) }
+}
