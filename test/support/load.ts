@@ -296,7 +296,7 @@ export async function underLoad(
   expect(ended.exitCode).toBe(0)
   expectLoggedWithoutPassword(ended.stderr)
   const logged = loggedBy(ended)
-  expect(logged).not.toContain('error fault')
+  expect(logged).not.toContain('error internal error')
   return logged
 }
 
