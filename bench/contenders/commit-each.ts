@@ -4,15 +4,19 @@ import { createProcessIo } from '../../src/cli/process-io.ts'
 import { App } from '../../src/http/app.ts'
 import { listen } from '../../src/http/server.ts'
 import { openStores } from '../../src/store/open.ts'
-import { createCommitter } from '../../src/store/sqlite/committer.ts'
+import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 
 const [port, file = ''] = process.argv.slice(2)
 const stores = await openStores(`sqlite:${file}`, { create: true })
-const committer = createCommitter(file)
+const committer = new Committer(file)
 const app = new App({
   keys: stores.keys,
   pets: {
-    ...stores.pets,
+    list: page => stores.pets.list(page),
+    get: id => stores.pets.get(id),
+    createOnce: (pet, key) => stores.pets.createOnce(pet, key),
+    deleteExpiredKeys: (now, max) => stores.pets.deleteExpiredKeys(now, max),
+    version: () => stores.pets.version?.(),
     create(pet) {
       const { values, failures } = committer.commit([
         ['createPet', pet.name, pet.categoryId, pet.status ?? null],

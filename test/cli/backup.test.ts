@@ -92,7 +92,7 @@ test.each<[string, string, RegExp]>([
 
 test.each<[string, (file: string) => void, RegExp]>([
   ['is not there', () => {}, /There is no store/],
-  ['is no database', file => writeFileSync(file, 'no database '.repeat(1000)), /not a store of ours/],
+  ['is no database', file => writeFileSync(file, 'no database '.repeat(1000)), /not a store of this program/],
   [
     "is another program's",
     file => {
@@ -100,7 +100,7 @@ test.each<[string, (file: string) => void, RegExp]>([
       theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
       theirs.close()
     },
-    /not a store of ours/,
+    /not a store of this program/,
   ],
 ])('a store that %s cannot be copied', async (_, make, message) => {
   using folder = temporaryFolder()

@@ -57,7 +57,7 @@ describeWithOwnPostgres('serve on a PostgreSQL that does not take us', () => {
     async credential => {
       const line = await refusedLine(as(credential))
       expect(line).toContain(`Cannot open the store postgres://${cluster.host}/pets: `)
-      expect(line).toMatch(/does not let this user in; mend user and password in DATABASE_URL \(28P01\)/)
+      expect(line).toMatch(/refuses this user; check user and password in DATABASE_URL \(28P01\)/)
     },
   )
 
@@ -68,7 +68,7 @@ describeWithOwnPostgres('serve on a PostgreSQL that does not take us', () => {
 
   test('no right to make the tables: it says what to grant', async () => {
     const line = await refusedLine(as(`somebody:${password}`))
-    expect(line).toMatch(/lacks the right to make or use our tables; GRANT it .*\(42501\)/)
+    expect(line).toMatch(/may not create or use the tables; GRANT it .*\(42501\)/)
   })
 
   test('a newer schema: the program is told to be the older one', async () => {
@@ -78,7 +78,7 @@ describeWithOwnPostgres('serve on a PostgreSQL that does not take us', () => {
     await ask(cluster.url('newer'), 'GRANT SELECT ON petstore_schema TO somebody')
     const line = await refusedLine(as(`somebody:${password}`, 'newer'))
     expect(line).toMatch(
-      /\/newer has schema version 99, and this program knows only up to \d+: .*upgrade it$/m,
+      /\/newer has schema version 99, and this program supports versions up to \d+: upgrade the program$/m,
     )
   })
 
@@ -86,7 +86,7 @@ describeWithOwnPostgres('serve on a PostgreSQL that does not take us', () => {
     await ask(cluster.url(), 'CREATE DATABASE theirs OWNER somebody')
     await ask(cluster.url('theirs'), 'CREATE TABLE pets (title text)')
     const line = await refusedLine(as(`somebody:${password}`, 'theirs'))
-    expect(line).toMatch(/a table of another program has the name of one of ours; .*\(42P07\)/)
+    expect(line).toMatch(/another program has a table of the same name there; .*\(42P07\)/)
   })
 
   test('a server that does not speak TLS, where that was asked for: it says so', async () => {
@@ -101,7 +101,7 @@ test.each([
   ['two hosts of which neither is there', '127.0.0.1:1,nowhere.invalid:2'],
 ])('serve on %s says that nothing answers there', async (_, hosts) => {
   const line = await refusedLine(`postgres://somebody:${password}@${hosts}/pets`)
-  expect(line).toMatch(/the server does not answer there; start it, or mend host and port in DATABASE_URL/)
+  expect(line).toMatch(/the server does not answer; start it, or check host and port in DATABASE_URL/)
   for (const host of hosts.split(',')) expect(line).toContain(host)
 })
 

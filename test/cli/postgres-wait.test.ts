@@ -93,7 +93,7 @@ describeWithOwnPostgres('serve, with --wait-for-database 30s', () => {
     expect((await server.fetch('/pets', key)).status).toBe(200)
     const ended = await server.stop('SIGTERM')
     expect(loggedBy(ended)).toEqual([
-      expect.stringMatching(/does not answer there.*; trying again for 30 s$/),
+      expect.stringMatching(/does not answer;.*; trying again for 30 s$/),
       'info Stopping',
     ])
   })

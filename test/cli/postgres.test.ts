@@ -80,7 +80,7 @@ describeWithPostgres('petstore on PostgreSQL', () => {
     const none = await keys('list')
     expect(none).toMatchObject({ exitCode: 1, stdout: '' })
     expect(none.stderr).toBe(
-      `petstore: There is no store in ${placeOf(database)} yet: bin/petstore serve or keys create makes one\n`,
+      `petstore: There is no store in ${placeOf(database)}: start the server once, or set DATABASE_URL\n`,
     )
 
     const made = await keys('create', '--name', 'till', '--expires', '90d')

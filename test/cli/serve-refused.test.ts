@@ -109,7 +109,7 @@ test('a store of a newer version is refused: the program is told to be the older
   database.run('PRAGMA user_version = 99')
   database.close()
   const lines = await refusedLines(1, { cwd, args: ['--database-url', 'sqlite:pets.db'] })
-  expect(lines).toEqual([expect.stringMatching(/pets\.db has schema version 99, .* upgrade it$/)])
+  expect(lines).toEqual([expect.stringMatching(/pets\.db has schema version 99, .* upgrade the program$/)])
 })
 
 test('a folder that nobody may write to is refused', async () => {
@@ -121,7 +121,9 @@ test('a folder that nobody may write to is refused', async () => {
   const place = process.getuid?.() === 0 ? '/sys' : locked
   for (const file of [join(place, 'petstore.db'), join(place, 'new', 'petstore.db')]) {
     const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', `sqlite:${file}`] })
-    expect(lines).toEqual([expect.stringContaining(`Cannot open the store ${file}: no right to write there`)])
+    expect(lines).toEqual([
+      expect.stringContaining(`Cannot open the store ${file}: no permission to write there`),
+    ])
   }
 })
 

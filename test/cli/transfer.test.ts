@@ -44,7 +44,7 @@ test('a store that holds animals gives new ids, and does not keep others', async
   expect(await place.exported()).toBe(bodies.join(''))
   const refused = await place.petstore('import', '--keep-ids', 'animals.ndjson')
   expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
-  expect(refused.stderr).toContain('petstore: Cannot keep the ids: the store pets.db holds animals already;')
+  expect(refused.stderr).toContain('petstore: Cannot keep the ids: the store pets.db already has animals;')
   expect(await place.exported()).toBe(bodies.join(''))
 })
 

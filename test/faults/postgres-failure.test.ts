@@ -75,7 +75,7 @@ describeWithOwnPostgres('PostgreSQL fails under load', () => {
       await Bun.sleep(1_500)
     })
     expect(logged).toContainEqual(expect.stringMatching(/^error No PostgreSQL for writing: /))
-    expect(logged).toContainEqual(`warn For writing PostgreSQL at ${cluster.host} is used now`)
+    expect(logged).toContainEqual(`warn Now using PostgreSQL at ${cluster.host} for writing`)
   })
 })
 

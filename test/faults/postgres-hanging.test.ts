@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
+import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { writesWaitingMax } from '../../src/store/postgres/writer.ts'
 import { animalBody, animalOf } from '../support/animals.ts'
 import { keepAliveClient, type Outcome, withClients } from '../support/keep-alive.ts'
 import { type Cluster, startCluster } from '../support/postgres.ts'

@@ -47,7 +47,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     // Waiting would not help.
     expect(error).not.toBeInstanceOf(StoreUnreachable)
     expect(String(error)).toMatch(
-      /this user lacks the right to make or use our tables; GRANT it .*\(42501\)$/,
+      /this user may not create or use the tables; GRANT it .*\(42501\)$/,
     )
     expect(String(error)).not.toMatch(/\n|hunter2/)
   })
@@ -79,7 +79,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await using database = await sharedDatabase()
     await (await opened(database.url)).close()
     await using role = await newRole(database)
-    expect(String(await refusal(role.url))).toMatch(/^SetupError: .* lacks the right .*\(42501\)$/)
+    expect(String(await refusal(role.url))).toMatch(/^SetupError: .* may not create or use the tables.*\(42501\)$/)
   })
 })
 

@@ -3,7 +3,7 @@ import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
-import { migrations } from '../../src/store/postgres/migrations.ts'
+import { migrations } from '../../src/store/postgres/schema.ts'
 import { ask } from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
@@ -92,7 +92,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
     const before = await contentsOf(database.url)
     const error = await refusal(database.url)
     expect(error).toBeInstanceOf(SetupError)
-    expect(String(error)).toMatch(/schema version 1000.*upgrade it/)
+    expect(String(error)).toMatch(/schema version 1000.*upgrade the program/)
     expect(await contentsOf(database.url)).toEqual(before)
     expect(await rows(database.url, 'SELECT version FROM petstore_schema')).toEqual([{ version: 1000 }])
   })
@@ -111,7 +111,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
     const error = await refusal(database.url)
     expect(error).toBeInstanceOf(SetupError)
     expect(String(error)).toMatch(
-      /: a table of another program has the name of one of ours; .*\([0-9A-Z]{5}\)$/,
+      /: another program has a table of the same name there; .*\([0-9A-Z]{5}\)$/,
     )
     expect(await contentsOf(database.url)).toEqual(before)
   })

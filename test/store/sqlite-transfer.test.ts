@@ -52,7 +52,7 @@ test('SQLite: where not enough ids are left, that is said, and nothing changes',
     byHand.run('UPDATE sqlite_sequence SET seq = 9223372036854775806')
     const refused = await stores.transfer.load(once(rex, rex), 'new').catch(error => error)
     expect(refused).toBeInstanceOf(SetupError)
-    expect(refused.message).toMatch(/Cannot give 2 new ids: .* 9223372036854775806 already/)
+    expect(refused.message).toMatch(/Cannot assign 2 new ids: .* up to 9223372036854775806,/)
     expect(await stores.transfer.estimate()).toBe(1)
     expect(await stores.transfer.load(once(rex), 'new')).toBe(1n)
     await stores.close()

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
-import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
+import { migrations } from '../../src/store/sqlite/schema.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { describeStoreContract, type StoreUnderTest } from './contract.ts'
 import { openAtOnce } from './open-at-once.ts'
@@ -111,7 +111,7 @@ describe('SQLite: the file', () => {
     const newer = new Database(file)
     newer.run('PRAGMA user_version = 1000')
     newer.close()
-    expect(() => opened(file)).toThrow(/schema version 1000.*upgrade it/)
+    expect(() => opened(file)).toThrow(/schema version 1000.*upgrade the program/)
   })
 
   test('a file that is no database, or another program’s, is refused', () => {

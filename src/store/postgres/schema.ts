@@ -1,7 +1,7 @@
 import type { SQL } from 'bun'
 import { SetupError } from '../../errors.ts'
 
-/** Append only: a step that has been released is never edited. petstore_schema holds the number of steps taken. */
+/** Append only: never edit a released migration. petstore_schema holds the number of those applied. */
 export const migrations: readonly string[] = [
   `CREATE TABLE pets (
      id bigint PRIMARY KEY CHECK (id > 0),
@@ -48,27 +48,27 @@ export const migrations: readonly string[] = [
   'ALTER TABLE api_keys ADD COLUMN metrics boolean NOT NULL DEFAULT false',
 ]
 
-/** "PETS" in ASCII: whoever migrates holds this lock, so that several instances can start at once. */
+/** "PETS" in ASCII. Held during a migration, so that several instances can start at once. */
 const migrationLock = 0x50455453
 
-/** Takes the steps that the database lacks, each in a transaction of its own, and says whether it had none before. */
-export async function migrate(sql: SQL, place: string, create: boolean): Promise<boolean> {
+/** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
+export async function migrate(sql: SQL, location: string, create: boolean): Promise<boolean> {
   const found = await versionIn(sql)
   if (found === 0 && !create) {
-    throw new SetupError(`There is no store in ${place} yet: bin/petstore serve or keys create makes one`)
+    throw new SetupError(`There is no store in ${location}: start the server once, or set DATABASE_URL`)
   }
   if (found > migrations.length) {
     throw new SetupError(
-      `The store ${place} has schema version ${found}, and this program knows only up to ${migrations.length}: it is older than the store; upgrade it`,
+      `The store ${location} has schema version ${found}, and this program supports versions up to ${migrations.length}: upgrade the program`,
     )
   }
-  // Where nothing is lacking nothing is changed: a user without the right to make tables can serve.
-  for (const [index, step] of migrations.entries()) if (index + 1 > found) await take(sql, index + 1, step)
+  // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
+  for (const [index, step] of migrations.entries()) if (index >= found) await apply(sql, index + 1, step)
   return found === 0
 }
 
-/** What was looked up before the lock is looked up again under it: another instance may have taken the step. */
-async function take(sql: SQL, version: number, step: string): Promise<void> {
+/** Checks the version again under the lock: another instance may have applied the migration. */
+async function apply(sql: SQL, version: number, step: string): Promise<void> {
   await sql.begin(async transaction => {
     await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
     if ((await versionIn(transaction)) >= version) return
@@ -79,13 +79,13 @@ async function take(sql: SQL, version: number, step: string): Promise<void> {
   })
 }
 
-/** 0 where we have never been. Looked up in the catalogue itself: to_regclass may answer what the session saw before it waited. */
+/** 0 if there is no store. Reads pg_tables, because to_regclass may return what the session saw before it waited. */
 async function versionIn(sql: SQL): Promise<number> {
   const [table] = await sql`
     SELECT EXISTS (
       SELECT 1 FROM pg_tables WHERE tablename = 'petstore_schema' AND schemaname = ANY (current_schemas(false))
-    ) AS there`
-  if (!table?.there) return 0
+    ) AS found`
+  if (!table?.found) return 0
   const [row] = await sql`SELECT version FROM petstore_schema`
   return row?.version ?? 0
 }

@@ -3,17 +3,18 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { connect } from './connection.ts'
-import { DamageGuard } from './fault.ts'
+import { DamageGuard } from './errors.ts'
 import { openSqlite } from './open.ts'
-import { createVersion } from './version.ts'
-import { createWriter } from './writer.ts'
+import { SqlitePets } from './pets.ts'
+import { connect } from './schema.ts'
+import { Writer } from './writer.ts'
+import type { Writes } from './writer-thread.ts'
 
 let folder: string
 let file: string
 let stores: ReturnType<typeof openSqlite>
 let reading: Database
-let writer: { commits: number }
+let writer: { commits: number; write(): Promise<never> }
 let version: () => unknown
 
 beforeEach(() => {
@@ -21,8 +22,9 @@ beforeEach(() => {
   file = join(folder, 'pets.db')
   stores = openSqlite(file, { create: true })
   reading = connect(file, 'readonly')
-  writer = { commits: 0 }
-  version = createVersion(reading, writer, new DamageGuard())
+  writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
+  const pets = new SqlitePets(reading, writer, new DamageGuard())
+  version = () => pets.version()
 })
 
 afterEach(async () => {
@@ -31,42 +33,37 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-const nextTurn = () => new Promise(setImmediate)
+const nextTick = () => new Promise(setImmediate)
 
-function change(): void {
+function changeByAnotherProcess(): void {
   using other = connect(file, 'readwrite')
   other.run("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
 }
 
-test('stays the same while nobody changes anything', async () => {
+test('the version stays the same without a change', async () => {
   const before = version()
   expect(before).toBeDefined()
-  await nextTurn()
+  await nextTick()
   expect(version()).toBe(before)
 })
 
-test('is asked of the file once in a turn', () => {
+test('the file is asked once in an event-loop tick: a change by another process shows in the next one', async () => {
   const before = version()
-  change()
+  changeByAnotherProcess()
   expect(version()).toBe(before)
-})
-
-test('is another one in the turn after a change by another process', async () => {
-  const before = version()
-  change()
-  await nextTurn()
+  await nextTick()
   expect(version()).not.toBe(before)
 })
 
-test('is another one in the same turn where our own writer has committed', () => {
+test('a commit of our own writer shows in the same tick', () => {
   const before = version()
-  change()
+  changeByAnotherProcess()
   writer.commits++
   expect(version()).not.toBe(before)
 })
 
-test('a writer has counted its commit when it answers', async () => {
-  const own = createWriter(file)
+test('a writer counts its commit before the write resolves', async () => {
+  const own = new Writer<Writes>(file)
   await own.write('createPet', 'Rex', 1n, null)
   expect(own.commits).toBe(1)
   await own.close()
