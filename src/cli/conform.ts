@@ -1,18 +1,14 @@
-import { writeFile } from 'node:fs/promises'
 import type { Command } from 'commander'
 import type { Check } from '../conform/check.ts'
-import { type Counts, countsOf, reportJson, reportJunit } from '../conform/report.ts'
-import { conform, type Result } from '../conform/run.ts'
-import { SetupError } from '../errors.ts'
-import { fileName } from './command.ts'
+import { type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
 import { exitCode, type Io, Misuse } from './io.ts'
+import { visible } from './visible.ts'
 
 interface ConformOptions {
   readonly key?: string
   readonly strict?: true
   readonly readOnly?: true
   readonly json?: true
-  readonly junit?: string
 }
 
 const description = 'check any server against the interface: a line a check, exit 1 if one fails'
@@ -30,22 +26,18 @@ export function addConformCommand(program: Command, io: Io, ended: (code: number
     .option('--strict', 'check what we decided where the interface is silent, too')
     .option('--read-only', 'send nothing but GET and HEAD, and skip the checks that add animals')
     .option('--json', 'for programs: one JSON document')
-    .option('--junit <file>', 'write JUnit XML to a file, or to stdout with -', fileName)
     .action(async (url: string, options: ConformOptions) => ended(await runConform(url, options, io)))
 }
 
 async function runConform(url: string, options: ConformOptions, io: Io): Promise<number> {
-  const { strict = false, readOnly = false, json = false, junit } = options
+  const { strict = false, readOnly = false, json = false } = options
   const { baseUrl, key } = readTarget(url, options, io)
-  const forPeople = !json && junit !== '-'
   const print = createPrinter(io)
   const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
-    if (forPeople) await print(result)
+    if (!json) await print(result)
   })
-  if (forPeople) await io.out(summary(baseUrl, results))
-  if (json) await io.out(reportJson({ url: baseUrl, strict, readOnly }, results))
-  if (junit === '-') await io.out(reportJunit(results))
-  else if (junit !== undefined) await writeReport(junit, reportJunit(results))
+  if (json) await io.out(visibleLines(reportJson({ url: baseUrl, strict, readOnly }, results)))
+  else await io.out(summary(baseUrl, results))
   return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
 }
 
@@ -60,9 +52,6 @@ function readTarget(url: string, options: ConformOptions, io: Io): { baseUrl: st
   if (baseUrl === undefined) problems.push(`Cannot read the address: expected ${addressForm}`)
   if (!key) problems.push('The key is missing: set PETSTORE_API_KEY, or give --key')
   else if (!/^[\x21-\x7e]+$/.test(key)) problems.push('Cannot use the key: expected visible ASCII characters')
-  if (options.json && options.junit === '-') {
-    problems.push('--json and --junit - both want stdout: expected one of them, or a file for --junit')
-  }
   if (baseUrl === undefined || !key || problems.length > 0) throw new Misuse(problems)
   return { baseUrl, key }
 }
@@ -102,7 +91,7 @@ export function resultLines({ check, finding }: Omit<Result, 'ms'>, coloured: bo
   const line = `${coloured ? `\x1b[${colour}m${mark}\x1b[0m` : mark} ${check.name}`
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
-  return `${line}\n    expected: ${finding.expected}\n    found:    ${finding.found}\n    rule:     ${check.where}\n`
+  return `${line}\n    expected: ${visible(finding.expected)}\n    found:    ${visible(finding.found)}\n    rule:     ${check.where}\n`
 }
 
 function summary(baseUrl: string, results: readonly Result[]): string {
@@ -117,11 +106,7 @@ function counted({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed, ${skipped} skipped`
 }
 
-async function writeReport(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text)
-  } catch (cause) {
-    const { code } = cause as { code?: string }
-    throw new SetupError(`Cannot write ${file} (${code ?? 'no cause given'}): check --junit`, { cause })
-  }
+/** Escapes text that the server sent; it stays the same JSON. */
+function visibleLines(json: string): string {
+  return json.split('\n').map(visible).join('\n')
 }
