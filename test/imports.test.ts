@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { temporaryFolder } from './support/folder.ts'
-import { projectFolder, run, testMsMax } from './support/process.ts'
+import { projectFolder, run, temporaryFolder, testMsMax } from './support/process.ts'
 
 test(
   'importing every module prints nothing, starts nothing and ends by itself',

@@ -1,8 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from './support/folder.ts'
-import { projectFolder, run, startServer } from './support/process.ts'
+import { projectFolder, run, startServer, temporaryFolder } from './support/process.ts'
 
 // npm fetches Bun from its registry, if it is not in its cache.
 const waitMs = 150_000

@@ -1,11 +1,17 @@
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
-import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { loggedBy, petstore, type Server, startServer, testMsMax } from '../support/process.ts'
+import {
+  loggedBy,
+  petstore,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+} from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 
 setDefaultTimeout(testMsMax)
@@ -15,21 +21,30 @@ const env = { PETSTORE_API_KEY: key }
 const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
 const animals = 5_000
 
+/** A store with many animals, and a backup from when it had few. Each test works on a copy. */
+let prepared: ReturnType<typeof temporaryFolder>
 let folder: ReturnType<typeof temporaryFolder>
 let file: string
 let backup: string
 
-beforeEach(async () => {
-  folder = temporaryFolder()
-  file = join(folder.path, 'data/petstore.db')
-  backup = join(folder.path, 'backup.db')
+beforeAll(async () => {
+  prepared = temporaryFolder()
   const run = async (...args: string[]) =>
-    expect(await petstore(args, { cwd: folder.path })).toMatchObject({ exitCode: 0 })
-  writeFileSync(join(folder.path, 'few.ndjson'), animalLines(10))
-  writeFileSync(join(folder.path, 'many.ndjson'), animalLines(animals))
+    expect(await petstore(args, { cwd: prepared.path })).toMatchObject({ exitCode: 0 })
+  writeFileSync(join(prepared.path, 'few.ndjson'), animalLines(10))
+  writeFileSync(join(prepared.path, 'many.ndjson'), animalLines(animals))
   await run('import', 'few.ndjson')
   await run('backup', 'backup.db')
   await run('import', 'many.ndjson')
+})
+
+afterAll(() => prepared[Symbol.dispose]())
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  cpSync(prepared.path, folder.path, { recursive: true })
+  file = join(folder.path, 'data/petstore.db')
+  backup = join(folder.path, 'backup.db')
 })
 
 afterEach(() => folder[Symbol.dispose]())

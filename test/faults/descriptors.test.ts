@@ -1,9 +1,15 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
-import { openCrowd } from '../support/crowd.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { keepAliveClient } from '../support/keep-alive.ts'
-import { projectFolder, type Server, startServer, testMsMax, until } from '../support/process.ts'
+import { keepAliveClient, openCrowd } from '../support/connections.ts'
+import {
+  portOf,
+  projectFolder,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -26,7 +32,7 @@ afterAll(async () => {
 })
 
 test('without file descriptors, requests on open connections are answered; with them again, all works', async () => {
-  const port = Number(new URL(server.url).port)
+  const port = portOf(server)
   const paths = ['/v1/pets', '/openapi.json', '/', '/docs', '/docs/swagger-ui.css', '/readyz']
   const clients = await Promise.all(
     [...paths, 'POST'].map(async path => ({ path, client: await keepAliveClient(port, key) })),

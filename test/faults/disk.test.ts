@@ -1,12 +1,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { closeSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { allAnimals, animalOf } from '../support/animals.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { type KeepAliveClient, keepAliveClient, type Reply, withClients } from '../support/keep-alive.ts'
-import { makeImmutable, obstacleTo, smallDisk } from '../support/mount.ts'
-import { type Server, startServer, testMsMax } from '../support/process.ts'
-import { inspectStore } from '../support/store-file.ts'
+import { type KeepAliveClient, keepAliveClient, type Reply, withClients } from '../support/connections.ts'
+import { allAnimals, animalOf, inspectStore } from '../support/load.ts'
+import { portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -23,27 +20,17 @@ function testUnless(obstacle: string | undefined, name: string, run: () => Promi
 
 const noMount = obstacleTo(() => smallDisk(1024 ** 2))
 const noImmutable = obstacleTo(() => {
-  const folder = temporaryFolder()
-  const file = join(folder.path, 'file')
+  using stack = new DisposableStack()
+  const file = join(stack.use(temporaryFolder()).path, 'file')
   writeFileSync(file, '')
-  try {
-    const immutable = makeImmutable([file])
-    return {
-      [Symbol.dispose]() {
-        immutable[Symbol.dispose]()
-        folder[Symbol.dispose]()
-      },
-    }
-  } catch (error) {
-    folder[Symbol.dispose]()
-    throw error
-  }
+  stack.use(makeImmutable([file]))
+  return stack.move()
 })
 
 const start = (folder: string): Promise<Server> =>
   startServer({ cwd: folder, env: { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db' } })
 
-const clientOf = ({ url }: Server) => keepAliveClient(Number(new URL(url).port), key)
+const clientOf = ({ url }: Server) => keepAliveClient(portOf({ url }), key)
 
 async function answered(client: KeepAliveClient, body?: string): Promise<Reply> {
   const method = body === undefined ? 'GET' : 'POST'
@@ -119,7 +106,7 @@ testUnless(
 
     // The disk runs full in the middle of what eight clients are adding.
     fill(filler, disk.path, 256 * 1024)
-    const port = Number(new URL(server.url).port)
+    const port = portOf(server)
     await withClients({ port, key, count: 8 }, async writing => {
       while ((await adder.add(writing)) === 201);
     })
@@ -160,3 +147,42 @@ testUnless(
     await expectExactly(adder.acknowledged, server, folder.path)
   },
 )
+
+/** A file system in memory of this size, gone with the test. Root only. */
+function smallDisk(bytes: number): { readonly path: string } & Disposable {
+  using stack = new DisposableStack()
+  const path = join(stack.use(temporaryFolder()).path, 'disk')
+  mkdirSync(path)
+  command('mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'petstore-test', path)
+  // Lazy: it disappears even if a process still has one of its files open.
+  stack.defer(() => command('umount', '--lazy', path))
+  const owned = stack.move()
+  return { path, [Symbol.dispose]: () => owned.dispose() }
+}
+
+/** With the immutable flag not even root can write to a file, open it for writing, or delete it. Root only. */
+function makeImmutable(files: readonly string[]): Disposable {
+  using stack = new DisposableStack()
+  for (const file of files) {
+    command('chattr', '+i', file)
+    stack.defer(() => command('chattr', '-i', file))
+  }
+  return stack.move()
+}
+
+/** Why this cannot be done here; undefined if it can. */
+function obstacleTo(attempt: () => Disposable): string | undefined {
+  try {
+    attempt()[Symbol.dispose]()
+    return undefined
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+function command(...words: string[]): void {
+  const { exitCode, stderr } = Bun.spawnSync(words)
+  const [why = ''] = stderr.toString().split('\n')
+  // The same line on every machine: without the folder's random name.
+  if (exitCode !== 0) throw new Error(why.replaceAll(words.at(-1) ?? '', '…'))
+}

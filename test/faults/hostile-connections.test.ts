@@ -1,136 +1,119 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { generateApiKey } from '../../src/api-key.ts'
-import { type Crowd, openCrowd } from '../support/crowd.ts'
-import { exchange, repliesIn } from '../support/exchange.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { residentBytes } from '../support/memory.ts'
-import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
+import { type Crowd, exchange, openCrowd, repliesIn } from '../support/connections.ts'
+import {
+  loggedBy,
+  portOf,
+  residentBytes,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`
-/** More than the 10 s in which headers, and then a body, have to be there. */
-const cutOffMsMax = 25_000
+/** More than the 10 s within which headers, and then a body, must arrive. */
+const closedMsMax = 25_000
 const growthBytesMax = 100 * 1024 ** 2
 
-let folder: ReturnType<typeof temporaryFolder>
-let server: Server
-let port: number
+/** Runs the work against a server of its own, whose memory must not grow much and which must stop as usual. */
+async function withServer(work: (port: number, server: Server) => Promise<void>): Promise<void> {
+  using folder = temporaryFolder()
+  await using server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
+  await expectOthersServed(portOf(server))
+  const before = residentBytes(server.pid)
+  await work(portOf(server), server)
+  expect(residentBytes(server.pid) - before).toBeLessThan(growthBytesMax)
+  const stopped = await server.stop('SIGTERM')
+  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
+}
 
-beforeAll(async () => {
-  folder = temporaryFolder()
-  server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
-  port = Number(new URL(server.url).port)
-})
-
-afterAll(async () => {
-  await server[Symbol.asyncDispose]()
-  folder[Symbol.dispose]()
-})
-
-/** Somebody who comes anew is served within 2 seconds, and the catalogue is as empty as ever. */
-async function expectOthersServed(): Promise<void> {
+/** A new client is served within 2 seconds, and the catalogue is still empty. */
+async function expectOthersServed(port: number): Promise<void> {
   const options = { expected: 1, quietMs: 1, waitMs: 2_000 }
   const { replies } = await exchange(port, [`GET /v1/pets HTTP/1.1\r\n${head}\r\n`], options)
   expect(replies).toMatchObject([{ status: 200, body: '[]' }])
 }
 
-/** Each crowd sends its bit every second, with others being served in between, until all have been cut off. */
-async function dribble(...crowds: readonly (readonly [Crowd, string])[]): Promise<void> {
+/** Each crowd sends its bit every second, while others are served, until the server has closed all connections. */
+async function dribble(port: number, ...crowds: readonly (readonly [Crowd, string])[]): Promise<void> {
   const open = () => crowds.reduce((sum, [crowd]) => sum + crowd.open, 0)
-  const deadline = Date.now() + cutOffMsMax
+  const deadline = Date.now() + closedMsMax
   while (open() > 0 && Date.now() < deadline) {
     for (const [crowd, bit] of crowds) crowd.send(bit)
-    await expectOthersServed()
+    await expectOthersServed(port)
     await Bun.sleep(1_000)
   }
   expect(open()).toBe(0)
 }
 
-async function expectMemoryBounded(work: () => Promise<void>): Promise<void> {
-  await expectOthersServed()
-  const before = residentBytes(server.pid)
-  await work()
-  expect(residentBytes(server.pid) - before).toBeLessThan(growthBytesMax)
-}
-
-test('500 connections that send their headers a byte a second hold up nobody, and are cut off', async () => {
-  await expectMemoryBounded(async () => {
+test.concurrent('500 connections that send their headers a byte a second delay no one, and are closed', () =>
+  withServer(async port => {
     using crowd = await openCrowd(port, 500, `GET /v1/pets HTTP/1.1\r\n${head}X-Slow: `)
-    await expectOthersServed()
+    await expectOthersServed(port)
     expect(crowd.open).toBe(500)
-    await dribble([crowd, 'a'])
-    // Nobody was answered: none of these requests was ever whole.
+    await dribble(port, [crowd, 'a'])
+    // None of these requests was ever whole, so none was answered.
     expect(new Set(crowd.received)).toEqual(new Set(['']))
-  })
-})
+  }))
 
-test('500 connections that send a body a byte a second hold up nobody, and are told that it took too long', async () => {
-  const start = `POST /v1/pets HTTP/1.1\r\n${head}`
-  await expectMemoryBounded(async () => {
+test.concurrent('500 connections that send a body a byte a second delay no one, and get 408', () =>
+  withServer(async port => {
+    const start = `POST /v1/pets HTTP/1.1\r\n${head}`
     using withLength = await openCrowd(port, 250, `${start}Content-Length: 60000\r\n\r\n`)
     using inChunks = await openCrowd(port, 250, `${start}Transfer-Encoding: chunked\r\n\r\n`)
-    await expectOthersServed()
+    await expectOthersServed(port)
     expect([withLength.open, inChunks.open]).toEqual([250, 250])
-    await dribble([withLength, ' '], [inChunks, '1\r\n \r\n'])
+    await dribble(port, [withLength, ' '], [inChunks, '1\r\n \r\n'])
     for (const text of [...withLength.received, ...inChunks.received]) {
       const [reply, ...more] = repliesIn(text)
       expect(more).toEqual([])
       expect(JSON.parse(reply?.body ?? '')).toMatchObject({ code: 'request_timeout', status: 408 })
     }
-  })
-})
+  }))
 
-test('2,000 connections that say nothing hold up nobody, cost little and are cut off', async () => {
-  await expectMemoryBounded(async () => {
+test.concurrent('2,000 silent connections delay no one, cost little and are closed', () =>
+  withServer(async port => {
     using crowd = await openCrowd(port, 2_000)
-    for (let i = 0; i < 20; i++) await expectOthersServed()
+    for (let i = 0; i < 20; i++) await expectOthersServed(port)
     expect(crowd.open).toBe(2_000)
-    await dribble([crowd, ''])
-  })
-})
+    await dribble(port, [crowd, ''])
+  }))
 
-test('300 connections that break off inside a body leave nothing behind', async () => {
-  const sent = '{"name":"Half","categoryId":7,"more":"'
-  const request = `POST /v1/pets HTTP/1.1\r\n${head}Content-Length: 1000\r\n\r\n${sent}`
-  await expectMemoryBounded(async () => {
+test.concurrent('300 connections that close inside a body leave nothing behind', () =>
+  withServer(async port => {
+    const sent = '{"name":"Half","categoryId":7,"more":"'
+    const request = `POST /v1/pets HTTP/1.1\r\n${head}Content-Length: 1000\r\n\r\n${sent}`
     for (let round = 0; round < 3; round++) {
       using crowd = await openCrowd(port, 100, request)
-      await expectOthersServed()
+      await expectOthersServed(port)
       expect(crowd.open).toBe(100)
     }
-    await Bun.sleep(200)
-    await expectOthersServed()
-  })
-})
+    await expectOthersServed(port)
+  }))
 
-test('20,000 requests with wrong keys hold up nobody and cost little', async () => {
-  const requestsEach = 20_000 / 32
-  let refused = 0
-  async function guess(): Promise<void> {
-    for (let i = 0; i < requestsEach; i++) {
-      const wrong = i % 2 === 0 ? generateApiKey() : `not-a-key-${crypto.randomUUID()}`
-      const response = await server.fetch('/pets', wrong)
-      await response.text()
-      if (response.status === 401) refused++
-    }
-  }
-  await expectMemoryBounded(async () => {
+test.concurrent('6,400 requests with wrong keys delay no one and cost little', () =>
+  withServer(async (port, server) => {
+    let refused = 0
     let over = false
+    async function guess(): Promise<void> {
+      for (let i = 0; i < 200; i++) {
+        const wrong = i % 2 === 0 ? generateApiKey() : `not-a-key-${crypto.randomUUID()}`
+        const response = await server.fetch('/pets', wrong)
+        await response.text()
+        if (response.status === 401) refused++
+      }
+    }
     const guesses = Promise.all(Array.from({ length: 32 }, guess)).finally(() => {
       over = true
     })
     while (!over) {
-      await expectOthersServed()
+      await expectOthersServed(port)
       await Bun.sleep(50)
     }
     await guesses
-  })
-  expect(refused).toBe(20_000)
-})
-
-test('after all of that the server stops as ever', async () => {
-  const stopped = await server.stop('SIGTERM')
-  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
-})
+    expect(refused).toBe(6_400)
+  }))

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { connect } from 'node:net'
-import { type Exchange, exchange, type Reply } from '../support/exchange.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { malformedBodies } from '../support/malformed-bodies.ts'
+import { type Exchange, exchange, type RawReply } from '../support/connections.ts'
+import { loggedBy, portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 import {
   animal,
   dropped,
@@ -11,15 +10,12 @@ import {
   malformedKey,
   placeholderName,
   post,
+  malformedRows as rows,
   sized,
-} from '../support/malformed-bytes.ts'
-import { malformedHeads } from '../support/malformed-heads.ts'
-import { loggedBy, type Server, startServer, testMsMax } from '../support/process.ts'
-import { smuggledName, smuggledRequests } from '../support/smuggled-requests.ts'
+  smuggledName,
+} from './malformed-rows.ts'
 
 setDefaultTimeout(testMsMax)
-
-const rows: readonly MalformedRow[] = [...malformedBodies, ...malformedHeads, ...smuggledRequests]
 
 let folder: ReturnType<typeof temporaryFolder>
 let server: Server
@@ -28,7 +24,7 @@ let port: number
 beforeAll(async () => {
   folder = temporaryFolder()
   server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: malformedKey } })
-  port = Number(new URL(server.url).port)
+  port = portOf(server)
 })
 
 afterAll(async () => {
@@ -36,11 +32,11 @@ afterAll(async () => {
   folder[Symbol.dispose]()
 })
 
-/** Asks on a connection that was left open: its only answer, and one that no row gets, is this. */
+/** Sent on a connection that stayed open. No row gets the response that it gets. */
 const follower = get('', '/v1/pets/0')
 const followed = '404 pet_not_found'
 
-function shown({ status, body }: Reply): string {
+function shown({ status, body }: RawReply): string {
   if (body === '') return `${status} empty`
   return status < 400 ? String(status) : `${status} ${JSON.parse(body).code}`
 }
@@ -52,7 +48,7 @@ function outcomeOf({ replies, closed }: Exchange): string {
   return answers.length === 0 ? 'nothing, waiting' : `${answers.join('; ')}, stuck`
 }
 
-/** How many replies there are in what a row expects. */
+/** The number of replies in an outcome. */
 function repliesOf(outcome: string): number {
   return outcome.startsWith('nothing') ? 0 : outcome.split('; ').length
 }
@@ -61,7 +57,7 @@ function count(text: string, part: string): number {
   return text.split(part).length - 1
 }
 
-/** The animals of this name that the service keeps. */
+/** How many animals of this name are stored. */
 async function kept(name: string): Promise<number> {
   const response = await server.fetch('/pets?limit=100', malformedKey)
   expect(response.status).toBe(200)
@@ -80,7 +76,7 @@ async function play([, bytes, ...outcomes]: MalformedRow, name: string, piecesMa
   return outcomeOf(await exchange(port, pieces, { expected, follower }))
 }
 
-/** What was acknowledged is kept; what was not may be only where the reply could be lost. */
+/** Acknowledged animals are stored; others may be stored only if the reply could be lost. */
 async function expectKept([, bytes, ...outcomes]: MalformedRow, name: string, outcome: string) {
   const acknowledged = count(outcome, '201')
   const atMost = outcomes.length > 1 ? count(bytes, placeholderName) : acknowledged
@@ -89,8 +85,8 @@ async function expectKept([, bytes, ...outcomes]: MalformedRow, name: string, ou
 
 const nameOf = (prefix: string, index: number) => `${prefix}${index.toString(36).padStart(2, '0')}`
 
-test.each(rows.map((row, index) => [row[0], row, nameOf('w', index)] as const))(
-  '%s: answered or closed as written down, nothing smuggled, and the next client is served',
+test.concurrent.each(rows.map((row, index) => [row[0], row, nameOf('w', index)] as const))(
+  '%s: answered or closed as listed, nothing smuggled, and the next client is served',
   async (_, row, name) => {
     const [, , ...outcomes] = row
     const outcome = await play(row, name, 1)
@@ -99,12 +95,12 @@ test.each(rows.map((row, index) => [row[0], row, nameOf('w', index)] as const))(
   },
 )
 
-test('all of them at once, each arriving in pieces, come to the same', async () => {
+test('all rows at once, each arriving in pieces, have the same outcomes', async () => {
   const played = await Promise.all(rows.map((row, index) => play(row, nameOf('p', index), 8)))
   for (const [index, row] of rows.entries()) {
     const [what, , ...outcomes] = row
     const outcome = played[index] ?? ''
-    // What is sent to a connection that was closed resets it, and that can overtake the answer.
+    // Bytes sent on a closed connection reset it, and the reset can overtake the response.
     const allowed = outcomes.some(one => one.endsWith('closed')) ? [...outcomes, dropped] : outcomes
     expect([what, allowed]).toEqual([what, expect.arrayContaining([outcome])])
     await expectKept(row, nameOf('p', index), outcome)
@@ -133,11 +129,11 @@ test('a request pipelined behind the first /openapi.json is answered', async () 
   using empty = temporaryFolder()
   await using fresh = await startServer({ cwd: empty.path, env: { PETSTORE_API_KEY: malformedKey } })
   const pipelined = get('', '/openapi.json') + get()
-  const { replies } = await exchange(Number(new URL(fresh.url).port), [pipelined], { expected: 2 })
+  const { replies } = await exchange(portOf(fresh), [pipelined], { expected: 2 })
   expect(replies.map(({ status }) => status)).toEqual([200, 200])
 })
 
-test('after all of that the server stops as ever', async () => {
+test('after all of that the server stops as usual', async () => {
   const stopped = await server.stop('SIGTERM')
   expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
   expect(stopped.stdout + stopped.stderr).not.toContain(malformedKey)

@@ -1,13 +1,25 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import { animalBody } from '../support/animals.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { ask, newDatabase, type TestDatabase } from '../support/postgres.ts'
-import { type Pair, startPair, withHosts } from '../support/postgres-pair.ts'
-import { petstore, type Server, testMsMax, until } from '../support/process.ts'
-import { createStoreKey, key, serveFrom, underLoad } from '../support/store-failure.ts'
-import { answerMsMax, makesProgress, readyIs } from '../support/store-load.ts'
-import { describeWithOwnPostgres } from '../support/with-postgres.ts'
+import {
+  animalBody,
+  answerMsMax,
+  createStoreKey,
+  key,
+  makesProgress,
+  readyIs,
+  serveFrom,
+  underLoad,
+} from '../support/load.ts'
+import {
+  ask,
+  describeWithOwnPostgres,
+  newDatabase,
+  type Pair,
+  startPair,
+  type TestDatabase,
+  withHosts,
+} from '../support/postgres.ts'
+import { petstore, type Server, temporaryFolder, testMsMax, until } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

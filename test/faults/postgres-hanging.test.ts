@@ -2,20 +2,29 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { animalBody, animalOf } from '../support/animals.ts'
-import { keepAliveClient, type Outcome, withClients } from '../support/keep-alive.ts'
-import { type Cluster, startCluster } from '../support/postgres.ts'
+import { keepAliveClient, type Outcome, withClients } from '../support/connections.ts'
+import {
+  animalBody,
+  animalsIn,
+  expectLoggedWithoutPassword,
+  key,
+  makesProgress,
+  problemWith,
+  readyIs,
+  type Serving,
+  serveOn,
+  timed,
+  underLoad,
+} from '../support/load.ts'
+import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { testMsMax } from '../support/process.ts'
-import { expectToldWithoutPassword, key, type Serving, serveOn, underLoad } from '../support/store-failure.ts'
-import { makesProgress, problemWith, readyIs, timed } from '../support/store-load.ts'
-import { describeWithOwnPostgres } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
 
-/** Longer than anybody waits for an answer of the store. */
+/** Longer than any request waits for the store. */
 const frozenMs = 6_000
 
-/** Of those that are refused because too many wait already. */
+/** For requests that are refused because too many wait already. */
 const atOnceMs = 2_500
 
 const list = { method: 'GET', path: '/v1/pets' } as const
@@ -25,6 +34,8 @@ const create = (number: number) => ({
   headers: { 'Idempotency-Key': `animal-${number}` },
   body: animalBody(number),
 })
+/** The same animals each time, so that a second attempt repeats the first. */
+const creates = (count: number) => Array.from({ length: count }, (_, number) => create(number))
 type Request = typeof list | ReturnType<typeof create>
 
 /** Sends each on a connection of its own, one every `everyMs`. */
@@ -69,90 +80,59 @@ describeWithOwnPostgres('PostgreSQL hangs', () => {
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
 
-  function frozen(): Disposable {
-    cluster.freeze()
-    return { [Symbol.dispose]: () => cluster.thaw() }
-  }
-
-  test.concurrent('while another program locks the animals, whoever lists or adds gets 503 within the limit, and is served once it lets go', async () => {
+  test.concurrent('while another program locks the animals, lists and creations get 503 within the limit, and work once it lets go', async () => {
     await using serving = await serveOn(cluster.url())
     const { server, url } = serving
     {
       await using _ = await lockedBy(url, lockTable)
       const [lists, adds] = await Promise.all([
-        sendAll(
-          serving,
-          Array.from({ length: 8 }, () => list),
-          400,
-        ),
-        sendAll(
-          serving,
-          Array.from({ length: 8 }, (_, number) => create(number)),
-          400,
-        ),
+        sendAll(serving, Array(8).fill(list), 400),
+        sendAll(serving, creates(8), 400),
         readyIs(server, 503),
       ])
       expect([...lists, ...adds].map(statusOf)).toEqual(Array(16).fill(503))
       expect([...problemsWith(lists, 200), ...problemsWith(adds, 201)]).toEqual([])
     }
     await readyIs(server, 200)
-    const again = await sendAll(
-      serving,
-      Array.from({ length: 8 }, (_, number) => create(number)),
-    )
+    const again = await sendAll(serving, creates(8))
     expect(again.map(statusOf)).toEqual(Array(8).fill(201))
     expect((await sendAll(serving, [list])).map(statusOf)).toEqual([200])
-    expectToldWithoutPassword((await server.stop('SIGTERM')).stderr)
+    expectLoggedWithoutPassword((await server.stop('SIGTERM')).stderr)
   })
 
-  test.concurrent('while another program holds the counter of ids, animals are listed as ever, and whoever adds one gets 503 within the limit, however late they came', async () => {
+  test.concurrent('while another program holds the counter of ids, lists work, and creations get 503 within the limit, however late they came', async () => {
     await using serving = await serveOn(cluster.url())
     {
       await using _ = await lockedBy(serving.url, lockCounter)
-      const adding = sendAll(
-        serving,
-        Array.from({ length: 8 }, (_, number) => create(number)),
-        300,
-      )
-      const lists = await sendAll(
-        serving,
-        Array.from({ length: 8 }, () => list),
-        300,
-      )
+      const adding = sendAll(serving, creates(8), 300)
+      const lists = await sendAll(serving, Array(8).fill(list), 300)
       expect(lists.map(statusOf)).toEqual(Array(8).fill(200))
       expect(Math.max(...lists.map(({ ms }) => ms))).toBeLessThan(1_000)
       const adds = await adding
       expect(adds.map(statusOf)).toEqual(Array(8).fill(503))
       expect(problemsWith(adds, 201)).toEqual([])
     }
-    const again = await sendAll(
-      serving,
-      Array.from({ length: 8 }, (_, number) => create(number)),
-    )
+    const again = await sendAll(serving, creates(8))
     expect(again.map(statusOf)).toEqual(Array(8).fill(201))
     using client = keepAliveClient(serving.port, key)
     const { outcome } = await timed(client, list)
     if (outcome.kind !== 'answered') throw new Error(outcome.kind)
-    const kept = outcome.reply.text.slice(1, -1).split(/,(?=\{"id":)/)
-    expect(kept.map(animal => animalOf(animal).body).sort()).toEqual(
-      Array.from({ length: 8 }, (_, number) => animalBody(number)).sort(),
+    const kept = animalsIn(outcome.reply.text).map(({ body }) => body)
+    expect(kept.sort()).toEqual(
+      creates(8)
+        .map(({ body }) => body)
+        .sort(),
     )
   })
 
-  test.concurrent('a crowd that wants the only connection gets 503 within the limit, and those beyond the queue at once', async () => {
+  test.concurrent('a crowd that needs the only connection gets 503 within the limit, and requests beyond the queue get it at once', async () => {
     await using serving = await serveOn(cluster.url(), '--database-pool', '1')
     const surplus = 50
     {
       await using _ = await lockedBy(serving.url, lockTable)
       const [lists, adds] = await Promise.all([
-        sendAll(
-          serving,
-          Array.from({ length: workMax + surplus }, () => list),
-        ),
-        sendAll(
-          serving,
-          Array.from({ length: writesWaitingMax + surplus }, (_, n) => create(n)),
-        ),
+        sendAll(serving, Array(workMax + surplus).fill(list)),
+        sendAll(serving, creates(writesWaitingMax + surplus)),
       ])
       for (const answers of [lists, adds]) {
         expect(problemsWith(answers, 0)).toEqual([])
@@ -164,15 +144,15 @@ describeWithOwnPostgres('PostgreSQL hangs', () => {
     expect(again.map(statusOf)).toEqual([200, 201, 200])
   })
 
-  test('frozen for longer than anybody waits: 503 within the limit, then it goes on, and every acknowledged animal is there once', async () => {
-    await using serving = await serveOn(cluster.url())
+  test.concurrent('frozen for longer than any request waits: 503 within the limit, then it goes on, and every acknowledged animal is stored once', async () => {
+    await using other = await startCluster()
+    await using serving = await serveOn(other.url())
     await underLoad(serving, async (load, server) => {
       await makesProgress(load)
-      {
-        using _ = frozen()
-        await readyIs(server, 503)
-        await Bun.sleep(frozenMs)
-      }
+      other.freeze()
+      await readyIs(server, 503)
+      await Bun.sleep(frozenMs)
+      other.thaw()
       await readyIs(server, 200)
       await makesProgress(load)
     })

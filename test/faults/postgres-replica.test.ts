@@ -1,11 +1,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import { ask, type Cluster, newDatabase, type TestDatabase } from '../support/postgres.ts'
-import { type Pair, startPair, withHosts } from '../support/postgres-pair.ts'
+import { key, readyIs, serveFrom } from '../support/load.ts'
+import {
+  ask,
+  type Cluster,
+  describeWithOwnPostgres,
+  newDatabase,
+  type Pair,
+  startPair,
+  type TestDatabase,
+  withHosts,
+} from '../support/postgres.ts'
 import { loggedBy, type Server, testMsMax, until } from '../support/process.ts'
-import { key, serveFrom } from '../support/store-failure.ts'
-import { readyIs } from '../support/store-load.ts'
-import { describeWithOwnPostgres } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
 

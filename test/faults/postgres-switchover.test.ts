@@ -1,11 +1,22 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { animalBody } from '../support/animals.ts'
-import { ask, newDatabase } from '../support/postgres.ts'
-import { startPair, switchOver, withHosts } from '../support/postgres-pair.ts'
+import {
+  animalBody,
+  createStoreKey,
+  key,
+  makesProgress,
+  readyIs,
+  serveFrom,
+  underLoad,
+} from '../support/load.ts'
+import {
+  ask,
+  describeWithOwnPostgres,
+  newDatabase,
+  startPair,
+  switchOver,
+  withHosts,
+} from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
-import { createStoreKey, key, serveFrom, underLoad } from '../support/store-failure.ts'
-import { makesProgress, readyIs } from '../support/store-load.ts'
-import { describeWithOwnPostgres } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
 

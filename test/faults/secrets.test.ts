@@ -3,11 +3,15 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashApiKey } from '../../src/api-key.ts'
-import { openCrowd } from '../support/crowd.ts'
-import { exchange } from '../support/exchange.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { createKey } from '../support/keys.ts'
-import { type Server, startServer, testMsMax } from '../support/process.ts'
+import { exchange, openCrowd } from '../support/connections.ts'
+import {
+  createKey,
+  portOf,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -71,7 +75,7 @@ const secretOf = (key: string) => key.slice(9)
 
 /** Sends them all, each on a connection of its own, and gives back everything that was answered. */
 async function answersTo(server: Server, requests: readonly string[]): Promise<string> {
-  const port = Number(new URL(server.url).port)
+  const port = portOf(server)
   const exchanges = await Promise.all(requests.map(bytes => exchange(port, [bytes], { expected: 1 })))
   return exchanges.map(({ received }) => received).join('\n')
 }
@@ -88,7 +92,7 @@ async function withoutTable(folder: string, work: () => Promise<string>): Promis
 
 async function breakOff(server: Server, key: string): Promise<void> {
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n`
-  using _crowd = await openCrowd(Number(new URL(server.url).port), 5, `${head}{"name":"${key}`)
+  using _crowd = await openCrowd(portOf(server), 5, `${head}{"name":"${key}`)
   await Bun.sleep(100)
 }
 

@@ -2,16 +2,22 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { allAnimals, animalBody, animalOf } from '../support/animals.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { type KeepAliveClient, keepAliveClient, type Outcome, withClients } from '../support/keep-alive.ts'
-import { loggedBy, projectFolder, type Server, startServer, testMsMax } from '../support/process.ts'
-import { inspectStore } from '../support/store-file.ts'
+import { type KeepAliveClient, keepAliveClient, type Outcome, withClients } from '../support/connections.ts'
+import { allAnimals, animalBody, animalOf, inspectStore } from '../support/load.ts'
+import {
+  loggedBy,
+  portOf,
+  projectFolder,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
 const clients = 64
-const busyMs = 500
 const key = 'a-key-for-stopping-0123456789'
 
 type Lost = Extract<Outcome, { kind: 'lost' }> & { readonly body: string | undefined }
@@ -38,7 +44,7 @@ const nothingSeen = (): Sightings => ({
   acknowledged: new Map(),
 })
 
-/** Lists on even turns, adds on odd ones, and notes what came of it. */
+/** Lists on even turns, adds on odd ones, and records the outcome. */
 async function takeTurn(client: KeepAliveClient, turn: number, seen: Sightings): Promise<Outcome> {
   const body = turn % 2 === 0 ? undefined : animalBody(++seen.made)
   const knownToStop = seen.stopping
@@ -70,14 +76,14 @@ async function stopUnderLoad(signal: NodeJS.Signals, afterClose: 'leave' | 'come
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db', PETSTORE_DRAIN_TIME: '3s' }
   await using server = await startServer({ cwd: folder.path, env })
   const seen = nothingSeen()
-  const port = Number(new URL(server.url).port)
+  const port = portOf(server)
   const working = withClients({ port, key, count: clients }, async (client, index) => {
     for (let turn = index; ; turn++) {
       const outcome = await takeTurn(client, turn, seen)
       if (outcome.kind !== 'answered' || (outcome.reply.closes && afterClose === 'leave')) return
     }
   })
-  await Bun.sleep(busyMs)
+  await until('animals', () => seen.acknowledged.size > 2 * clients || undefined)
   const ended = await server.stop(signal)
   await working
   expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
@@ -92,7 +98,7 @@ async function animalsInCopyOf(file: string): Promise<Map<string, string>> {
   expect(inspectStore(join(folder.path, 'copy.db')).integrity).toBe('ok')
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:copy.db' }
   await using server = await startServer({ cwd: folder.path, env })
-  using client = keepAliveClient(Number(new URL(server.url).port), key)
+  using client = keepAliveClient(portOf(server), key)
   return await allAnimals(client)
 }
 
@@ -147,13 +153,13 @@ async function beginAnimal({ url }: Server) {
 const startWithDrainTime = (cwd: string, time: string) =>
   startServer({ cwd, args: ['serve', '--port', '0', '--drain-time', time], env: { PETSTORE_API_KEY: key } })
 
-test('a request that is under way when it is told to stop is answered, though it takes another second', async () => {
+test('a request that is under way when it is told to stop is answered, though its body takes longer', async () => {
   using folder = temporaryFolder()
   await using server = await startWithDrainTime(folder.path, '3s')
   using slow = await beginAnimal(server)
   const [ended, answer] = await Promise.all([
     server.stop('SIGTERM'),
-    Bun.sleep(1_000).then(() => slow.finish()),
+    Bun.sleep(600).then(() => slow.finish()),
   ])
   expect(answer).toMatch(/^HTTP\/1\.1 201 /)
   expect(answer).toMatch(/^connection: close\r$/im)

@@ -11,10 +11,10 @@ import { DamageGuard } from '../../src/store/sqlite/errors.ts'
 import { Writer } from '../../src/store/sqlite/writer.ts'
 import type { Writes } from '../../src/store/sqlite/writer-thread.ts'
 import type { Stores } from '../../src/store.ts'
-import { diesAfter, diesBefore } from '../support/dying-writer-thread.ts'
-import { temporaryFolder } from '../support/folder.ts'
+import { temporaryFolder } from '../support/process.ts'
+import { diesAfter, diesBefore } from './dying-writer-thread.ts'
 
-const dyingThread = new URL('../support/dying-writer-thread.ts', import.meta.url)
+const dyingThread = new URL('./dying-writer-thread.ts', import.meta.url)
 
 let folder: ReturnType<typeof temporaryFolder>
 /** Beside the writer: it has made the file, and it reads. */

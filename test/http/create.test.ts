@@ -1,28 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type CallInit, type Service, startService } from '../support/service.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { type Answer, type CallInit, startService } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
+const rex = '{"name":"Rex","categoryId":1}'
 const post = (body: CallInit['body'], headers: Record<string, string> = {}) =>
   service.call('/v1/pets', {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     ...(body !== undefined && { body }),
   })
-const count = async () => (await service.stores.pets.list({ limit: 100 })).pets.length
+const count = async () => (await service.stores.pets.list({ limit: 1_000 })).pets.length
 
-/** Refused with this status and code, and nothing was kept. */
-async function expectRefused(
-  answer: () => ReturnType<typeof post>,
-  status: number,
-  code: string,
-): Promise<string> {
+/** Refused with this code, and nothing was stored. Gives the message. */
+async function expectRefused(send: () => Promise<Answer>, code: string, status = 400): Promise<string> {
   const before = await count()
-  const { status: got, json } = await answer()
+  const { status: got, json } = await send()
   expect({ status: got, code: json.code }).toEqual({ status, code })
   expect(await count()).toBe(before)
   return json.message
@@ -38,152 +32,55 @@ describe('POST /v1/pets', () => {
     expect((await service.call(location)).text).toBe(text)
   })
 
-  test('leaves the status out where none was given', async () => {
-    const { json } = await post('{"name":"Rex","categoryId":7}')
-    expect(Object.keys(json)).toEqual(['id', 'name', 'categoryId'])
-  })
-
   test.each([
     ['9223372036854775807', '9223372036854775807'],
     ['-9223372036854775808', '-9223372036854775808'],
-    ['9007199254740993', '9007199254740993'],
-    ['1.0', '1'],
-    ['1e3', '1000'],
-    ['-0', '0'],
-    ['0.1e1', '1'],
     ['9007199254740993.0', '9007199254740993'],
     ['922337203685477580.7e1', '9223372036854775807'],
-    ['100e-2', '1'],
-  ])('keeps the categoryId %s exactly', async (sent, kept) => {
+    ['-0', '0'],
+  ])('stores the categoryId %s exactly', async (sent, stored) => {
     const { status, text, headers } = await post(`{"name":"Big","categoryId":${sent}}`)
     expect(status).toBe(201)
-    expect(text).toContain(`"categoryId":${kept}}`)
-    const location = headers.get('location') ?? ''
-    expect((await service.call(location)).text).toBe(text)
-    const { text: list } = await service.call('/v1/pets?limit=100')
-    expect(list).toContain(text)
+    expect(text).toEndWith(`"categoryId":${stored}}`)
+    expect((await service.call(headers.get('location') ?? '')).text).toBe(text)
+    expect((await service.call('/v1/pets?limit=100')).text).toContain(text)
   })
 
   test.each([
-    '9223372036854775808',
-    '-9223372036854775809',
-    '1e400',
-    '-1e400',
-    '1e19',
-    '1e-400',
-    '1.5',
-    '1.0000000000000000001',
-    '123456789012345.000000000000001',
-    '"1"',
-    '""',
-    'true',
-    'null',
-    '[]',
-    '[1]',
-    '{}',
-    '1e999999999',
-  ])('refuses the categoryId %s', async sent => {
-    const message = await expectRefused(
-      () => post(`{"name":"Big","categoryId":${sent}}`),
-      400,
-      'invalid_request',
-    )
-    expect(message).toContain('categoryId')
-    expect(message).toContain('9223372036854775807')
-  })
-
-  test.each([
-    ['one character', 'R'],
-    ['1,000 characters', 'x'.repeat(1000)],
-    ['1,000 characters of two units each', '🐕'.repeat(1000)],
-    ['spaces around', '  Rex  '],
-    ['a line break', 'a\nb'],
     ['markup', '<script>alert(1)</script>'],
-    ['right to left', '\u202eכלב'],
-    ['quotes', '"\'`\\'],
-  ])('keeps a name of %s as it was sent', async (_, name) => {
+    ['1,000 characters of two units each', '🐕'.repeat(1000)],
+    ['quotes, a line break and right-to-left text', '"\'`\\\n\u202eכלב  '],
+  ])('stores a name of %s as it was sent', async (_, name) => {
     const { status, json } = await post(JSON.stringify({ name, categoryId: 1 }))
     expect({ status, name: json.name }).toEqual({ status: 201, name })
   })
 
   test.each([
-    ['empty', '""'],
-    ['blank', '"   "'],
-    ['blank by other white space', '"\\t\\n\\u00a0\\u3000\\ufeff"'],
-    ['1,001 characters', JSON.stringify('x'.repeat(1001))],
-    ['1,001 characters of two units each', JSON.stringify('🐕'.repeat(1001))],
-    ['with U+0000', '"Rex\\u0000"'],
-    ['with a lone high surrogate', '"Rex \\ud83d"'],
-    ['with a lone low surrogate', '"\\udc15 Rex"'],
-    ['with surrogates the wrong way round', '"\\udc15\\ud83d"'],
-    ['a number', '7'],
-    ['null', 'null'],
-    ['a list', '["Rex"]'],
-    ['an object', '{"first":"Rex"}'],
-  ])('refuses a name that is %s', async (_, name) => {
-    const message = await expectRefused(() => post(`{"name":${name},"categoryId":1}`), 400, 'invalid_request')
-    expect(message).toStartWith('Cannot read name ')
-    expect(message.length).toBeLessThan(300)
+    [
+      '{"categoryId":"1","status":"lost"}',
+      'name is missing: expected 1 to 1,000 characters; categoryId is "1": expected a 64-bit integer; status is "lost": expected available, pending or sold',
+    ],
+    [
+      '{"name":"","categoryId":9223372036854775808}',
+      'name is empty: expected 1 to 1,000 characters; categoryId is 9223372036854775808: expected a 64-bit integer',
+    ],
+    [
+      '{"__proto__":{"name":"Rex","categoryId":1}}',
+      'name is missing: expected 1 to 1,000 characters; categoryId is missing: expected a 64-bit integer',
+    ],
+    ['["Rex"]', 'the body is […]: expected an object with name and categoryId'],
+  ])('refuses %s and names every problem', async (body, message) => {
+    expect(await expectRefused(() => post(body), 'invalid_request')).toBe(message)
   })
-
-  test.each(['"lost"', '""', '"AVAILABLE"', 'null', '1', 'true', '["sold"]'])(
-    'refuses the status %s',
-    async status => {
-      const body = `{"name":"Rex","categoryId":1,"status":${status}}`
-      const message = await expectRefused(() => post(body), 400, 'invalid_request')
-      expect(message).toContain('one of available, pending, sold')
-    },
-  )
-
-  test('stays short whatever was sent', async () => {
-    const many = JSON.stringify(Object.fromEntries(Array.from({ length: 6_000 }, (_, i) => [`p${i}`, 1])))
-    const answer = await post(many, { prefer: 'handling=strict' })
-    expect([answer.status, answer.text.length < 3_000]).toEqual([400, true])
-    expect(answer.json.message).toContain('and 5980 more')
-    const typed = await post('{}', { 'content-type': 'x'.repeat(12_000) })
-    expect([typed.status, typed.text.length < 300]).toEqual([415, true])
-  })
-
-  test('names every problem of the animal, not just the first', async () => {
-    const message = await expectRefused(
-      () => post('{"categoryId":"1","status":"lost"}'),
-      400,
-      'invalid_request',
-    )
-    expect(message).toContain('name is missing')
-    expect(message).toContain('categoryId "1"')
-    expect(message).toContain('status "lost"')
-  })
-
-  test.each(['{}', '{"name":"Rex"}', '{"categoryId":1}', '{"__proto__":{"name":"Rex","categoryId":1}}'])(
-    'refuses %s: what is required is missing',
-    async body => {
-      expect(await expectRefused(() => post(body), 400, 'invalid_request')).toContain('is missing')
-    },
-  )
-
-  test.each(['[]', '[{"name":"Rex","categoryId":1}]', 'null', '"Rex"', '1', 'true', '12345678901234567890'])(
-    'refuses %s: not an object',
-    async body => {
-      expect(await expectRefused(() => post(body), 400, 'invalid_request')).toContain('the body')
-    },
-  )
 
   test.each([
-    ['a missing bracket', '{"name":"Rex","categoryId":1'],
-    ['a trailing comma', '{"name":"Rex","categoryId":1,}'],
-    ['single quotes', "{'name':'Rex'}"],
-    ['a comment', '{/* */"name":"Rex","categoryId":1}'],
-    ['NaN', '{"name":"Rex","categoryId":NaN}'],
+    ['an unclosed bracket', rex.slice(0, -1)],
     ['a raw NUL', '{"name":"Rex\0","categoryId":1}'],
-    ['two values', '{} {}'],
-    ['white space alone', '   '],
     ['65 levels', `{"name":"Rex","categoryId":1,"x":${'['.repeat(64)}${']'.repeat(64)}}`],
-    ['30,000 levels', `${'['.repeat(30_000)}${']'.repeat(30_000)}`],
     ['30,000 levels and a long number', `${'['.repeat(30_000)}12345678901234567890${']'.repeat(30_000)}`],
     ['30,000 opened levels', '{"a":'.repeat(10_000)],
   ])('refuses a body with %s as JSON', async (_, body) => {
-    await expectRefused(() => post(body), 400, 'invalid_json')
+    await expectRefused(() => post(body), 'invalid_json')
   })
 
   test.each([
@@ -191,143 +88,122 @@ describe('POST /v1/pets', () => {
     ['an overlong slash', [0xc0, 0xaf]],
     ['a surrogate in UTF-8', [0xed, 0xa0, 0x80]],
     ['a cut sequence', [0xe2, 0x82]],
-    ['Latin-1', [0x5a, 0x6f, 0xeb]],
   ])('refuses %s: not UTF-8', async (_, bytes) => {
-    const body = Buffer.concat([
-      Buffer.from('{"name":"'),
-      Buffer.from(bytes),
-      Buffer.from('","categoryId":1}'),
-    ])
-    expect(await expectRefused(() => post(new Uint8Array(body)), 400, 'invalid_json')).toContain('UTF-8')
+    const body = Buffer.from(rex.replace('Rex', '???'))
+    body.set(bytes, body.indexOf('???'))
+    expect(await expectRefused(() => post(new Uint8Array(body)), 'invalid_json')).toContain('UTF-8')
   })
 
   test('refuses an empty body, whatever its type', async () => {
-    await expectRefused(() => post(undefined), 400, 'missing_body')
-    await expectRefused(() => post('', { 'content-type': 'text/plain' }), 400, 'missing_body')
-    await expectRefused(() => post(new ReadableStream({ start: c => c.close() })), 400, 'missing_body')
+    await expectRefused(() => post(undefined), 'missing_body')
+    await expectRefused(() => post('', { 'content-type': 'text/plain' }), 'missing_body')
+    await expectRefused(() => post(new ReadableStream({ start: c => c.close() })), 'missing_body')
   })
 
-  test('ignores properties that an animal does not have, its id among them', async () => {
-    const { status, json } = await post(
-      '{"id":99999,"name":"Rex","categoryId":1,"colour":"brown","__proto__":{"x":1}}',
-    )
-    expect(status).toBe(201)
-    expect(json.id).not.toBe(99999)
-    expect(Object.keys(json)).toEqual(['id', 'name', 'categoryId'])
+  test('keeps messages short, however much was sent', async () => {
+    const many = JSON.stringify(Object.fromEntries(Array.from({ length: 6_000 }, (_, i) => [`p${i}`, 1])))
+    const { status, text, json } = await post(many, { prefer: 'handling=strict' })
+    expect([status, text.length < 3_000]).toEqual([400, true])
+    expect(json.message).toEndWith('; and 5980 more')
+    const typed = await post('{}', { 'content-type': 'x'.repeat(12_000) })
+    expect([typed.status, typed.text.length < 300]).toEqual([415, true])
+  })
+
+  test('with every id used, creation is 503 without Retry-After, and a replay still works', async () => {
+    await using full = await startService()
+    const add = (name: string, key?: string) =>
+      full.call('/v1/pets', {
+        method: 'POST',
+        body: JSON.stringify({ name, categoryId: 1 }),
+        ...(key && { headers: { 'idempotency-key': key } }),
+      })
+    await full.database.setLastId(2n ** 63n - 4n)
+    const [first, second] = [await add('Rex', 'first'), await add('Tom')]
+    expect([first.status, second.status]).toEqual([201, 201])
+    expect(first.text).toContain('"id":9223372036854775805')
+
+    // One id is left for three requests at once: one of them gets it.
+    const last = await Promise.all([add('Ada'), add('Bob'), add('Cid')])
+    expect(last.map(({ status }) => status).sort()).toEqual([201, 503, 503])
+    const refused = [
+      ...last.filter(({ status }) => status === 503),
+      await add('Dan'),
+      await add('Eve', 'eve'),
+    ]
+    for (const { json, headers } of refused) {
+      expect(json).toMatchObject({ code: 'ids_exhausted', status: 503 })
+      expect(headers.get('retry-after')).toBeNull()
+    }
+    expect((await add('Rex', 'first')).headers.get('idempotency-replayed')).toBe('true')
+    expect((await full.call('/v1/pets')).json).toHaveLength(3)
   })
 })
 
 describe('Prefer: handling=strict', () => {
-  const strict = { prefer: 'handling=strict' }
+  const headers = { prefer: 'handling=strict' }
 
-  test('refuses unknown properties, and names them', async () => {
-    const body = '{"id":1,"name":"Rex","categoryId":1,"colour":"brown"}'
-    const message = await expectRefused(() => post(body, strict), 400, 'invalid_request')
-    expect(message).toContain('property "id"')
-    expect(message).toContain('property "colour"')
+  test('refuses unknown properties and parameters, and names them', async () => {
+    const body = '{"id":1,"name":"Rex","categoryId":1}'
+    const expected = 'unknown property "id": expected name, categoryId or status'
+    expect(await expectRefused(() => post(body, headers), 'invalid_request')).toBe(expected)
+    const send = () => service.call('/v1/pets?dry=1', { method: 'POST', body: rex, headers })
+    expect(await expectRefused(send, 'invalid_request')).toContain('parameter "dry"')
+    for (const path of ['/v1/pets?offset=1', '/v1/pets/1?offset=1']) {
+      const { status, json, headers: sent } = await service.call(path, { headers })
+      expect([status, sent.get('preference-applied')]).toEqual([400, 'handling=strict'])
+      expect(json.message).toContain('parameter "offset"')
+    }
   })
 
-  test.each(['/v1/pets?offset=1', '/v1/pets/1?verbose=1'])(
-    'refuses the unknown parameter of %s',
-    async path => {
-      const { status, json, headers } = await service.call(path, { headers: strict })
-      expect({ status, code: json.code }).toEqual({ status: 400, code: 'invalid_request' })
-      expect(json.message).toMatch(/parameter "(offset|verbose)"/)
-      expect(headers.get('preference-applied')).toBe('handling=strict')
-    },
-  )
-
-  test('refuses an unknown parameter of POST', async () => {
-    const answer = () =>
-      service.call('/v1/pets?dry=1', {
-        method: 'POST',
-        body: '{"name":"Rex","categoryId":1}',
-        headers: strict,
-      })
-    expect(await expectRefused(answer, 400, 'invalid_request')).toContain('parameter "dry"')
-  })
-
-  test('accepts what is known, and says that it looked', async () => {
-    const created = await post('{"name":"Rex","categoryId":1}', strict)
+  test('accepts what is known, and says that it was applied', async () => {
+    const created = await post(rex, headers)
     expect([created.status, created.headers.get('preference-applied')]).toEqual([201, 'handling=strict'])
-    const listed = await service.call('/v1/pets?limit=1&status=sold', {
-      headers: { prefer: 'wait=5, Handling="strict"' },
-    })
+    const prefer = 'wait=5, Handling="strict"'
+    const listed = await service.call('/v1/pets?limit=1&status=sold', { headers: { prefer } })
     expect([listed.status, listed.headers.get('preference-applied')]).toEqual([200, 'handling=strict'])
   })
 
-  test('is not what other preferences mean', async () => {
-    for (const prefer of [
-      'handling=lenient',
-      'strict',
-      'x-handling=strict',
-      'handling=lenient, handling=strict',
-    ]) {
-      const { status, headers } = await service.call('/v1/pets?offset=1', { headers: { prefer } })
-      expect([status, headers.get('preference-applied')]).toEqual([200, null])
-    }
+  test('other preferences change nothing', async () => {
+    const { status, headers } = await service.call('/v1/pets?offset=1', {
+      headers: { prefer: 'handling=lenient, handling=strict' },
+    })
+    expect([status, headers.get('preference-applied')]).toEqual([200, null])
   })
 })
 
 describe('the media type of POST /v1/pets', () => {
-  const body = '{"name":"Rex","categoryId":1}'
-
-  test.each([
-    'application/json',
-    'Application/JSON',
-    'application/json; charset=utf-8',
-    'application/json;charset=x',
-    'application/json ; a=b; c="d"',
-  ])('may be %s', async type => {
-    expect((await post(body, { 'content-type': type })).status).toBe(201)
-  })
+  test.each(['Application/JSON', 'application/json;charset=x', 'application/json ; a=b; c="d"'])(
+    'may be %s',
+    async type => {
+      expect((await post(rex, { 'content-type': type })).status).toBe(201)
+    },
+  )
 
   test('may be left out', async () => {
-    const { status } = await service.call('/v1/pets', {
-      method: 'POST',
-      body: new TextEncoder().encode(body),
-    })
-    expect(status).toBe(201)
+    const body = new TextEncoder().encode(rex)
+    expect((await service.call('/v1/pets', { method: 'POST', body })).status).toBe(201)
   })
 
-  test.each([
-    'text/plain',
-    'application/jsonp',
-    'application/json5',
-    'application/problem+json',
-    'text/json',
-    '*/*',
-    'application/json, text/plain',
-    'application/x-www-form-urlencoded',
-  ])('may not be %s', async type => {
-    const message = await expectRefused(
-      () => post(body, { 'content-type': type }),
-      415,
-      'unsupported_media_type',
-    )
-    expect(message).toContain('application/json')
-  })
+  test.each(['application/jsonp', 'application/problem+json', '*/*', 'application/json, text/plain'])(
+    'may not be %s',
+    async type => {
+      const message = await expectRefused(
+        () => post(rex, { 'content-type': type }),
+        'unsupported_media_type',
+        415,
+      )
+      expect(message).toContain('application/json')
+    },
+  )
 
-  test.each(['gzip', 'identity', 'br', 'x'])('leaves no room for Content-Encoding "%s"', async encoding => {
-    await expectRefused(
-      () => post(body, { 'content-encoding': encoding }),
-      415,
-      'unsupported_content_encoding',
-    )
-  })
-
-  test('is judged before the size', async () => {
-    await expectRefused(
-      () => post('x'.repeat(70_000), { 'content-type': 'text/plain' }),
-      415,
-      'unsupported_media_type',
-    )
+  test.each(['gzip', 'identity'])('does not allow Content-Encoding "%s"', async encoding => {
+    const send = () => post(rex, { 'content-encoding': encoding })
+    await expectRefused(send, 'unsupported_content_encoding', 415)
   })
 })
 
 describe('the size of a body', () => {
-  /** A body of exactly so many bytes: a valid animal and white space. */
-  const sized = (bytes: number) => '{"name":"Rex","categoryId":1}'.padEnd(bytes)
+  const sized = (bytes: number) => rex.padEnd(bytes)
   const streamed = (bytes: number) =>
     new ReadableStream({
       start(controller) {
@@ -343,37 +219,83 @@ describe('the size of a body', () => {
   })
 
   test.each([65_537, 5_000_000])('may not be %p bytes, with and without a length', async bytes => {
-    const message = await expectRefused(() => post(sized(bytes)), 413, 'body_too_large')
-    expect(message).toContain('65536 bytes')
-    await expectRefused(() => post(streamed(bytes)), 413, 'body_too_large')
+    expect(await expectRefused(() => post(sized(bytes)), 'body_too_large', 413)).toContain('65536 bytes')
+    await expectRefused(() => post(streamed(bytes)), 'body_too_large', 413)
     expect((await post(sized(100))).status).toBe(201)
+  })
+
+  test('of a body that takes too long does not matter: it is 408, and the connection closes', async () => {
+    await using hasty = await startService({ limits: { bodyMs: 50 } })
+    const body = new ReadableStream({
+      start: controller => controller.enqueue(new TextEncoder().encode('{')),
+    })
+    const { status, json, headers } = await hasty.call('/v1/pets', { method: 'POST', body })
+    expect({ status, code: json.code }).toEqual({ status: 408, code: 'request_timeout' })
+    expect(headers.get('connection')).toBe('close')
   })
 })
 
-test('when every id is given, a creation is 503 ids_exhausted without Retry-After, and a replay still works', async () => {
-  await using full = await startService()
-  const post = (name: string, key?: string) =>
-    full.call('/v1/pets', {
-      method: 'POST',
-      body: JSON.stringify({ name, categoryId: 1 }),
-      ...(key && { headers: { 'idempotency-key': key } }),
-    })
-  await full.database.setLastId(2n ** 63n - 4n)
-  const [first, second] = [await post('Rex', 'first'), await post('Tom')]
-  expect([first.status, second.status]).toEqual([201, 201])
-  expect(first.text).toContain('"id":9223372036854775805')
+describe('Idempotency-Key', () => {
+  const big = '{"name":"Rex","categoryId":9223372036854775807}'
+  const create = (idempotencyKey: string, body = big, key = service.key) =>
+    service.call('/v1/pets', { method: 'POST', body, key, headers: { 'idempotency-key': idempotencyKey } })
 
-  // One id is left for three at once: it is given, and only once.
-  const last = await Promise.all([post('Ada'), post('Bob'), post('Cid')])
-  expect(last.map(({ status }) => status).sort()).toEqual([201, 503, 503])
-  for (const refused of [
-    last.find(({ status }) => status === 503),
-    await post('Dan'),
-    await post('Eve', 'eve'),
-  ]) {
-    expect(refused?.json).toMatchObject({ code: 'ids_exhausted', status: 503 })
-    expect(refused?.headers.get('retry-after')).toBeNull()
-  }
-  expect((await post('Rex', 'first')).headers.get('idempotency-replayed')).toBe('true')
-  expect((await full.call('/v1/pets')).json).toHaveLength(3)
+  test('gives the first response again, however the animal is written, and adds nothing', async () => {
+    const before = await count()
+    const first = await create('order-1')
+    expect([first.status, first.headers.get('idempotency-replayed')]).toEqual([201, null])
+    const same = '{ "categoryId": 9223372036854775807.0, "colour": "brown", "name": "\\u0052ex" }'
+    for (const body of [big, same]) {
+      const again = await create('order-1', body)
+      expect([again.status, again.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
+      expect([again.text, again.headers.get('location')]).toEqual([first.text, first.headers.get('location')])
+    }
+    expect(await count()).toBe(before + 1)
+  })
+
+  test.each(['{"name":"Max","categoryId":1}', big.replace('}', ',"status":"sold"}')])(
+    'is 422 with another animal: %s',
+    async other => {
+      await create('order-3')
+      await expectRefused(() => create('order-3', other), 'idempotency_key_reused', 422)
+    },
+  )
+
+  test('belongs to the API key that sent it', async () => {
+    const { text } = await create('order-4')
+    const other = await create('order-4', big, await service.newKey())
+    expect([other.status, other.headers.get('idempotency-replayed')]).toEqual([201, null])
+    expect(other.text).not.toBe(text)
+  })
+
+  test.each(['!#$%&()*+,-./:;<=>?@[]^_`{|}~', 'x'.repeat(255)])('may be %s, quoted or bare', async key => {
+    const { status, text } = await create(key)
+    expect(status).toBe(201)
+    expect((await create(`"${key}"`)).text).toBe(text)
+  })
+
+  test.each(['""', 'a b', 'é', 'x'.repeat(256)])('may not be %s', async key => {
+    const message = await expectRefused(() => create(key), 'invalid_request')
+    expect(message).toStartWith('Idempotency-Key is "')
+  })
+
+  test('is free after a request that failed', async () => {
+    expect((await create('order-5', '{"name":""}')).status).toBe(400)
+    const { status, headers } = await create('order-5')
+    expect([status, headers.get('idempotency-replayed')]).toEqual([201, null])
+  })
+
+  test('makes one animal of a hundred requests at once', async () => {
+    const before = await count()
+    const answers = await Promise.all(Array.from({ length: 100 }, () => create('order-6')))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]))
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+    expect(answers.filter(({ headers }) => headers.get('idempotency-replayed') === null)).toHaveLength(1)
+    expect(await count()).toBe(before + 1)
+  })
+
+  test('means nothing on other operations', async () => {
+    const { status, headers } = await service.call('/v1/pets', { headers: { 'idempotency-key': '""' } })
+    expect([status, headers.get('idempotency-replayed')]).toEqual([200, null])
+  })
 })

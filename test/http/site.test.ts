@@ -1,16 +1,32 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Service, startService } from '../support/service.ts'
+import { afterAll, describe, expect, test } from 'bun:test'
+import { startService } from '../support/service.ts'
 
-let service: Service
-beforeAll(async () => {
-  service = await startService()
-})
+const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
 const ask = (headers: Record<string, string>) =>
   fetch(`${service.origin}/openapi.json`, { headers, decompress: false })
 
 describe('/openapi.json', () => {
+  const publicUrl = 'https://pets.example.com/v1'
+  const stagingUrl = 'https://staging.example.com/v1'
+  const here = { url: '/v1', description: 'This instance' }
+
+  test.each([
+    [{}, [here]],
+    [
+      { publicUrl, stagingUrl },
+      [here, { url: publicUrl, description: 'Production' }, { url: stagingUrl, description: 'Staging' }],
+    ],
+    [{ publicUrl: stagingUrl, stagingUrl }, [here, { url: stagingUrl, description: 'Staging' }]],
+  ])('needs no key, and with %j names these servers', async (options, servers) => {
+    await using other = await startService(options)
+    const { status, json } = await other.call('/openapi.json', { key: null })
+    expect([status, json.openapi]).toEqual([200, '3.1.0'])
+    expect(json.servers).toEqual(servers)
+    expect(json.paths['/pets/{petId}'].get.deprecated).toBe(true)
+  })
+
   test.each(['gzip', 'br, gzip', 'deflate, GZIP;q=0.5', 'gzip;q=1.0, *;q=0'])(
     'is compressed for "%s"',
     async encodings => {

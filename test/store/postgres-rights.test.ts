@@ -46,9 +46,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     expect(error).toBeInstanceOf(SetupError)
     // Waiting would not help.
     expect(error).not.toBeInstanceOf(StoreUnreachable)
-    expect(String(error)).toMatch(
-      /this user may not create or use the tables; GRANT it .*\(42501\)$/,
-    )
+    expect(String(error)).toMatch(/this user may not create or use the tables; GRANT it .*\(42501\)$/)
     expect(String(error)).not.toMatch(/\n|hunter2/)
   })
 
@@ -79,7 +77,9 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await using database = await sharedDatabase()
     await (await opened(database.url)).close()
     await using role = await newRole(database)
-    expect(String(await refusal(role.url))).toMatch(/^SetupError: .* may not create or use the tables.*\(42501\)$/)
+    expect(String(await refusal(role.url))).toMatch(
+      /^SetupError: .* may not create or use the tables.*\(42501\)$/,
+    )
   })
 })
 

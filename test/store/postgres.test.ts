@@ -110,9 +110,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
     const before = await contentsOf(database.url)
     const error = await refusal(database.url)
     expect(error).toBeInstanceOf(SetupError)
-    expect(String(error)).toMatch(
-      /: another program has a table of the same name there; .*\([0-9A-Z]{5}\)$/,
-    )
+    expect(String(error)).toMatch(/: another program has a table of the same name there; .*\([0-9A-Z]{5}\)$/)
     expect(await contentsOf(database.url)).toEqual(before)
   })
 

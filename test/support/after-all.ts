@@ -1,8 +1,4 @@
 import { afterAll } from 'bun:test'
-import { removeCopiedPrograms } from './postgres-program.ts'
-import { stopSharedCluster } from './with-postgres.ts'
+import { stopSharedCluster } from './postgres.ts'
 
-afterAll(async () => {
-  await stopSharedCluster()
-  removeCopiedPrograms()
-})
+afterAll(stopSharedCluster)

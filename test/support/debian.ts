@@ -1,10 +1,15 @@
 import { run } from './process.ts'
 
+/** The paths of programs that Debian has as packages; undefined if one is not installed. */
+export const chromium = () =>
+  program('chromium', 'the browser tests', ['chromium', 'chromium-browser', 'google-chrome'])
+export const nginx = () => program('nginx', 'the tests of its configurations', ['nginx'])
+
 /**
- * The path of a program that Debian has, under its own name as a package. In CI root gets it by apt-get if it is missing, and a
- * program that cannot be had is an error; elsewhere it is undefined, and a line on stderr says what is skipped.
+ * In CI, root installs a missing package with apt-get, and a program that is still missing is an error. Elsewhere a line on
+ * stderr says which tests are skipped.
  */
-export async function program(name: string, tests: string, names = [name]): Promise<string | undefined> {
+async function program(name: string, tests: string, names: readonly string[]): Promise<string | undefined> {
   const isCi = process.env['CI'] === 'true'
   const found = installed(names) ?? (isCi ? await install(name, names) : undefined)
   if (found !== undefined) return found
@@ -26,7 +31,7 @@ async function install(name: string, names: readonly string[]): Promise<string |
     ...Object.fromEntries(proxies.map(([variable, value = '']) => [variable, value])),
     DEBIAN_FRONTEND: 'noninteractive',
   }
-  const command = `apt-get update && apt-get install -y ${name}`
+  const command = `apt-get update && apt-get install -y -o DPkg::Lock::Timeout=300 ${name}`
   const { exitCode, stderr } = await run(['sh', '-c', command], { cwd: '/', env, waitMs: 600_000 })
   if (exitCode !== 0) process.stderr.write(`${command} failed: ${stderr}\n`)
   return installed(names)

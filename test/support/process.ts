@@ -1,16 +1,19 @@
+import { expect } from 'bun:test'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
 const petstoreProgram = join(projectFolder, 'bin/petstore')
 
-/** Long enough for a busy machine, shorter than a test's own limit, so that the clear message is the one seen. */
+/** Long enough for a busy machine, but shorter than a test's own limit, so that our clearer message comes first. */
 const waitMsDefault = 20_000
 export const testMsMax = 60_000
 
 export interface Surroundings {
   readonly cwd: string
-  /** Added to PATH and HOME: nothing else of whoever runs the tests gets in. */
+  /** Added to PATH and HOME. The program gets nothing else from our own environment. */
   readonly env?: Readonly<Record<string, string>>
   readonly waitMs?: number
 }
@@ -24,8 +27,9 @@ export interface Ended {
 export interface Server extends AsyncDisposable {
   /** The address that it printed: http://127.0.0.1:PORT/v1 */
   readonly url: string
-  /** All that it has printed so far. */
+  /** Everything that it has printed so far. */
   readonly stdout: string
+  readonly stderr: string
   readonly pid: number
   fetch(
     path: string,
@@ -34,7 +38,7 @@ export interface Server extends AsyncDisposable {
   ): Promise<Response>
   /** Sends the signals, each once the one before has been noticed, and waits for the end. */
   stop(...signals: NodeJS.Signals[]): Promise<Ended>
-  /** Like Ctrl-C in a terminal: whatever stands between us and the program gets it too. */
+  /** Like Ctrl-C in a terminal: npm and shells between us and the program get the signal too. */
   stopAll(signal: NodeJS.Signals): Promise<Ended>
 }
 
@@ -43,6 +47,26 @@ export interface ServerOptions extends Surroundings {
   readonly args?: readonly string[]
   /** Another way to start it than `bin/petstore`. */
   readonly command?: readonly string[]
+}
+
+/** A folder of its own for one test, gone with it: `using folder = temporaryFolder()`. */
+export function temporaryFolder(): { readonly path: string; [Symbol.dispose](): void } {
+  const path = mkdtempSync(join(tmpdir(), 'petstore-test-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** The memory that a process occupies, as the system counts it. */
+export function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? []
+  return Number(kilobytes) * 1024
+}
+
+/** A port of 127.0.0.1 that is free now. */
+export function freePort(): number {
+  const probe = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  const { port } = probe
+  probe.stop(true)
+  return port
 }
 
 /** What the program logged, other than requests: its JSON lines on stderr, as `level message`. */
@@ -65,6 +89,35 @@ export async function run(command: readonly string[], surroundings: Surroundings
   return await child.ended()
 }
 
+/** One key of `keys list --json`. */
+interface ListedKey {
+  readonly name: string
+  readonly firstCharacters: string
+  readonly access: string
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  readonly lastUsedAt: string | null
+  readonly deprecatedUses: number
+  readonly deprecatedLastUsedAt: string | null
+}
+
+/** Creates a key on the command line, in the store of the folder `cwd`. */
+export async function createKey(cwd: string, name: string, ...options: string[]): Promise<string> {
+  const { exitCode, stdout } = await petstore(['keys', 'create', '--name', name, ...options], { cwd })
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^pets_\w{36}\n$/) })
+  return stdout.trimEnd()
+}
+
+export async function listKeys(cwd: string): Promise<readonly ListedKey[]> {
+  const { exitCode, stdout, stderr } = await petstore(['keys', 'list', '--json'], { cwd })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+export function revokeKey(cwd: string, which: string): Promise<Ended> {
+  return petstore(['keys', 'revoke', which], { cwd })
+}
+
 /** Runs until the end of the test, if it is not stopped before: `await using server = await startServer(…)`. */
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { args = ['serve', '--port', '0'], command = [petstoreProgram, ...args], waitMs } = options
@@ -77,7 +130,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   }
 }
 
-/** The curl line that the server printed, as somebody would paste it into a shell. */
+export const portOf = ({ url }: Pick<Server, 'url'>): number => Number(new URL(url).port)
+
+/** Runs the curl line that the server printed, as if pasted into a shell. */
 export function pasteCurl({ stdout }: Server, surroundings: Surroundings): Promise<Ended> {
   if (!Bun.which('curl')) throw new Error('curl is not on PATH; this test pastes a curl line into a shell')
   const [line] = /^ +curl .*$/m.exec(stdout) ?? []
@@ -85,7 +140,7 @@ export function pasteCurl({ stdout }: Server, surroundings: Surroundings): Promi
   return run(['sh', '-c', line], surroundings)
 }
 
-/** Asks again and again, until there is an answer. */
+/** Calls the probe repeatedly until it gives a value. */
 export async function until<T>(
   what: string,
   probe: () => Promise<T | undefined> | T | undefined,
@@ -95,7 +150,7 @@ export async function until<T>(
   for (;;) {
     const answer = await probe()
     if (answer !== undefined) return answer
-    if (Date.now() > deadline) throw new Error(`Waited ${waitMs} ms in vain for ${what}`)
+    if (Date.now() > deadline) throw new Error(`Waited ${waitMs} ms for ${what}, which did not happen`)
     await Bun.sleep(10)
   }
 }
@@ -105,6 +160,9 @@ function serverOf(child: Child, url: string): Server {
     url,
     get stdout() {
       return child.stdout
+    },
+    get stderr() {
+      return child.stderr
     },
     pid: child.pid,
     fetch: (path, key, init) =>
@@ -137,7 +195,7 @@ interface Child extends AsyncDisposable {
   readonly stderr: string
   readonly hasEnded: boolean
   ended(): Promise<Ended>
-  /** Like `until`; where that fails, with what was run and all that it printed. */
+  /** Like `until`; an error also shows the command and everything it printed. */
   says: typeof until
 }
 
@@ -148,7 +206,7 @@ function launch(command: readonly string[], { cwd, env = {}, waitMs }: Surroundi
     cwd,
     env: { PATH, HOME, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Its own process group: npm and npx put processes between us and the program, and none may stay behind.
+    // Its own process group: npm and npx put processes between us and the program, and all of them must end.
     detached: true,
   })
   const printed = { stdout: '', stderr: '' }
@@ -199,7 +257,7 @@ function endGroup(leader: number): void {
   try {
     process.kill(-leader, 'SIGKILL')
   } catch (error) {
-    // Nobody is left in it: that is how it should be.
+    // The group is empty, as it should be.
     if ((error as { code?: string }).code !== 'ESRCH') throw error
   }
 }

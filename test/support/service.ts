@@ -1,20 +1,27 @@
+import { Database } from 'bun:sqlite'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { SQL } from 'bun'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { App, type AppParts } from '../../src/http/app.ts'
+import { openApiDocument, type PublishedServers } from '../../src/http/openapi.ts'
 import { listen } from '../../src/http/server.ts'
 import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { Stores } from '../../src/store.ts'
-import { createConformance } from './conformance.ts'
-import { type AnyDatabase, newTestDatabase, type StoreKind } from './database.ts'
+import { sharedDatabase } from './postgres.ts'
+import { temporaryFolder } from './process.ts'
 
-export type ServiceOptions = Partial<
-  Pick<
-    AppParts,
-    'pets' | 'keys' | 'environmentKey' | 'rateLimit' | 'corsOrigins' | 'pages' | 'publicUrl' | 'stagingUrl'
-  >
-> & {
-  /** Where it matters which one; else the one that the tests are run on. */
+export type StoreKind = 'postgres' | 'sqlite'
+
+/** `npm test` runs the tests over HTTP once on each store. */
+export const storeUnderTest: StoreKind =
+  process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
+
+export type ServiceOptions = Partial<Omit<AppParts, 'log' | 'activity'>> & {
+  /** If a test is about one store; by default the store under test. */
   readonly store?: StoreKind
 }
 
@@ -36,19 +43,19 @@ export interface Service extends AsyncDisposable {
   /** A key that may do everything. */
   readonly key: string
   newKey(options?: Partial<Pick<NewApiKey, 'name' | 'permission' | 'expiresAt'>>): Promise<string>
-  /** Sends a request over the wire, and holds its answer against the OpenAPI document before handing it on. */
+  /** Sends a request and checks the response against the OpenAPI document. */
   call(path: string, init?: CallInit): Promise<Answer>
   flush(): Promise<void>
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
   readonly json: ReturnType<typeof JSON.parse>
 }
 
-/** Animals with ids of our choice, as if as many had come before. The store must hold none yet. */
+/** Stores animals with ids of our choice. The store must be empty. */
 export async function keepAnimals({ stores }: Service, animals: readonly Pet[]): Promise<void> {
   await stores.transfer.load(batchOf(animals), 'keep')
 }
@@ -62,32 +69,20 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
   const database = await newTestDatabase(store)
   const stores = await openStores(database.url, { create: true })
   const logged: Service['logged'] = []
-  const recorded: Log = {
+  const log: Log = {
     isOn: () => true,
-    write(_level, message, fields = {}) {
-      logged.push({ message, ...fields })
-    },
-    request(_level, fields) {
-      logged.push({ message: 'request', ...fields })
-    },
+    write: (_level, message, fields = {}) => void logged.push({ message, ...fields }),
+    request: (_level, fields) => void logged.push({ message: 'request', ...fields }),
   }
-  const parts = {
-    ...stores,
-    ...options,
-    log: recorded,
-  }
+  const parts = { ...stores, ...options, log }
   const app = new App(parts)
   const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
-  const conformance = createConformance(parts)
+  const check = createCheck(parts)
 
   async function newKey(given: Partial<NewApiKey> = {}): Promise<string> {
-    const { key, record } = issueApiKey({
-      name: 'test',
-      permission: 'read-write',
-      createdAt: new Date(),
-      ...given,
-    })
+    const createdAt = new Date()
+    const { key, record } = issueApiKey({ name: 'test', permission: 'read-write', createdAt, ...given })
     await stores.keys.create(record)
     return key
   }
@@ -110,15 +105,133 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
         ...(body !== undefined && { body }),
       })
       const text = await response.text()
-      conformance.check(method, path, response, text)
+      check(method, path, response, text)
       const json = text === '' ? undefined : JSON.parse(text)
       return { status: response.status, headers: response.headers, text, json }
     },
     flush: () => app.flush(),
     async [Symbol.asyncDispose]() {
-      await listener.stop(5_000)
+      await listener.stop(0)
       await stores.close()
       await database[Symbol.asyncDispose]()
     },
+  }
+}
+
+/** An empty database of its own, gone with the test. */
+export interface AnyDatabase extends AsyncDisposable {
+  /** For DATABASE_URL. */
+  readonly url: string
+  /** Whether the stored data contains the text anywhere. */
+  holds(text: string): Promise<boolean>
+  /** Makes the next animal get an id above this one. */
+  setLastId(id: bigint): Promise<void>
+}
+
+export function newTestDatabase(store = storeUnderTest): Promise<AnyDatabase> {
+  return store === 'postgres' ? postgresDatabase() : sqliteDatabase()
+}
+
+async function sqliteDatabase(): Promise<AnyDatabase> {
+  const folder = temporaryFolder()
+  const file = join(folder.path, 'pets.db')
+  return {
+    url: `sqlite:${file}`,
+    holds: async text =>
+      [file, `${file}-wal`].some(path => existsSync(path) && readFileSync(path).includes(text)),
+    async setLastId(id) {
+      using database = new Database(file, { readwrite: true, strict: true })
+      database.run("DELETE FROM sqlite_sequence WHERE name = 'pets'")
+      database.run("INSERT INTO sqlite_sequence VALUES ('pets', ?)", [id])
+    },
+    [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
+  }
+}
+
+async function postgresDatabase(): Promise<AnyDatabase> {
+  const database = await sharedDatabase()
+  return {
+    url: database.url,
+    async holds(text) {
+      await using sql = new SQL(database.url, { max: 1 })
+      const tables = ['pets', 'api_keys', 'creation_keys']
+      const rows = tables.map(table => `SELECT to_json(${table})::text AS row FROM ${table}`)
+      const all = await sql.unsafe<{ row: string }[]>(rows.join(' UNION ALL '))
+      return all.some(({ row }) => row.includes(text))
+    },
+    async setLastId(id) {
+      await using sql = new SQL(database.url, { max: 1 })
+      await sql`UPDATE pet_ids SET last_id = ${id}`
+    },
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+interface DescribedHeader {
+  readonly required?: boolean
+  readonly schema: object
+}
+
+interface DescribedResponse {
+  readonly headers: Record<string, { $ref: string }>
+  readonly content: { 'application/json': { schema: object } }
+}
+
+/** Compares responses with our own OpenAPI document: status, type, headers, body. Throws if one differs. */
+function createCheck(servers: PublishedServers) {
+  const document = openApiDocument(servers)
+  const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { int64: true } })
+  ajv.addSchema({ $id: 'openapi', components: document.components }, 'openapi')
+  ajv.addVocabulary(['components', 'x-extensible-enum'])
+  const codes = document.components.schemas.Error.properties.code['x-extensible-enum']
+  const compiled = new Map<string, ValidateFunction>()
+
+  function validate(schema: object, value: unknown, what: string): void {
+    const source = JSON.stringify(schema).replaceAll('"#/components', '"openapi#/components')
+    const check = compiled.get(source) ?? ajv.compile(JSON.parse(source))
+    compiled.set(source, check)
+    if (!check(value)) throw new Error(`${what} is not as described: ${ajv.errorsText(check.errors)}`)
+  }
+
+  function checkHeaders(described: DescribedResponse, response: Response, what: string): void {
+    const headers: Record<string, DescribedHeader> = document.components.headers
+    for (const [name, { $ref }] of Object.entries(described.headers)) {
+      const { required, schema = {} } = headers[$ref.slice('#/components/headers/'.length)] ?? {}
+      const value = response.headers.get(name)
+      if (value !== null) validate(schema, value, `${what}: header ${name}`)
+      else if (required) throw new Error(`${what}: header ${name} is missing`)
+    }
+  }
+
+  function describedResponse(method: string, path: string, status: number): DescribedResponse | undefined {
+    // The client resolves dots before it sends the path.
+    const bare = new URL(path, 'http://localhost').pathname
+    if (!/^\/v1\/pets(?:\/[^/]+)?$/.test(bare)) return undefined
+    const operations = document.paths[bare === '/v1/pets' ? '/pets' : '/pets/{petId}'] as Record<
+      string,
+      { responses: Record<string, DescribedResponse> }
+    >
+    // A method that the path does not accept has no operation; its 405 is described with GET.
+    const operation = operations[method === 'HEAD' ? 'get' : method.toLowerCase()] ?? operations['get']
+    const described = operation?.responses[String(status)]
+    if (!described) throw new Error(`${method} ${path}: status ${status} is not described`)
+    return described
+  }
+
+  return (method: string, path: string, response: Response, text: string): void => {
+    const what = `${method} ${path} → ${response.status}`
+    const type = response.headers.get('content-type')
+    if (type !== 'application/json') throw new Error(`${what}: the content type is ${type}`)
+    if (!response.headers.get('x-request-id')) throw new Error(`${what}: no X-Request-Id`)
+    const described = describedResponse(method, path, response.status)
+    if (described) checkHeaders(described, response, what)
+    if (method === 'HEAD') return
+    const body = JSON.parse(text)
+    if (response.status >= 400) {
+      validate({ $ref: '#/components/schemas/Error' }, body, what)
+      if (!codes.includes(body.code)) throw new Error(`${what}: the code ${body.code} is not published`)
+      if (body.status !== response.status) throw new Error(`${what}: the Error's status is ${body.status}`)
+    }
+    if (described) validate(described.content['application/json'].schema, body, what)
   }
 }

@@ -1,8 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { animalBody } from './animals.ts'
-import { temporaryFolder } from './folder.ts'
-import { petstore, projectFolder, run } from './process.ts'
+import { animalBody } from './load.ts'
+import { petstore, projectFolder, run, temporaryFolder } from './process.ts'
 
 const program = join(projectFolder, 'bin/petstore')
 

@@ -1,31 +1,27 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
-import { findChromium, launchChromium } from '../support/chromium.ts'
-import { type Service, startService } from '../support/service.ts'
-import { desktop, looks, overflowPx, phone, picture, visit } from '../support/visit.ts'
+import {
+  chromiumPath,
+  desktop,
+  looks,
+  openShop,
+  overflowPx,
+  phone,
+  picture,
+  visit,
+} from '../support/browser.ts'
+import { startService } from '../support/service.ts'
 
 setDefaultTimeout(60_000)
 
-const chromium = await findChromium()
-let browser: Browser
-let service: Service
-
-beforeAll(async () => {
-  service = await startService({ pages: createPages() })
-  if (chromium !== undefined) browser = await launchChromium(chromium)
-})
-afterAll(async () => {
-  await browser?.close()
-  await service[Symbol.asyncDispose]()
-})
+const shop = openShop()
 
 const struckThrough =
   "getComputedStyle(document.querySelector('.opblock-deprecated .opblock-summary-path__deprecated')).textDecorationLine"
 
-describe.skipIf(chromium === undefined)('the reference page', () => {
+describe.skipIf(chromiumPath === undefined)('the reference page', () => {
   test.each(looks)('shows the three operations, the deprecated one marked (%s)', (look, options) =>
-    visit(browser, service.origin, options, async page => {
+    visit(shop, options, async page => {
       await page.goto('/docs')
       await page.locator('.opblock').nth(2).waitFor()
       const operations = await page.locator('.opblock-summary-description').allTextContents()
@@ -41,7 +37,7 @@ describe.skipIf(chromium === undefined)('the reference page', () => {
   )
 
   test('opens at the operation that the address names', () =>
-    visit(browser, service.origin, phone, async page => {
+    visit(shop, phone, async page => {
       await page.goto('/docs#/pets/getPet')
       await page.getByText('Warning: Deprecated').waitFor()
       expect(await page.locator('.opblock-body').count()).toBe(1)
@@ -49,7 +45,7 @@ describe.skipIf(chromium === undefined)('the reference page', () => {
     }))
 
   test('tries operations with a key, and shows integers digit for digit', () =>
-    visit(browser, service.origin, desktop, async page => {
+    visit(shop, desktop, async (page, service) => {
       await page.goto('/docs#/pets/createPet')
       await page.getByRole('button', { name: 'Authorize' }).click()
       await page.locator('.auth-container input').fill(service.key)
@@ -75,4 +71,28 @@ describe.skipIf(chromium === undefined)('the reference page', () => {
       expect(await answer.textContent()).toContain('"categoryId": 9223372036854775807')
       expect(await page.locator('.request-url').textContent()).toContain(`${service.origin}/v1/pets`)
     }))
+})
+
+const pages = createPages()
+
+test('the whole catalogue is under 30 KB, uncompressed', async () => {
+  const files = [...pages].filter(([path]) => !path.startsWith('/docs'))
+  expect(files.map(([path]) => path)).toContain('/')
+  const sizes = await Promise.all(files.map(async ([, page]) => (await page.read()).length))
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(30_000)
+})
+
+test('every page has a policy that allows nothing from elsewhere and no inline script', async () => {
+  await using service = await startService({ pages })
+  for (const path of pages.keys()) {
+    const { status, headers } = await fetch(service.origin + path, { method: 'HEAD' })
+    expect([path, status, headers.get('referrer-policy')]).toEqual([path, 200, 'no-referrer'])
+    expect(headers.get('x-content-type-options')).toBe('nosniff')
+    const policy = headers.get('content-security-policy') ?? ''
+    expect(policy).toStartWith("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'")
+    expect(policy).toContain(
+      "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    )
+    expect(policy).not.toMatch(/unsafe|https?:|\*/)
+  }
 })

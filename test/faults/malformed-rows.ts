@@ -1,0 +1,338 @@
+/**
+ * A row: its name, the bytes that are sent, and the outcome: each reply with the code of its Error, or `empty` if the runtime
+ * answers by itself, and then the state of the connection. A row has several outcomes if the reply can be lost with the
+ * connection, so that a client cannot know whether its animal was stored.
+ */
+export type MalformedRow = readonly [name: string, bytes: string, ...outcomes: readonly string[]]
+
+/** The runtime's own refusals: our code never sees these requests, and they have no Error body. */
+const refused = '400 empty, closed'
+const refusedVersion = '505 empty, closed'
+const refusedSize = '431 empty, closed'
+export const dropped = 'nothing, closed'
+const listed = '200, open'
+const added = '201, open'
+
+export const malformedKey = 'a-key-for-malformed-requests-01'
+
+/** Replaced by each row's own name of the same length, to count how many of its animals were stored. */
+export const placeholderName = '???'
+export const animal = `{"name":"${placeholderName}","categoryId":7}`
+
+const credential = `Host: pets.example\r\nAuthorization: Bearer ${malformedKey}\r\n`
+
+export function get(headers = '', target = '/v1/pets?limit=1'): string {
+  return request('GET', target, 'HTTP/1.1', headers)
+}
+
+export function post(headers: string, body: string): string {
+  return request('POST', '/v1/pets', 'HTTP/1.1', headers) + body
+}
+
+function request(method: string, target: string, version: string, headers = ''): string {
+  return `${method} ${target} ${version}\r\n${credential}${headers}\r\n`
+}
+
+export function sized(length: string | number): string {
+  return `Content-Length: ${length}\r\n`
+}
+
+function encoded(encoding: string): string {
+  return `Transfer-Encoding: ${encoding}\r\n`
+}
+
+const chunked = encoded('chunked')
+const lastChunk = '0\r\n\r\n'
+
+function chunk(text: string): string {
+  return `${text.length.toString(16)}\r\n${text}\r\n`
+}
+
+const right = animal.length
+const size = right.toString(16)
+const withLengths = (...lengths: readonly (string | number)[]) => post(lengths.map(sized).join(''), animal)
+
+const lengths: readonly MalformedRow[] = [
+  ['Content-Length and Transfer-Encoding', post(sized(right) + chunked, chunk(animal) + lastChunk), refused],
+  [
+    'Transfer-Encoding, then Content-Length',
+    post(chunked + sized(right), chunk(animal) + lastChunk),
+    refused,
+  ],
+  ['the same Content-Length twice', withLengths(right, right), added],
+  ['two Content-Lengths, the shorter first', withLengths(2, right), refused],
+  ['two Content-Lengths, the longer first', withLengths(right, 2), refused],
+  ['a list of equal lengths', withLengths(`${right}, ${right}`), refused],
+  ['a length with a plus', withLengths(`+${right}`), refused],
+  ['a negative length', withLengths('-1'), refused],
+  ['a hexadecimal length', withLengths(`0x${size}`), refused],
+  ['a length with a space in it', withLengths('2 9'), refused],
+  ['a length with a fraction', withLengths(`${right}.0`), refused],
+  ['a length with a letter behind', withLengths(`${right}a`), refused],
+  ['a length with zeros before', withLengths(`000${right}`), added],
+  ['an empty length', withLengths(''), refused],
+  ['a length with white space around', withLengths(`  ${right}\t`), added],
+  ['a length beyond 64 bits', withLengths('99999999999999999999999'), refused],
+  ['a length that wraps to the right one', withLengths((2n ** 64n + BigInt(right)).toString()), refused],
+  ['a length above our limit', withLengths(65_537), '413 body_too_large, stuck'],
+  ['a length above the body', withLengths(right + 1), 'nothing, waiting'],
+  ['no length, so that the body is a request', post('', animal), '400 missing_body; 400 empty, closed'],
+  ['a length of 0, so that the body is a request', withLengths(0), '400 missing_body; 400 empty, closed'],
+  // The runtime finds the line end while the animal is being stored, and its response comes first.
+  ['a line end behind a POST', `${post(sized(right), animal)}\r\n`, refused, '201; 400 empty, closed'],
+  [
+    'a line end behind a POST that closes',
+    `${post(`${sized(right)}Connection: close\r\n`, animal)}\r\n`,
+    '201, closed',
+  ],
+  ['a GET with a body', get(sized(right)) + animal, listed],
+]
+
+/** One chunk, its size line as given. */
+const sizedChunk = (line: string) => post(chunked, `${line}${animal}\r\n${lastChunk}`)
+
+const chunks: readonly MalformedRow[] = [
+  ['sound chunks', post(chunked, chunk(animal.slice(0, 9)) + chunk(animal.slice(9)) + lastChunk), added],
+  ['a chunk size that is no number', sizedChunk('zz\r\n'), refused],
+  ['a negative chunk size', sizedChunk('-1\r\n'), refused],
+  ['a chunk size with 0x', sizedChunk(`0x${size}\r\n`), refused],
+  ['a chunk size with a plus', sizedChunk(`+${size}\r\n`), refused],
+  ['a chunk size with a space before', sizedChunk(` ${size}\r\n`), refused],
+  ['a chunk size with a space behind', sizedChunk(`${size} \r\n`), refused],
+  ['an empty chunk size', sizedChunk('\r\n'), refused],
+  ['a chunk size with many zeros before', sizedChunk(`${'0'.repeat(40)}${size}\r\n`), added],
+  ['a chunk size beyond 64 bits', sizedChunk('fffffffffffffffff\r\n'), refused],
+  ['a chunk size that wraps to the right one', sizedChunk(`100000000000000${size}\r\n`), refused],
+  ['a chunk extension', sizedChunk(`${size};a=b\r\n`), added],
+  ['a chunk extension of 17 KB', sizedChunk(`${size};a=${'b'.repeat(17_000)}\r\n`), '413 empty, closed'],
+  ['a line end inside a chunk extension', sizedChunk(`${size};a="\r\n"\r\n`), refused],
+  ['a chunk extension ended by a bare LF', sizedChunk(`${size};a\n`), refused],
+  ['a chunk size ended by a bare LF', sizedChunk(`${size}\n`), refused],
+  ['a chunk size ended by a bare CR', sizedChunk(`${size}\r`), refused],
+  ['a chunk without a line end', post(chunked, `${size}\r\n${animal}${lastChunk}`), refused],
+  ['a chunk ended by a bare LF', post(chunked, `${size}\r\n${animal}\n${lastChunk}`), refused],
+  ['a chunk longer than its size', sizedChunk('5\r\n'), refused],
+  ['chunks that break off', post(chunked, chunk(animal).slice(0, 9)), 'nothing, waiting'],
+  ['chunks without a last one', post(chunked, chunk(animal)), 'nothing, waiting'],
+  // The runtime refuses trailers, but finds them only after it has passed the body to us.
+  [
+    'a trailer',
+    post(chunked, `${chunk(animal)}0\r\nX-Trailer: 1\r\n\r\n`),
+    refused,
+    '201; 400 empty, closed',
+  ],
+  [
+    'a length as a trailer',
+    post(chunked, `${chunk(animal)}0\r\n${sized(5)}\r\n`),
+    refused,
+    '201; 400 empty, closed',
+  ],
+]
+
+const encodedAs = (encoding: string) => post(encoded(encoding), chunk(animal) + lastChunk)
+
+const encodings: readonly MalformedRow[] = [
+  ['Transfer-Encoding: CHUNKED', encodedAs('CHUNKED'), added],
+  ['Transfer-Encoding: xchunked', encodedAs('xchunked'), refused],
+  ['Transfer-Encoding: identity', encodedAs('identity'), refused],
+  ['Transfer-Encoding: chunked, identity', encodedAs('chunked, identity'), refused],
+  ['Transfer-Encoding: gzip, chunked', encodedAs('gzip, chunked'), refused],
+  ['Transfer-Encoding: chunked, chunked', encodedAs('chunked, chunked'), refused],
+  ['Transfer-Encoding: chunked, twice', post(chunked + chunked, chunk(animal) + lastChunk), refused],
+  ['Transfer-Encoding twice, differing', encodedAs('chunked\r\nTransfer-Encoding: identity'), refused],
+  ['Transfer-Encoding in quotes', encodedAs('"chunked"'), refused],
+  ['an empty Transfer-Encoding', encodedAs(''), refused],
+  ['Transfer-Encoding behind a vertical tab', encodedAs('\x0bchunked'), refused],
+  ['Transfer-Encoding with a space before its colon', encodedAs('chunked').replace('ing:', 'ing :'), refused],
+  ['Transfer-Encoding on HTTP/1.0', encodedAs('chunked').replace('HTTP/1.1', 'HTTP/1.0'), refused],
+]
+
+const upgrade = 'Connection: Upgrade\r\nUpgrade: '
+const webSocket = `${upgrade}websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${btoa('0123456789abcdef')}\r\n`
+const hosted = (host: string) => get().replace('Host: pets.example\r\n', host)
+const long = 'a'.repeat(20_000)
+
+const headers: readonly MalformedRow[] = [
+  ['a space before a colon', get('X-Odd : 1\r\n'), refused],
+  ['a tab before a colon', get('X-Odd\t: 1\r\n'), refused],
+  ['a space before the first header', get().replace('Host', ' Host'), refused],
+  ['a folded header', get('X-Odd: 1\r\n 2\r\n'), refused],
+  ['a header folded with a tab', get('X-Odd: 1\r\n\t2\r\n'), refused],
+  ['a header without a colon', get('X-Odd\r\n'), refused],
+  ['an empty header name', get(': 1\r\n'), refused],
+  ['a space in a header name', get('X Odd: 1\r\n'), refused],
+  ['bare LF line ends', get().replaceAll('\r\n', '\n'), refusedVersion],
+  ['one bare LF', get('X-Odd: 1\nX-Other: 2\r\n'), refused],
+  ['bare CR line ends', get().replaceAll('\r\n', '\r'), refusedVersion],
+  ['one bare CR', get('X-Odd: 1\rX-Other: 2\r\n'), refused],
+  ['a CR at the end of a value', get('X-Odd: 1\r\r\n'), refused],
+  ['a NUL in a header name', get('X-O\0dd: 1\r\n'), refused],
+  ['a NUL in a header value', get('X-Odd: 1\0\r\n'), refused],
+  ['a control character in a value', get('X-Odd: 1\x07\r\n'), refused],
+  ['bytes above ASCII in a value', get('X-Odd: \xff\xfe\r\n'), listed],
+  ['bytes above ASCII in a header name', get('X-\xe9: 1\r\n'), refused],
+  ['a header of 10 KB', get(`X-Odd: ${long.slice(10_000)}\r\n`), listed],
+  ['a header of 20 KB', get(`X-Odd: ${long}\r\n`), refusedSize],
+  // So much is still being sent when it is refused that the reset can overtake the response.
+  ['a header of 100 KB', get(`X-Odd: ${long.repeat(5)}\r\n`), refusedSize, dropped],
+  ['a header name of 20 KB', get(`X-${long}: 1\r\n`), refusedSize],
+  ['a target of 20 KB', get('', `/v1/pets?a=${long}`), refusedSize],
+  ['150 headers', get('X-Odd: 1\r\n'.repeat(150)), listed],
+  ['250 headers', get('X-Odd: 1\r\n'.repeat(250)), refusedSize],
+  ['2,000 headers', get('X-Odd: 1\r\n'.repeat(2_000)), refusedSize],
+  ['no Host', hosted(''), refused],
+  ['two Hosts', hosted('Host: pets.example\r\nHost: other.example\r\n'), listed],
+  ['an empty Host', hosted('Host: \r\n'), listed],
+  ['a Host that is none', hosted('Host: \\@[:/#?\r\n'), listed],
+  ['two credentials', get(`Authorization: Bearer ${malformedKey}\r\n`), '401 invalid_api_key, open'],
+  [
+    'Expect: 100-continue',
+    post(`${sized(animal.length)}Expect: 100-continue\r\n`, animal),
+    '100 empty; 201, open',
+  ],
+  ['another expectation', post(`${sized(animal.length)}Expect: a-miracle\r\n`, animal), added],
+  ['an upgrade to HTTP/2', get(`${upgrade}h2c\r\nHTTP2-Settings: AAMAAABk\r\n`), listed],
+  ['an upgrade to a WebSocket', get(webSocket), listed],
+]
+
+const of = (version: string) => request('GET', '/v1/pets', version)
+const to = (target: string) => request('GET', target, 'HTTP/1.1')
+const by = (method: string, target = '/v1/pets') => request(method, target, 'HTTP/1.1')
+
+const requestLines: readonly MalformedRow[] = [
+  ['HTTP/0.9', 'GET /v1/pets\r\n', refusedVersion],
+  ['HTTP/0.9 with headers', of('HTTP/0.9'), refusedVersion],
+  ['HTTP/1.0', of('HTTP/1.0'), '200, closed'],
+  ['HTTP/1.2', of('HTTP/1.2'), refusedVersion],
+  ['HTTP/1.10', of('HTTP/1.10'), refusedVersion],
+  ['HTTP/2.0', of('HTTP/2.0'), refusedVersion],
+  ['http/1.1 in lower case', of('http/1.1'), refusedVersion],
+  ['a version that is garbage', of('PETS'), refusedVersion],
+  ['text behind the version', of('HTTP/1.1 x'), refusedVersion],
+  ['two spaces before the target', to(' /v1/pets'), refused],
+  ['a tab before the target', to('/v1/pets').replace(' ', '\t'), refusedVersion],
+  ['a space in the target', to('/v1/pets and more'), refusedVersion],
+  ['no target', to('').replace('  ', ' '), refused],
+  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', refused],
+  ['a TLS client hello', `\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03${'Z'.repeat(160)}`, refused],
+  ['nothing but zero bytes', '\0'.repeat(64), refused],
+  ['nothing but line ends', '\r\n'.repeat(50), refused],
+  ['line ends before a request', `\r\n\r\n${get()}`, refused],
+  ['a NUL in the target', to('/v1/pe\0ts'), refusedVersion],
+  ['a control character in the target', to('/v1/pe\x07ts'), refusedVersion],
+  ['bytes above ASCII in the target', to('/v1/p\xe9ts'), '404 not_found, open'],
+  ['a fragment in the target', to('/v1/pets#there'), listed],
+  ['dots in the target', to('/v1/../v1/./pets'), listed],
+  ['a backslash in the target', to('/v1\\pets'), listed],
+  ['an absolute target', to('http://pets.example/v1/pets'), listed],
+  ['an absolute target of another host', to('http://other.example/v1/pets'), listed],
+  ['an absolute target of another scheme', to('gopher://pets.example/v1/pets'), refused],
+  ['a target without its slash', to('v1/pets'), refused],
+  ['GET *', to('*'), refused],
+  ['OPTIONS *', by('OPTIONS', '*'), refused],
+  ['GET of an authority', to('pets.example:80'), refused],
+  ['CONNECT to an authority', by('CONNECT', 'pets.example:80'), '404 not_found, stuck'],
+  ['CONNECT to a path', by('CONNECT'), '405 method_not_allowed, open'],
+  ['TRACE', by('TRACE'), '405 method_not_allowed, open'],
+  ['a method in lower case', by('get'), dropped],
+  ['an unknown method', by('FOO'), dropped],
+  ['a method of 1,000 letters', by('A'.repeat(1_000)), dropped],
+  ['an empty method', by(''), refused],
+]
+
+export const smuggledName = 'Smuggled'
+const smuggledAnimal = `{"name":"${smuggledName}","categoryId":7}`
+/** Whole and valid, but always inside another request: its animal must never be stored. */
+const smuggled = post(sized(smuggledAnimal.length), smuggledAnimal)
+const sound = post(sized(animal.length), animal)
+
+const pipelines: readonly MalformedRow[] = [
+  ['two GETs at once', get().repeat(2), '200; 200, open'],
+  ['fifty GETs at once', get().repeat(50), `${Array(50).fill('200').join('; ')}, open`],
+  ['GET, then POST', get() + sound, '200; 201, open'],
+  // The runtime closes the connection if a request is pipelined behind a response that is not ready yet.
+  ['POST, then GET', sound + get(), dropped, '201; 200, open'],
+  ['POST, then POST', sound.repeat(2), dropped, '201; 201, open'],
+  ['a chunked POST, then GET', post(chunked, chunk(animal) + lastChunk) + get(), dropped, '201; 200, open'],
+  ['GET, then garbage', `${get()}garbage\r\n\r\n`, '200; 400 empty, closed'],
+  ['GET with Connection: close, then POST', get('Connection: close\r\n') + sound, '200, closed'],
+  ['an upgrade, then POST', get('Connection: Upgrade\r\nUpgrade: h2c\r\n') + sound, '200; 201, open'],
+  [
+    'a POST refused for its type, then GET',
+    post(`Content-Type: text/plain\r\n${sized(animal.length)}`, animal) + get(),
+    '415 unsupported_media_type; 200, open',
+  ],
+]
+
+const zeroThenPost = lastChunk + smuggled
+const length = smuggled.length
+
+const smuggling: readonly MalformedRow[] = [
+  ['a POST in the body of a GET', get(sized(length)) + smuggled, listed],
+  ['a POST in the chunked body of a GET', get(chunked) + chunk(smuggled) + lastChunk, listed],
+  [
+    'a POST in the body of a DELETE',
+    request('DELETE', '/v1/pets', 'HTTP/1.1', sized(length)) + smuggled,
+    '405 method_not_allowed, open',
+  ],
+  [
+    'a POST in the body of a POST without a key',
+    post(sized(length), smuggled).replace(`Authorization: Bearer ${malformedKey}\r\n`, ''),
+    '401 missing_api_key, open',
+  ],
+  [
+    'a POST in the body of a POST that is too large',
+    post(sized(70_000), smuggled),
+    '413 body_too_large, stuck',
+  ],
+  ['a POST in the body of a POST', post(sized(length), smuggled), '400 invalid_json, open'],
+  [
+    'a POST behind the last chunk, within the length',
+    post(sized(length + 5) + chunked, zeroThenPost),
+    refused,
+  ],
+  [
+    'a POST behind the length, within a chunk',
+    post(chunked + sized(4), chunk(smuggled) + lastChunk),
+    refused,
+  ],
+  ['a POST behind the first of two lengths', post(sized(0) + sized(length), smuggled), refused],
+  ['a POST behind the second of two lengths', post(sized(length) + sized(0), smuggled), refused],
+  ['a POST behind an xchunked body', post(sized(length + 5) + encoded('xchunked'), zeroThenPost), refused],
+  [
+    'a POST behind a body that is chunked before a space',
+    post(`${sized(length + 5)}Transfer-Encoding : chunked\r\n`, zeroThenPost),
+    refused,
+  ],
+  ['a POST with its length behind a bare CR', post(`X-Odd: 1\r${sized(length)}`, smuggled), refused],
+  ['a POST with its length behind a bare LF', post(`X-Odd: 1\n${sized(length)}`, smuggled), refused],
+  ['a POST with its length folded', post(sized(`\r\n ${length}`), smuggled), refused],
+  ['a POST behind a length that wraps to 0', post(sized('18446744073709551616'), smuggled), refused],
+  ['a POST behind a bad chunk', post(chunked, `zz\r\n\r\n${smuggled}`), refused],
+  [
+    'a POST hidden by a chunk extension',
+    post(chunked, `1;\nx\r\n${zeroThenPost.length.toString(16)}\r\n${zeroThenPost}\r\n${lastChunk}`),
+    refused,
+  ],
+  [
+    'a POST in the trailers',
+    post(chunked, `${chunk('{}')}0\r\n${smuggled}`),
+    refused,
+    '400 invalid_request; 400 empty, closed',
+  ],
+  [
+    'a POST behind CONNECT',
+    request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled,
+    '404 not_found, stuck',
+  ],
+]
+
+export const malformedRows = [
+  ...lengths,
+  ...chunks,
+  ...encodings,
+  ...headers,
+  ...requestLines,
+  ...pipelines,
+  ...smuggling,
+]

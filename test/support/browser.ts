@@ -1,0 +1,191 @@
+import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
+import { join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { createPages } from '../../src/web/pages.ts'
+import { chromium as findChromium } from './debian.ts'
+import { projectFolder } from './process.ts'
+import { type Service, startService } from './service.ts'
+
+/** No window, and no traffic of its own. */
+const flags = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export function launchChromium(executablePath: string, moreFlags: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({ executablePath, args: [...flags, ...moreFlags] })
+}
+
+/** The path of the browser. Undefined if there is none: then its tests are skipped. */
+export const chromiumPath = await findChromium()
+
+/** One browser for a file of tests, and a service with an empty store and its pages for each test. */
+export interface Shop {
+  readonly browser: Browser
+  readonly service: Service
+}
+
+/** Hooks of the calling file open and close it. */
+export function openShop(): Shop {
+  const pages = createPages()
+  let browser: Browser | undefined
+  let service: Service | undefined
+  beforeAll(async () => {
+    if (chromiumPath !== undefined) browser = await launchChromium(chromiumPath)
+  })
+  beforeEach(async () => {
+    await service?.[Symbol.asyncDispose]()
+    service = await startService({ pages })
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.[Symbol.asyncDispose]()
+  })
+  return {
+    get browser() {
+      if (!browser) throw new Error('the browser is opened before the first test')
+      return browser
+    },
+    get service() {
+      if (!service) throw new Error('the service is started before each test')
+      return service
+    },
+  }
+}
+
+export const desktop = { viewport: { width: 1280, height: 760 } } as const
+export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true } as const
+
+const isTakingPictures = process.env['PETSTORE_SCREENSHOTS'] === '1'
+
+/** Both widths and both colour schemes; for pictures, each width in each scheme. */
+export const looks: readonly (readonly [string, BrowserContextOptions])[] = [
+  ['light, desktop', { ...desktop, colorScheme: 'light' } as const],
+  ['dark, phone', { ...phone, colorScheme: 'dark' } as const],
+  ...(isTakingPictures
+    ? ([
+        ['dark, desktop', { ...desktop, colorScheme: 'dark' }],
+        ['light, phone', { ...phone, colorScheme: 'light' }],
+      ] as const)
+    : []),
+]
+
+/** Chromium itself prints these lines about a response that the page handles, or about none. */
+const expectedLine =
+  /^Failed to load resource: (the server responded with a status of (400|401|403|503)|net::ERR_INTERNET_DISCONNECTED)/
+
+/**
+ * Opens a page in an empty browser context. Afterwards the page must have printed and thrown nothing, broken no policy, and
+ * sent requests only to the service.
+ */
+export async function visit(
+  { browser, service }: Shop,
+  options: BrowserContextOptions,
+  act: (page: Page, service: Service) => Promise<void>,
+): Promise<void> {
+  const troubles: string[] = []
+  const { origin } = service
+  const context = await browser.newContext({ ...options, baseURL: origin, reducedMotion: 'reduce' })
+  try {
+    const page = await context.newPage()
+    page.setDefaultTimeout(10_000)
+    page.on('pageerror', error => troubles.push(`thrown: ${error.message}`))
+    page.on('console', message => {
+      if (!expectedLine.test(message.text())) troubles.push(`${message.type()}: ${message.text()}`)
+    })
+    context.on('request', request => {
+      const url = new URL(request.url())
+      if (url.origin !== origin && url.protocol !== 'data:') troubles.push(`asked: ${request.url()}`)
+    })
+    await act(page, service)
+  } finally {
+    await context.close()
+  }
+  expect(troubles).toEqual([])
+}
+
+const pictureBytesMax = 60_000
+
+/** Takes a screenshot for the documents if PETSTORE_SCREENSHOTS=1. */
+export async function picture(page: Page, name: string): Promise<void> {
+  if (!isTakingPictures) return
+  const bytes = await page.screenshot({ animations: 'disabled', caret: 'hide' })
+  const small = new Bun.Image(bytes).png({ palette: true, compressionLevel: 9 })
+  const smallest = bytes.length > pictureBytesMax ? await small.bytes() : bytes
+  await Bun.write(join(projectFolder, 'docs/images', `${name}.png`), smallest)
+}
+
+/** How many pixels the page is wider than its window. */
+export async function overflowPx(page: Page): Promise<number> {
+  return Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'))
+}
+
+/** Waits for an expression in the page. Playwright's own way evaluates text inside the page, which its policy forbids. */
+export async function untilTrue(page: Page, expression: string): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (!(await page.evaluate(expression))) {
+    if (Date.now() > deadline) throw new Error(`Did not become true in time: ${expression}`)
+    await Bun.sleep(25)
+  }
+}
+
+/** Opens the catalogue and enters a key. */
+export async function enter(page: Page, key: string): Promise<void> {
+  await page.goto('/')
+  await page.getByLabel('API key').fill(key)
+  await page.getByRole('button', { name: 'Show the animals' }).click()
+}
+
+export async function addAnimal(
+  page: Page,
+  name: string,
+  categoryId: string,
+  status?: string,
+): Promise<void> {
+  await page.getByLabel('Name').fill(name)
+  await page.getByLabel('Category number').fill(categoryId)
+  if (status !== undefined) await page.locator('#status').selectOption(status)
+  await page.getByRole('button', { name: 'Add to the catalogue' }).click()
+}
+
+export const filter = (page: Page, name: string) =>
+  page.locator('#filter').getByText(name, { exact: true }).click()
+export const cards = (page: Page) => page.locator('#pets > li')
+export const curlLines = (page: Page) => page.locator('#log code').allTextContents()
+
+export async function waitForCards(page: Page, count: number): Promise<void> {
+  await untilTrue(
+    page,
+    `document.querySelectorAll('#pets > li:not(.skeleton)').length === ${count} && document.querySelectorAll('.skeleton').length === 0`,
+  )
+}
+
+const names = [
+  'Rex',
+  'Misty',
+  'Bruno',
+  'Kiwi',
+  'Shadow',
+  'Luna',
+  'Pepper',
+  'Oscar',
+  'Nala',
+  'Biscuit',
+  'Coco',
+]
+const statuses = ['available', 'available', 'pending', 'sold', undefined] as const
+
+/** Adds animals of every status: of 5, 2 are available, 1 pending, 1 sold, and 1 has none. */
+export async function stock({ stores }: Service, count: number): Promise<void> {
+  for (let number = 0; number < count; number++) {
+    const status = statuses[number % 5]
+    const pet = { name: names[number % 11] ?? '', categoryId: BigInt(3 + (number % 4)) }
+    await stores.pets.create({ ...pet, ...(status && { status }) })
+  }
+}
