@@ -30,6 +30,14 @@ async function failureOn(response: Response): Promise<client.PetstoreError> {
   return (await failureOf(pets.list().page())) as client.PetstoreError
 }
 
+test.each(['application/json', 'application/json;charset=utf-8', 'Application/JSON ; x=y'])(
+  'a response of type %s is JSON',
+  async type => {
+    await using server = startScriptedServer(typed('[]', type))
+    expect(await petsAt(server).list().page()).toEqual({ pets: [] })
+  },
+)
+
 test('a request carries the key and asks for JSON', async () => {
   await using server = startScriptedServer(empty)
   await petsAt(server).list().page()
@@ -144,7 +152,7 @@ describe('a broken connection', () => {
     await refusing[Symbol.asyncDispose]()
     const error = await failureOf(petsAt(refusing).create(rex))
     expect(error).toBeInstanceOf(client.ConnectionError)
-    expect(error).toMatchObject({ code: 'connection_failed', status: undefined, requestId: undefined })
+    expect(error).toMatchObject({ name: 'ConnectionError', code: 'connection_failed', status: undefined })
     expect((error as Error).message).toStartWith(`Cannot reach ${refusing.url}/pets: `)
     expect((error as Error).cause).toBeInstanceOf(Error)
   })
@@ -239,8 +247,9 @@ describe("the caller's signal", () => {
     using added = spyOn(signal, 'addEventListener')
     using removed = spyOn(signal, 'removeEventListener')
     await petsAt(server).list({ signal }).page()
-    expect(removed.mock.calls.length).toBe(added.mock.calls.length)
-    expect(added).toHaveBeenCalled()
+    const listeners = (calls: unknown[][]) => calls.map(([type, listener]) => [type, listener])
+    expect(listeners(removed.mock.calls)).toEqual(listeners(added.mock.calls))
+    expect(added).toHaveBeenCalledTimes(3)
   })
 })
 
@@ -252,7 +261,7 @@ describe('a deprecation', () => {
     await using server = startScriptedServer(found, errorAnswer(404, 'pet_not_found', headers), empty)
     const notices: client.DeprecationNotice[] = []
     const pets = petsAt(server, { onDeprecation: notice => notices.push(notice) })
-    await pets.get(1n)
+    expect(await pets.get(1n)).toEqual({ ...rex, id: 1n })
     await failureOf(pets.get(2n))
     await pets.list().page()
     expect(server.requests.map(({ path }) => path)).toEqual(['/v1/pets/1', '/v1/pets/2', '/v1/pets'])
@@ -300,6 +309,7 @@ describe('an unexpected response', () => {
     ['a page as JSON', () => typed('<h1>', 'application/json'), 'is not JSON (application/json): "<h1>"'],
     ['JSON as text', () => typed('[]', 'text/plain'), 'is not JSON (text/plain): "[]"'],
     ['JSON of another kind', () => typed('[]', 'application/jsonl'), 'is not JSON (application/jsonl)'],
+    ['JSON of a third kind', () => typed('[]', 'x-application/json'), 'is not JSON (x-application/json)'],
     ['half a response', () => typed('[{', 'application/json'), 'is not JSON (application/json): "[{"'],
     [
       'invalid UTF-8',
@@ -329,7 +339,8 @@ describe('an unexpected response', () => {
   ])('is reported: %s', async (_what, response, problem) => {
     const error = await failureOn(response())
     expect(error).toBeInstanceOf(client.UnexpectedResponseError)
-    expect(error).toMatchObject({ code: 'unexpected_response', status: response().status })
+    const { status } = response()
+    expect(error).toMatchObject({ name: 'UnexpectedResponseError', code: 'unexpected_response', status })
     expect(error.message).toMatch(/^Unexpected response to GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets: \d/)
     expect(error.message).toContain(problem)
   })
@@ -389,4 +400,5 @@ test.each<[string, () => Response]>([
   const error = await failureOn(response())
   expect(error).toBeInstanceOf(client.PetstoreError)
   expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(apiKey.slice(0, 8))
+  expect(error.message).toContain('…')
 })
