@@ -1,8 +1,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
-import { projectFolder, run, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, run, testMsMax } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 
 setDefaultTimeout(testMsMax)
@@ -59,9 +60,25 @@ test('the examples of docs/client.md pass the type checker', async () => {
   for (const [index, { code }] of examples().entries()) {
     writeFileSync(join(folder.path, `example-${index}.ts`), code)
   }
-  expect(examples().length).toBeGreaterThan(6)
+  expect(examples().length).toBeGreaterThan(4)
   const ended = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], {
     cwd: folder.path,
   })
   expect(ended).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+})
+
+test.each(['docs/client.md', 'docs/conformance.md'])('the commands of %s work', async file => {
+  await using service = await startService()
+  await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
+  const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
+  const text = readFileSync(join(projectFolder, file), 'utf8').replaceAll(
+    'http://127.0.0.1:8080',
+    service.origin,
+  )
+  const commands = [...text.matchAll(/^bin\/petstore ([^#\n]*)/gm)].map(([, args = '']) => args.trim())
+  expect(commands.length).toBeGreaterThan(2)
+  for (const command of commands) {
+    const { exitCode } = await petstore(command.split(/\s+/), { cwd: tmpdir(), env })
+    expect({ command, exitCode }).toEqual({ command, exitCode: 0 })
+  }
 })
