@@ -49,25 +49,13 @@ test('a request carries the key and asks for JSON', async () => {
 })
 
 describe('a temporary failure', () => {
-  test.each([
-    ['429', () => errorAnswer(429, 'rate_limited')],
-    ['503', () => errorAnswer(503, 'store_unavailable')],
-    ['502 from a proxy', () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
-    ['408', () => errorAnswer(408, 'request_timeout')],
-  ])('is retried: %s', async (_what, failure) => {
-    await using server = startScriptedServer(failure(), failure(), created)
-    expect(await petsAt(server).create(rex)).toEqual({ ...rex, id: 1n })
-    expect(server.requests).toHaveLength(3)
-  })
-
   test('is retried with the same Idempotency-Key and body', async () => {
-    await using server = startScriptedServer(errorAnswer(503, 'a'), created, errorAnswer(503, 'a'), created)
-    await petsAt(server).create(rex)
-    await petsAt(server).create(rex, { idempotencyKey: 'order-4711' })
+    const badGateway = new Response('<h1>Bad gateway</h1>', { status: 502 })
+    await using server = startScriptedServer(errorAnswer(503, 'a'), badGateway, created)
+    expect(await petsAt(server).create(rex)).toEqual({ ...rex, id: 1n })
     const sent = server.requests.map(({ headers, body }) => `${headers.get('idempotency-key')} ${body}`)
     expect(sent[0]).toMatch(/^[0-9a-f-]{36} {"name":"Rex","categoryId":7}$/)
-    expect(sent[1]).toBe(sent[0] as string)
-    expect(sent.slice(2)).toEqual(Array(2).fill('order-4711 {"name":"Rex","categoryId":7}'))
+    expect(sent).toEqual(Array(3).fill(sent[0]))
     expect(server.requests[0]?.headers.get('content-type')).toBe('application/json')
   })
 
