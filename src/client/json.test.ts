@@ -23,7 +23,7 @@ const baitText = fc
   .map(parts => parts.join(''))
 
 describe('an integer', () => {
-  test('is read exactly, whatever text surrounds it', () => {
+  test('is read exactly, next to any text', () => {
     const anyText = fc.oneof(fc.string({ unit: 'binary' }), baitText)
     fc.assert(
       fc.property(int64, int64, anyText, fc.constantFrom('', '\n  '), (id, other, text, gap) => {

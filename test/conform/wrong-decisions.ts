@@ -55,7 +55,7 @@ export const wrongDecisions: readonly Row[] = [
   ['POST /pets with an empty object in 64 KiB is 400', '413', larger(65_536)],
   ['POST /pets with more than 64 KiB is 413', '400'],
   ['POST /pets with a body that is not UTF-8 is 400', '\ufffd'],
-  ['responses are JSON, whatever Accept says', 'text/html', { contentType: () => 'text/html' }],
+  ['responses are JSON for any Accept header', 'text/html', { contentType: () => 'text/html' }],
   ['Location is the address of the new animal', '/v1/pets/0', adding({ Location: '/v1/pets/0' })],
   [
     'a higher id than earlier ones',
