@@ -146,10 +146,10 @@ describe('a broken connection', () => {
   })
 
   test.each([
-    [new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') }), 'connect ECONNREFUSED'],
-    [new TypeError('fetch failed'), 'fetch failed'],
+    ['connect ECONNREFUSED', new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') })],
+    ['fetch failed', new TypeError('fetch failed')],
     ['no error', 'no error'],
-  ])('gives the innermost reason of %p', async (cause, reason) => {
+  ])('has the innermost reason in its message: %s', async (reason, cause) => {
     const fetch = () => Promise.reject(cause)
     const error = await failureOf(petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page())
     expect(error).toMatchObject({ message: `Cannot reach http://a/pets: ${reason}`, cause })
