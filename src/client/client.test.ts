@@ -135,6 +135,12 @@ describe('a list', () => {
     ])
   })
 
+  test('ignores links that do not lead to the next page', async () => {
+    const headers = { link: '</v1/pets?cursor=a>; rel="prev"' }
+    await using server = startScriptedServer(Response.json([], { headers }))
+    expect(await petsAt(server).list().page()).toStrictEqual({ pets: [] })
+  })
+
   test('follows absolute links to the same server', async () => {
     await using server = startScriptedServer(() => page([1], `${server.origin}/elsewhere`), page([2]))
     expect(await idsOf(petsAt(server).list())).toEqual([1n, 2n])

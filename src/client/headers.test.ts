@@ -47,10 +47,12 @@ test.each<[Record<string, string>, object]>([
   ],
   [{ deprecation: 'Sun, 15 Nov 2026 00:00:00 GMT' }, { deprecation }],
   [{ deprecation: 'true' }, {}],
+  [{ deprecation: '@1 soon' }, {}],
+  [{ deprecation: 'soon @1' }, {}],
   [{ deprecation: '@-1' }, { deprecation: new Date(-1_000) }],
   [{ deprecation: '@999999999999' }, { deprecation: new Date(999_999_999_999_000) }],
   [{ sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' }, { sunset }],
-  [{ sunset: 'some day' }, {}],
+  [{ sunset: 'some day in 2030' }, {}],
   [
     { deprecation: '@1794700800', link: '</docs>; rel="deprecation"' },
     { deprecation, links: [{ rel: 'deprecation', href: at('/docs') }] },
@@ -71,6 +73,8 @@ test.each<[string | null, number | undefined]>([
   ['Sun, 15 Nov 2026 00:00:30 GMT', 30],
   ['Sat, 14 Nov 2026 00:00:00 GMT', 0],
   ['soon', undefined],
+  ['5 seconds', undefined],
+  ['in 5', undefined],
   ['', undefined],
 ])('Retry-After: %s is %p seconds', (header, seconds) => {
   expect(readRetryAfter(header, new Date('2026-11-15T00:00:00Z'))).toBe(seconds as number)

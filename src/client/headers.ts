@@ -62,14 +62,18 @@ export function readDeprecation(
 /** `@1794700800` or an HTTP date. Drafts of RFC 9745 also allowed `true`, which has no date. */
 function dateIn(text: string | null): Date | undefined {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(text ?? '') ?? []
-  const date = new Date(seconds === undefined ? (text ?? '') : Number(seconds) * 1_000)
+  const date = new Date(seconds === undefined ? parseHttpDate(text) : Number(seconds) * 1_000)
   return Number.isNaN(date.getTime()) ? undefined : date
+}
+
+/** NaN for other text. Date.parse alone reads almost any text with a number in it. */
+function parseHttpDate(text: string | null): number {
+  return text !== null && /^[A-Z][a-z]+, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN
 }
 
 /** Seconds from a Retry-After header, which is a number or an HTTP date; undefined if it is neither. */
 export function readRetryAfter(header: string | null, now: Date): number | undefined {
-  if (header === null) return undefined
-  if (/^\d{1,10}$/.test(header)) return Number(header)
-  const seconds = Math.ceil((Date.parse(header) - now.getTime()) / 1_000)
+  if (header !== null && /^\d{1,10}$/.test(header)) return Number(header)
+  const seconds = Math.ceil((parseHttpDate(header) - now.getTime()) / 1_000)
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
 }

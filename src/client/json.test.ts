@@ -23,7 +23,7 @@ const baitText = fc
   .map(parts => parts.join(''))
 
 describe('an integer', () => {
-  test('is read exactly, whatever text surrounds it', () => {
+  test('is read exactly, next to any text', () => {
     const anyText = fc.oneof(fc.string({ unit: 'binary' }), baitText)
     fc.assert(
       fc.property(int64, int64, anyText, fc.constantFrom('', '\n  '), (id, other, text, gap) => {
@@ -107,22 +107,22 @@ describe('an animal to send', () => {
     expect(same).toEqual([true, true])
   })
 
-  test.each<[object, string]>([
-    [{ categoryId: 1.5 }, 'categoryId is 1.5: expected a 64-bit bigint or a number that is a safe integer'],
-    [{ categoryId: 2 ** 53 }, 'categoryId is 9007199254740992: expected'],
-    [{ categoryId: Number.NaN }, 'categoryId is NaN: expected'],
-    [{ categoryId: 2n ** 63n }, 'categoryId is 9223372036854775808: expected'],
-    [{ categoryId: -(2n ** 63n) - 1n }, 'categoryId is -9223372036854775809: expected'],
-    [{ categoryId: '7' }, 'categoryId is "7": expected'],
-    [{ categoryId: null }, 'categoryId is null: expected'],
-    [{ categoryId: {} }, 'categoryId is an object: expected'],
-    [{ categoryId: undefined }, 'categoryId is undefined: expected'],
-    [{ name: 7 }, 'name is 7: expected a string'],
-    [{ name: undefined }, 'name is undefined: expected a string'],
-    [{ status: 'lost' }, 'status is "lost": expected available, pending or sold'],
-    [{ status: 'x'.repeat(50) }, `status is "${'x'.repeat(40)}": expected`],
-    [{ status: null }, 'status is null: expected available, pending or sold'],
-  ])('is a TypeError with %p', (fields, message) => {
+  test.each<[string, object]>([
+    ['categoryId is 1.5: expected a 64-bit bigint or a number that is a safe integer', { categoryId: 1.5 }],
+    ['categoryId is 9007199254740992: expected', { categoryId: 2 ** 53 }],
+    ['categoryId is NaN: expected', { categoryId: Number.NaN }],
+    ['categoryId is 9223372036854775808: expected', { categoryId: 2n ** 63n }],
+    ['categoryId is -9223372036854775809: expected', { categoryId: -(2n ** 63n) - 1n }],
+    ['categoryId is "7": expected', { categoryId: '7' }],
+    ['categoryId is null: expected', { categoryId: null }],
+    ['categoryId is an object: expected', { categoryId: {} }],
+    ['categoryId is undefined: expected', { categoryId: undefined }],
+    ['name is 7: expected a string', { name: 7 }],
+    ['name is undefined: expected a string', { name: undefined }],
+    ['status is "lost": expected available, pending or sold', { status: 'lost' }],
+    [`status is "${'x'.repeat(40)}": expected`, { status: 'x'.repeat(50) }],
+    ['status is null: expected available, pending or sold', { status: null }],
+  ])('is a TypeError: %s', (message, fields) => {
     const write = () => newPetToJson({ name: 'Rex', categoryId: 7n, ...fields } as NewPet)
     expect(write).toThrow(TypeError)
     expect(write).toThrow(message)
@@ -171,7 +171,7 @@ describe('a response', () => {
     ['{"code":"a"}', undefined],
     ['null', undefined],
     ['[]', undefined],
-  ])('of %s as an Error is %p', (text, error) => {
+  ])('of %s as an Error is %j', (text, error) => {
     expect(readError(parseJson(text))).toEqual(error as undefined)
   })
 })

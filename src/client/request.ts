@@ -126,17 +126,18 @@ function reasonOf(cause: unknown): string {
 /** Throws unless the response is a success. No error contains the key, even if the server echoes it. */
 function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T {
   const { status, headers, type, text } = received
-  const masked = (shown: string) => shown.replaceAll(apiKey, '…')
+  const masked = (message: string) => message.replaceAll(apiKey, '…')
   const unexpected = (problem: string) => unexpectedResponse(call, received, masked(problem))
+  // Masked before it is cut, so that no part of the key remains.
+  const shown = () => ({ ...received, text: text && masked(text) })
   if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
     const location = headers.get('location') ?? 'another address'
     throw unexpected(`a redirect to ${location}; correct the base address`)
   }
-  if (status >= 400) throw errorOf(call, { ...received, text: text && masked(text) })
+  if (status >= 400) throw errorOf(call, shown())
   if (status !== call.expectedStatus) throw unexpected(`expected ${call.expectedStatus}`)
   const json = jsonIn(received)
-  // Masked before it is cut, so that no part of the key remains.
-  if (!json) throw unexpected(`the body is not JSON ${describe({ ...received, text: text && masked(text) })}`)
+  if (!json) throw unexpected(`the body is not JSON ${describe(shown())}`)
   try {
     return call.read(json.value, headers)
   } catch (error) {
@@ -161,12 +162,8 @@ function unexpectedResponse({ method, url }: Call<unknown>, received: Received, 
 
 function detailsOf({ status, headers }: Received, code: string) {
   const requestId = headers.get('x-request-id') ?? undefined
-  return {
-    code,
-    status,
-    requestId,
-    retryAfterSeconds: readRetryAfter(headers.get('retry-after'), new Date()),
-  }
+  const retryAfterSeconds = readRetryAfter(headers.get('retry-after'), new Date())
+  return { code, status, requestId, retryAfterSeconds }
 }
 
 /** Wrapped in an object, because null is valid JSON. Drops the parser's error: it may quote the text. */
@@ -188,20 +185,13 @@ function describe({ headers, text }: Received): string {
   return `(${type}): ${JSON.stringify(text.slice(0, shownCharsMax))}${text.length > shownCharsMax ? '…' : ''}`
 }
 
-/**
- * Undefined if there is no further attempt. The random part spreads the retries of many clients; it is added to
- * the time that the server asked for.
- */
+/** Undefined if there is no further attempt. The random part spreads the retries of many clients. */
 export function waitMsBeforeRetry(
   error: PetstoreError,
   attemptsMade: number,
-  {
-    retries,
-    backoffMs,
-    backoffMaxMs,
-    retryAfterMaxMs,
-  }: Omit<RequestSettings, 'apiKey' | 'fetch' | 'onDeprecation'>,
+  settings: Pick<RequestSettings, 'retries' | 'backoffMs' | 'backoffMaxMs' | 'retryAfterMaxMs'>,
 ): number | undefined {
+  const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
   if (attemptsMade > retries || !isTemporary(error)) return undefined
   const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1_000
   if (retryAfterMs > retryAfterMaxMs) return undefined

@@ -1,21 +1,8 @@
 import { int64Max } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import type { Pet, PetStatus } from '../pet.ts'
-import {
-  absentId,
-  type Check,
-  type Exchange,
-  errorFields,
-  fail,
-  newPet,
-  type Probe,
-  petFields,
-  petName,
-  post,
-  rules,
-  skip,
-  wrongCredential,
-} from './check.ts'
+import { absentId, type Check, newPet, type Probe, petName, post, rules, wrongCredential } from './check.ts'
+import { type Exchange, errorFields, fail, petFields, skip } from './exchange.ts'
 
 const base = rules('contract', 'Base address')
 const authentication = rules('contract', 'Authentication')

@@ -1,18 +1,7 @@
 import { int64Max, int64Min, isJsonObject } from '../int64.ts'
 import type { Pet } from '../pet.ts'
-import {
-  absentId,
-  type Check,
-  type Exchange,
-  fail,
-  newPet,
-  type Probe,
-  petName,
-  post,
-  rules,
-  skip,
-  wrongCredential,
-} from './check.ts'
+import { absentId, type Check, newPet, type Probe, petName, post, rules, wrongCredential } from './check.ts'
+import { type Exchange, fail, skip } from './exchange.ts'
 
 const document = rules('decision', 'The interface')
 const base = rules('decision', 'Base address')
@@ -140,7 +129,7 @@ const bodyChecks: readonly Check[] = [
   base.refuses('POST /pets with a body that is not UTF-8', 400, [
     post(Uint8Array.from(Buffer.from(newPet({ name: '"conform Ren\u00e9"' }), 'latin1'))),
   ]),
-  base.reads('responses are JSON, whatever Accept says', async probe => {
+  base.reads('responses are JSON for any Accept header', async probe => {
     const response = await probe.send({ path: '/pets?limit=1', headers: { Accept: 'text/html' } })
     response.expectJsonType()
   }),

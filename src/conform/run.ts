@@ -1,7 +1,8 @@
 import { SetupError } from '../errors.ts'
-import { type Check, type Finding, Probe, type Target } from './check.ts'
+import { type Check, Probe, type Target } from './check.ts'
 import { contractChecks } from './contract.ts'
 import { decisionChecks } from './decisions.ts'
+import type { Finding } from './exchange.ts'
 
 export const checks: readonly Check[] = [...contractChecks, ...decisionChecks]
 

@@ -245,7 +245,7 @@ describe('a pet store that does not work out', () => {
       new Response('<h1>\u001b[31mWelcome\u009b</h1>', { headers: { 'content-type': 'text/html' } }),
     )
     const stderr = await failure({ PETSTORE_URL: other.url })
-    expect(stderr).toContain('is not the base address of a pet store: The answer to GET')
+    expect(stderr).toContain('is not the base address of a pet store: Unexpected response to GET')
     expect(stderr).toContain('Welcome\\u009b')
   })
 

@@ -31,16 +31,18 @@ describe('a server that follows the interface but not our decisions', () => {
 })
 
 describe('a broken rule fails its check', () => {
-  test('and every check has such a test', () => {
-    expect(wrongContract.map(([name]) => name).toSorted()).toEqual(namesOf('contract').toSorted())
-    expect(wrongDecisions.map(([name]) => name).toSorted()).toEqual(namesOf('decision').toSorted())
-    expect(new Set(checks.map(({ name }) => name)).size).toBe(checks.length)
+  const rows = [...wrongContract, ...wrongDecisions]
+
+  test('and every check has one such test', () => {
+    for (const { name } of checks)
+      expect([name, rows.filter(([part]) => name.includes(part)).length]).toEqual([name, 1])
+    expect(rows.length).toBe(checks.length)
   })
 
-  test.each([...wrongContract, ...wrongDecisions])('%s', async (name, found, wrongness = {}) => {
+  test.each(rows)('%s', async (part, found, wrongness = {}) => {
     using server = startWrongServer(wrongness)
     const probe = new Probe({ baseUrl: server.url, key: server.key, readOnly: false })
-    const finding = await checks.find(check => check.name === name)?.run(probe)
+    const finding = await checks.find(({ name }) => name.includes(part))?.run(probe)
     expect(finding).toEqual({
       outcome: 'failed',
       expected: expect.stringMatching(/./),
