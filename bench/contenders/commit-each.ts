@@ -1,6 +1,6 @@
 // Our own service, but for one thing: each POST commits by itself, on the thread that serves.
-import { createLog } from '../../src/cli/log.ts'
-import { createProcessIo } from '../../src/cli/process-io.ts'
+import { BufferedLog } from '../../src/cli/log.ts'
+import { createProcessIo } from '../../src/cli/output.ts'
 import { createApp } from '../../src/http/app.ts'
 import { listen } from '../../src/http/serve.ts'
 import { openStores } from '../../src/store/open.ts'
@@ -23,6 +23,6 @@ const app = createApp({
     },
   },
   environmentKey: process.env['PETSTORE_API_KEY'],
-  log: createLog({ level: 'info', isTerminal: false, write: createProcessIo().err }),
+  log: new BufferedLog({ level: 'info', isTerminal: false, write: createProcessIo().err }),
 })
 listen(app, { host: '127.0.0.1', port: Number(port) })

@@ -15,6 +15,7 @@ export {
 } from './errors.ts'
 export type { Link } from './links.ts'
 export type { ClientOptions, Deployment, Environment, Fetch } from './options.ts'
+export { readBaseUrl } from './options.ts'
 export type { NewPet, Pet, PetStatus } from './pet.ts'
 export type { CreateOptions, ListOptions, PetList, PetPage, Pets } from './pets.ts'
 export type { CallOptions } from './request.ts'

@@ -49,7 +49,7 @@ export function readOptions(options: ClientOptions): ClientSettings {
   const { timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
   const { retryAfterMaxMs = 60_000, onDeprecation = () => {} } = options
   return {
-    baseUrl: readBaseUrl(options),
+    baseUrl: baseUrlOf(options),
     apiKey: readApiKey(options.apiKey),
     timeoutMs: readTimeoutMs(timeoutMs),
     retries: inRange('retries', retries, 0, 100),
@@ -66,16 +66,17 @@ export function readTimeoutMs(timeoutMs: number): number {
   return inRange('timeoutMs', timeoutMs, 1, timerMsMax)
 }
 
-function readBaseUrl({ baseUrl, baseUrls, environment }: ClientOptions): string {
-  if (baseUrls === undefined) return baseAddressOf('baseUrl', baseUrl)
+function baseUrlOf({ baseUrl, baseUrls, environment }: ClientOptions): string {
+  if (baseUrls === undefined) return readBaseUrl('baseUrl', baseUrl)
   if (baseUrl !== undefined) throw new TypeError('Cannot use baseUrl and baseUrls together: give one of them')
   if (environment !== 'production' && environment !== 'staging') {
     throw new TypeError(`Cannot read environment ${environment}: expected production or staging`)
   }
-  return baseAddressOf(`baseUrls.${environment}`, baseUrls[environment])
+  return readBaseUrl(`baseUrls.${environment}`, baseUrls[environment])
 }
 
-function baseAddressOf(name: string, address: unknown): string {
+/** Without a slash at its end. Throws a TypeError that names the option and does not show the address. */
+export function readBaseUrl(name: string, address: unknown): string {
   try {
     const url = new URL(String(address))
     const { protocol, username, password, search, hash } = url

@@ -53,7 +53,7 @@ export function createObserver(log: Log, metrics: Metrics, environmentKey?: stri
       metrics.requestEnded(operation, status, ms / 1_000)
       const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
       if (!log.isOn(level)) return
-      log.write(level, 'request', {
+      log.request(level, {
         requestId,
         method: request.method,
         operation,

@@ -67,6 +67,9 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
     write(_level, message, fields = {}) {
       logged.push({ message, ...fields })
     },
+    request(_level, fields) {
+      logged.push({ message: 'request', ...fields })
+    },
   }
   const parts = {
     ...stores,
