@@ -14,7 +14,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
 ])
 
 /** Runs one command and returns its exit code. */
-async function main(args: readonly string[], io: Io): Promise<number> {
+export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args
     if (name === '--version' || name === '-V') {
