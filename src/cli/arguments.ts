@@ -35,9 +35,11 @@ export interface Command {
 export interface CommandGroup {
   readonly name: string
   readonly summary: string
-  readonly commands: readonly (Command | CommandGroup)[]
+  readonly commands: readonly Entry[]
   readonly examples: readonly string[]
 }
+
+export type Entry = Command | CommandGroup
 
 /** Values by name, such as `--port`; `true` for a switch. */
 export type Flags = Readonly<Record<string, string | undefined>>
@@ -53,11 +55,7 @@ export function flagName({ flag }: Option): string {
 }
 
 /** Runs the command that `args` name, or prints the help. */
-export async function runCommand(
-  entry: Command | CommandGroup,
-  args: readonly string[],
-  io: Io,
-): Promise<number> {
+export async function runCommand(entry: Entry, args: readonly string[], io: Io): Promise<number> {
   if (asksForHelp(args, entry)) {
     await io.out(helpOf(entry, io.program))
     return exitCode.success
@@ -75,7 +73,7 @@ export async function runCommand(
   throw new UsageError(unknown(kind, name, entry.commands.map(lastWord), typed(entry, io.program)))
 }
 
-function asksForHelp(args: readonly string[], entry: Command | CommandGroup): boolean {
+function asksForHelp(args: readonly string[], entry: Entry): boolean {
   const end = 'run' in entry ? args.indexOf('--') : 1
   return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
 }
@@ -95,22 +93,22 @@ export function parseArguments(command: Command, args: readonly string[], progra
     const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
     const option = options.find(option => flagName(option) === name)
     if (!option) throw new UsageError(unknown('option', name, options.map(flagName), typed(command, program)))
-    flags[name] = option.flag === name ? readSwitch(name, attached) : readValue(option, attached, rest)
+    flags[name] = readValue(option, attached, rest)
   }
   values.push(...rest)
   checkValues(command, values, program)
   return { flags, values }
 }
 
-function readSwitch(name: string, attached: string | undefined): 'true' {
-  if (attached !== undefined) throw new UsageError(`${name} takes no value: remove it`)
-  return 'true'
-}
-
-/** The text after the equals sign, or the next argument, which it removes from `rest`. */
+/** `true` for a switch; otherwise the text after the equals sign, or the next argument, which is removed from `rest`. */
 function readValue(option: Option, attached: string | undefined, rest: string[]): string {
+  const name = flagName(option)
+  if (option.flag === name) {
+    if (attached !== undefined) throw new UsageError(`${name} takes no value: remove it`)
+    return 'true'
+  }
   const value = attached ?? (rest[0]?.startsWith('--') ? undefined : rest.shift())
-  if (value === undefined) throw new UsageError(`${flagName(option)} has no value: expected ${option.flag}`)
+  if (value === undefined) throw new UsageError(`${name} has no value: expected ${option.flag}`)
   return value
 }
 
@@ -130,9 +128,7 @@ function checkValues(command: Command, values: readonly string[], program: strin
 function unknown(kind: 'option' | 'command', name: string, known: readonly string[], typed: string): string {
   const [nearest] = known
     .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
-    .filter(
-      ({ candidate, distance }) => distance <= 3 && distance < candidate.replace(/^--/, '').length * 0.6,
-    )
+    .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
     .toSorted((a, b) => a.distance - b.distance)
   const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed} --help lists the ${kind}s`
   return `Unknown ${kind} ${name}: ${advice}`
@@ -152,53 +148,52 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-function helpOf(entry: Command | CommandGroup, program: string): string {
-  const help: Row = ['-h, --help', 'Show this help']
-  const version: Row = ['-V, --version', 'Show the version']
-  const sections = [`${entry.summary}.\n`, `Usage: ${usageOf(entry, program)}\n`]
-  if ('run' in entry) {
-    const { arguments: expected = [], options = [], details } = entry
-    if (expected.length > 0)
-      sections.push(
-        list(
-          'Arguments',
-          expected.map(({ name, help }) => [`<${name}>`, help]),
-        ),
-      )
-    sections.push(list('Options', [...options.map(optionRow), help]))
-    if (details) sections.push(`${details}\n`)
-  } else {
-    sections.push(
-      list(
-        'Commands',
-        entry.commands.map(command => [lastWord(command), command.summary]),
-      ),
-    )
-    sections.push(list('Options', entry.name === '' ? [help, version] : [help]))
-  }
+function helpOf(entry: Entry, program: string): string {
+  const isCommand = 'run' in entry
+  const values = isCommand ? (entry.arguments ?? []) : []
+  const options = isCommand ? (entry.options ?? []) : entry.name === '' ? [versionOption] : []
+  const commands = isCommand ? [] : entry.commands
   const examples = entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`)
-  return [...sections, `Examples:\n${examples.join('')}`].join('\n')
+  const sections = [
+    `${entry.summary}.\n`,
+    `Usage: ${usageOf(entry, program)}\n`,
+    ...list(
+      'Commands',
+      commands.map(command => [lastWord(command), command.summary]),
+    ),
+    ...list(
+      'Arguments',
+      values.map(({ name, help }) => [`<${name}>`, help]),
+    ),
+    ...list('Options', [...options, helpOption].map(optionRow)),
+    ...(isCommand && entry.details ? [`${entry.details}\n`] : []),
+    `Examples:\n${examples.join('')}`,
+  ]
+  return sections.join('\n')
 }
+
+const helpOption: Option = { flag: '-h, --help', help: 'Show this help' }
+const versionOption: Option = { flag: '-V, --version', help: 'Show the version' }
 
 function optionRow({ flag, help, default: fallback, variable }: Option): Row {
   const notes = [fallback && `(default: ${fallback})`, variable && `[${variable}]`]
   return [flag, [help, ...notes].filter(Boolean).join(' ')]
 }
 
-const helpColumns = 100
-
 type Row = readonly [string, string]
 
-/** A heading and two columns. The second one is wrapped. */
-function list(heading: string, rows: readonly Row[]): string {
+const helpColumns = 100
+
+/** A heading and two columns, of which the second is wrapped; nothing if there are no rows. */
+function list(heading: string, rows: readonly Row[]): string[] {
   const width = Math.max(...rows.map(([left]) => left.length))
   const wrap = new RegExp(`(?=.{${helpColumns - width - 3}})(.{1,${helpColumns - width - 4}}) `, 'g')
   const line = ([left, right]: Row) =>
     `  ${left.padEnd(width)}  ${right.replace(wrap, `$1\n${' '.repeat(width + 4)}`)}\n`
-  return `${heading}:\n${rows.map(line).join('')}`
+  return rows.length > 0 ? [`${heading}:\n${rows.map(line).join('')}`] : []
 }
 
-function usageOf(entry: Command | CommandGroup, program: string): string {
+function usageOf(entry: Entry, program: string): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
   const expected = (entry.arguments ?? []).map(({ name, optional }) =>
     optional ? ` [${name}]` : ` <${name}>`,
@@ -206,10 +201,10 @@ function usageOf(entry: Command | CommandGroup, program: string): string {
   return `${typed(entry, program)}${expected.join('')} [options]`
 }
 
-function typed({ name }: Command | CommandGroup, program: string): string {
+function typed({ name }: Entry, program: string): string {
   return `${program} ${name}`.trimEnd()
 }
 
-function lastWord({ name }: Command | CommandGroup): string {
+function lastWord({ name }: Entry): string {
   return name.slice(name.lastIndexOf(' ') + 1)
 }

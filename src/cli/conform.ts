@@ -1,9 +1,9 @@
-import { readBaseUrl } from '../client/index.ts'
 import type { Check } from '../conform/check.ts'
 import { type Counts, countsOf, reportJson } from '../conform/report.ts'
 import { conform, type Result } from '../conform/run.ts'
 import type { Command, Given } from './arguments.ts'
 import { exitCode, type Io, UsageError, visible } from './output.ts'
+import { readServer } from './pets.ts'
 
 export const conformCommand: Command = {
   name: 'conform',
@@ -25,7 +25,10 @@ export const conformCommand: Command = {
 
 async function runConform({ flags, values: [url = ''] }: Given, io: Io): Promise<number> {
   const options = { strict: flags['--strict'] !== undefined, readOnly: flags['--read-only'] !== undefined }
-  const { baseUrl, key } = readTarget(url, flags['--key'] ?? io.env['PETSTORE_API_KEY'])
+  const problems: string[] = []
+  const givenKey = flags['--key'] ?? io.env['PETSTORE_API_KEY']
+  const { baseUrl, apiKey: key } = readServer('<url>', url, givenKey, problems, io.program)
+  if (problems.length > 0) throw new UsageError(...problems)
   const isJson = flags['--json'] !== undefined
   const print = createPrinter(io)
   const results = await conform({ baseUrl, key, readOnly: options.readOnly }, options, async result => {
@@ -33,22 +36,6 @@ async function runConform({ flags, values: [url = ''] }: Given, io: Io): Promise
   })
   await io.out(isJson ? reportJson({ url: baseUrl, ...options }, results) : summary(baseUrl, results))
   return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
-}
-
-/** Throws a UsageError with all problems. It shows neither value: the URL may contain a password. */
-function readTarget(url: string, key: string | undefined): { baseUrl: string; key: string } {
-  const problems: string[] = []
-  let baseUrl = ''
-  try {
-    baseUrl = readBaseUrl('<url>', url)
-  } catch (error) {
-    problems.push((error as TypeError).message)
-  }
-  if (!key) problems.push('The API key is missing: set PETSTORE_API_KEY, or use --key')
-  else if (!/^[\x21-\x7e]+$/.test(key))
-    problems.push('The API key is invalid: expected visible ASCII characters')
-  if (!key || problems.length > 0) throw new UsageError(...problems)
-  return { baseUrl, key }
 }
 
 const headings = {

@@ -115,7 +115,7 @@ describe('one line for each problem, and exit code 2:', () => {
     ],
     [
       ['pets', 'list', '--api-key', 'secret word'],
-      ['--api-key is invalid: expected visible ASCII characters'],
+      ['The API key is invalid: expected visible ASCII characters'],
     ],
     [
       ['pets', 'list', '--api-key='],
@@ -124,7 +124,7 @@ describe('one line for each problem, and exit code 2:', () => {
     [['conform'], ['<url> is missing: expected the base URL of a server']],
     [
       ['conform', 'ftp://127.0.0.1/v1', '--key='],
-      ['<url>', 'The API key is missing: set PETSTORE_API_KEY, or'],
+      ['The API key is missing: set PETSTORE_API_KEY', '<url>'],
     ],
     [['conform', 'http://me:secret@127.0.0.1/v1'], ['<url>']],
     [['conform', url, '--key', 'secret word'], ['The API key is invalid: expected visible ASCII characters']],

@@ -1,9 +1,9 @@
 import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
-import { type Command, type CommandGroup, runCommand } from './arguments.ts'
+import { type CommandGroup, type Entry, runCommand } from './arguments.ts'
 import { codeOf, createProcessIo, exitCode, type Io, UsageError, version } from './output.ts'
 
 /** Each command loads only the modules that it needs. */
-const commands = new Map<string, () => Promise<Command | CommandGroup>>([
+const commands = new Map<string, () => Promise<Entry>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],

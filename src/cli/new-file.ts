@@ -1,7 +1,6 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { SetupError } from '../errors.ts'
-import { codeOf } from './output.ts'
+import { codeOf, explained } from './output.ts'
 
 /** A file that gets its name when it is complete, and is deleted if it never is: `using file = createNewFile(…)`. */
 export interface NewFile extends Disposable {
@@ -47,16 +46,12 @@ function sync(path: string): void {
   }
 }
 
-const problems: readonly (readonly [RegExp, string])[] = [
-  [/^EEXIST$/, 'the file exists; choose another name'],
-  [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist; create it'],
-  [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
-  [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
-]
-
-/** A SetupError if writing the file failed; any other error unchanged. */
+/** Explains a failure to write the file; any other error is returned unchanged. */
 export function newFileProblem(what: string, error: unknown): unknown {
-  const code = codeOf(error)
-  const why = problems.find(([codes]) => codes.test(code))?.[1]
-  return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
+  return explained(what, error, [
+    [/^EEXIST$/, 'the file exists; choose another name'],
+    [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist; create it'],
+    [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
+    [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
+  ])
 }

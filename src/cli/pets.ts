@@ -84,7 +84,7 @@ const pageLimitMax = 100
 
 async function listPets({ flags }: Given, io: Io): Promise<number> {
   const problems: string[] = []
-  const server = readServer(flags, io, problems)
+  const server = readOptions(flags, io, problems)
   const status = readFlag('--status', flags, petStatus, problems)
   const wanted = flags['--all']
     ? Number.POSITIVE_INFINITY
@@ -127,7 +127,7 @@ async function printPages(pages: AsyncIterable<PetPage>, wanted: number, flags: 
 
 async function addPet({ flags, values: [name = ''] }: Given, io: Io): Promise<number> {
   const problems: string[] = []
-  const server = readServer(flags, io, problems)
+  const server = readOptions(flags, io, problems)
   const status = readFlag('--status', flags, petStatus, problems)
   const categoryId = readFlag('--category', flags, categoryField, problems)
   if (flags['--category'] === undefined) problems.push(missing('--category', int64))
@@ -140,7 +140,7 @@ async function addPet({ flags, values: [name = ''] }: Given, io: Io): Promise<nu
 
 async function getPet({ flags, values: [text = ''] }: Given, io: Io): Promise<number> {
   const problems: string[] = []
-  const server = readServer(flags, io, problems)
+  const server = readOptions(flags, io, problems)
   const id = parseInt64(text)
   if (id === undefined) problems.push(invalid('<id>', text, int64))
   if (id === undefined || problems.length > 0) throw new UsageError(...problems)
@@ -176,30 +176,39 @@ async function printPets(pets: readonly Pet[], flags: Flags, io: Io): Promise<vo
   await io.out(flags['--json'] ? lines() : table(columns, pets.map(rowOf)))
 }
 
-interface Server {
+export interface Server {
   readonly baseUrl: string
   readonly apiKey: string
 }
 
-/** Adds problems that show neither value: the URL may contain a password. */
-function readServer(flags: Flags, { env, program }: Io, problems: string[]): Server {
+function readOptions(flags: Flags, { env, program }: Io, problems: string[]): Server {
   const url = flags['--url'] ?? (env['PETSTORE_URL'] || urlDefault)
-  const apiKey = flags['--api-key'] ?? env['PETSTORE_API_KEY'] ?? ''
-  let baseUrl = ''
-  try {
-    baseUrl = readBaseUrl(flags['--url'] === undefined ? 'PETSTORE_URL' : '--url', url)
-  } catch (error) {
-    problems.push((error as TypeError).message)
-  }
-  if (apiKey === '') {
+  const urlName = flags['--url'] === undefined ? 'PETSTORE_URL' : '--url'
+  const apiKey = flags['--api-key'] ?? env['PETSTORE_API_KEY']
+  return readServer(urlName, url, apiKey, problems, program)
+}
+
+/** Adds problems that show neither value: the URL may contain a password. */
+export function readServer(
+  urlName: string,
+  url: string,
+  apiKey: string | undefined,
+  problems: string[],
+  program: string,
+): Server {
+  if (!apiKey) {
     problems.push(
       `The API key is missing: set PETSTORE_API_KEY; create a key with ${program} keys create --name NAME`,
     )
   } else if (!/^[\x21-\x7e]+$/.test(apiKey)) {
-    const name = flags['--api-key'] === undefined ? 'PETSTORE_API_KEY' : '--api-key'
-    problems.push(`${name} is invalid: expected visible ASCII characters`)
+    problems.push('The API key is invalid: expected visible ASCII characters')
   }
-  return { baseUrl, apiKey }
+  try {
+    return { baseUrl: readBaseUrl(urlName, url), apiKey: apiKey ?? '' }
+  } catch (error) {
+    problems.push((error as TypeError).message)
+    return { baseUrl: '', apiKey: '' }
+  }
 }
 
 /** Turns errors of the client into one line that says what to do. */

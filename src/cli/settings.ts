@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { invalid, oneOfText } from '../field.ts'
+import { invalid, oneOf, oneOfText } from '../field.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
 import { type Flags, flagName, type Option } from './arguments.ts'
@@ -21,7 +21,6 @@ interface Setting<T = unknown> extends Option {
   problem?(text: string): string
 }
 
-const databasePoolMax = 1_000
 const environmentKeyCharsMin = 16
 const time = {
   placeholder: 'time',
@@ -47,8 +46,7 @@ export const settings = {
     flag: '--port <number>',
     help: 'Port to listen on; 0 takes any free port',
     default: '8080',
-    expected: 'an integer from 0 to 65535',
-    read: text => readInteger(text, 0, 65_535),
+    ...integer(0, 65_535),
   },
   host: {
     variable: 'HOST',
@@ -90,10 +88,9 @@ export const settings = {
   databasePool: {
     variable: 'PETSTORE_DATABASE_POOL',
     flag: '--database-pool <number>',
-    help: `PostgreSQL only: connections for reads, 1 to ${databasePoolMax}; 2 more are for writes`,
+    help: 'PostgreSQL only: connections for reads, 1 to 1000; 2 more are for writes',
     default: '10',
-    expected: `an integer from 1 to ${databasePoolMax}`,
-    read: text => readInteger(text, 1, databasePoolMax),
+    ...integer(1, 1_000),
   },
   waitForDatabaseMs: {
     ...time,
@@ -169,8 +166,7 @@ export const settings = {
     flag: '--log-level <level>',
     help: `${oneOfText(logLevels)}; info logs every request`,
     default: 'info',
-    expected: oneOfText(logLevels),
-    read: text => logLevels.find(level => level === text),
+    ...oneOf(logLevels),
   },
 } as const satisfies Record<string, Setting>
 
@@ -229,9 +225,12 @@ function withoutPassword(text: string): string {
   return text.replace(/\/\/.*@/s, '//…@')
 }
 
-function readInteger(text: string, min: number, max: number): number | undefined {
-  const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-  return value >= min && value <= max ? value : undefined
+function integer(min: number, max: number) {
+  const read = (text: string) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+    return value >= min && value <= max ? value : undefined
+  }
+  return { expected: `an integer from ${min} to ${max}`, read }
 }
 
 function readHost(text: string): string | undefined {

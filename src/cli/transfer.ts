@@ -7,8 +7,8 @@ import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 import {
   animals,
-  codeOf,
   exitCode,
+  explained,
   type Io,
   noProgress,
   type Progress,
@@ -205,27 +205,23 @@ async function* chunksOf(
   }
 }
 
-const sourceProblems: readonly (readonly [RegExp, string])[] = [
-  [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
-  [/^EISDIR$/, 'it is not a file or a pipe; name one, or - for stdin'],
-  [/^(EACCES|EPERM)$/, 'no permission to read it'],
-  [/^EIO$/, 'it cannot be read'],
-]
-
 /** A SetupError that says what to do; an error with another cause unchanged. */
 function importProblem(error: unknown, label: string): unknown {
-  const problem = (why: string) => new SetupError(`Cannot import ${label}: ${why}`, { cause: error })
+  const what = `Cannot import ${label}`
   if (error instanceof InvalidLine) {
-    return problem(`${visible(`line ${error.line}: ${error.message}`)}; nothing was imported`)
+    const problem = visible(`line ${error.line}: ${error.message}`)
+    return new SetupError(`${what}: ${problem}; nothing was imported`)
   }
   if (error instanceof StoreUnavailable) {
-    return problem(`the store does not answer (${error.message}); nothing was imported`)
+    return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
   }
-  if (error instanceof OutcomeUnknown)
-    return new SetupError(`Lost the store: ${unknownOutcome(label)}`, { cause: error })
-  const code = codeOf(error)
-  const why = sourceProblems.find(([codes]) => codes.test(code))?.[1]
-  return why ? problem(`${why} (${code})`) : error
+  if (error instanceof OutcomeUnknown) return new SetupError(`Lost the store: ${unknownOutcome(label)}`)
+  return explained(what, error, [
+    [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
+    [/^EISDIR$/, 'it is not a file or a pipe; name one, or - for stdin'],
+    [/^(EACCES|EPERM)$/, 'no permission to read it'],
+    [/^EIO$/, 'it cannot be read'],
+  ])
 }
 
 function unknownOutcome(label: string): string {
