@@ -1,22 +1,44 @@
 import { describe, expect, test } from 'bun:test'
-import { type Command, parseArguments } from './arguments.ts'
+import { command, parseArguments, readOptions, switchOption } from './arguments.ts'
 import { UsageError } from './output.ts'
 
-const command: Command = {
+const options = {
+  times: {
+    flag: '--times <number>',
+    variable: 'TIMES',
+    help: 'How often',
+    expected: 'a digit',
+    default: '1',
+    read: digit,
+  },
+  food: {
+    flag: '--food <name>',
+    help: 'What',
+    expected: 'a word',
+    default: 'none',
+    optional: true,
+    read: text => text,
+  },
+  name: { flag: '--name <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
+  quiet: switchOption('--quietly', 'Without a word'),
+} as const satisfies Parameters<typeof readOptions>[0]
+
+function digit(text: string): number | undefined {
+  return /^\d$/.test(text) ? Number(text) : undefined
+}
+
+const feed = command({
   name: 'feed',
   summary: 'Feed an animal',
   arguments: [
     { name: 'animal', help: 'the name of an animal' },
     { name: 'food', help: 'its food', optional: true },
   ],
-  options: [
-    { flag: '--times <number>', help: 'How often' },
-    { flag: '--quietly', help: 'Without a word' },
-  ],
+  options,
   examples: [],
   run: async () => 0,
-}
-const parse = (args: readonly string[]) => parseArguments(command, args, 'petstore')
+})
+const parse = (args: readonly string[]) => parseArguments(feed, args, 'petstore')
 
 test.each<[string[], Record<string, string>, string[]]>([
   [['Rex'], {}, ['Rex']],
@@ -49,5 +71,31 @@ describe('refused, without showing a value:', () => {
     [['Rex', '--quietly=secret'], '--quietly takes no value: remove it'],
   ])('%p', (args, problem) => {
     expect(() => parse(args)).toThrow(new UsageError(problem))
+  })
+})
+
+describe('options', () => {
+  test.each([
+    [{}, {}, { times: 1, food: undefined, quiet: false }],
+    [
+      { '--times': '2', '--food': '', '--quietly': 'true' },
+      { TIMES: 'x' },
+      { times: 2, food: '', quiet: true },
+    ],
+    [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
+    [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
+  ])('%p and %p are read as %p', (flags, env, values) => {
+    expect<unknown>(readOptions(options, { '--name': 'Rex', ...flags }, env)).toEqual({
+      name: 'Rex',
+      ...values,
+    })
+  })
+
+  test('all problems are reported, a password not shown', () => {
+    const read = () => readOptions(options, { '--name': '' }, { TIMES: 'x://me:secret@y' })
+    expect(read).toThrow(
+      new UsageError('TIMES is "x://…@y": expected a digit', '--name is "": expected a name'),
+    )
+    expect(() => readOptions(options, {}, {})).toThrow(new UsageError('--name is missing: expected a name'))
   })
 })

@@ -1,14 +1,33 @@
-import { missing } from '../field.ts'
+import { type Field, invalid, missing } from '../field.ts'
 import { exitCode, type Io, UsageError } from './output.ts'
 
-export interface Option {
+/** An option of a command: a flag and, for some, an environment variable of lower precedence. */
+export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
   /** `--port <number>`, or `--json` for a switch. */
   readonly flag: string
-  readonly help: string
-  /** For the help. */
-  readonly default?: string
-  /** The environment variable that sets the same. */
   readonly variable?: string
+  readonly help: string
+  /** The text to read if the option is not given. Without one, the option is required. */
+  readonly default?: string
+  /** The value is undefined if the option is not given; `default` then only describes what happens. */
+  readonly optional?: true
+  /** The value, or undefined if it is invalid. */
+  read(text: string): T | undefined
+  /** What is wrong with an invalid value, for a message that must not show it. */
+  problem?(text: string): string
+}
+
+type Options = Readonly<Record<string, Option>>
+
+export type Values<O extends Options> = {
+  readonly [Name in keyof O]: O[Name] extends { optional: true }
+    ? ReturnType<O[Name]['read']>
+    : NonNullable<ReturnType<O[Name]['read']>>
+}
+
+export function switchOption(flag: string, help: string) {
+  const read = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined)
+  return { flag, help, default: 'false', expected: 'true or false', read }
 }
 
 export interface Argument {
@@ -18,18 +37,23 @@ export interface Argument {
   readonly optional?: true
 }
 
-export interface Command {
+export interface Command<O extends Options = Options> {
   /** As it is typed after the program: `keys create`. */
   readonly name: string
   readonly summary: string
   readonly arguments?: readonly Argument[]
-  readonly options?: readonly Option[]
+  readonly options: O
   /** What else the help says. */
   readonly details?: string
   /** Lines to type, with `petstore` for the program. */
   readonly examples: readonly string[]
   /** Returns the exit code. */
-  run(given: Given, io: Io): Promise<number>
+  run(options: Values<O>, args: readonly string[], io: Io): Promise<number>
+}
+
+/** Infers the types of the options. */
+export function command<const O extends Options>(command: Command<O>): Command {
+  return command
 }
 
 export interface CommandGroup {
@@ -41,13 +65,8 @@ export interface CommandGroup {
 
 export type Entry = Command | CommandGroup
 
-/** Values by name, such as `--port`; `true` for a switch. */
-export type Flags = Readonly<Record<string, string | undefined>>
-
-export interface Given {
-  readonly flags: Flags
-  readonly values: readonly string[]
-}
+/** Texts by name, such as `--port`; `true` for a switch. */
+type Flags = Readonly<Record<string, string | undefined>>
 
 /** `--port` */
 export function flagName({ flag }: Option): string {
@@ -60,7 +79,10 @@ export async function runCommand(entry: Entry, args: readonly string[], io: Io):
     await io.out(helpOf(entry, io.program))
     return exitCode.success
   }
-  if ('run' in entry) return entry.run(parseArguments(entry, args, io.program), io)
+  if ('run' in entry) {
+    const { flags, values } = parseArguments(entry, args, io.program)
+    return entry.run(readOptions(entry.options, flags, io.env), values, io)
+  }
   const [name, ...rest] = args
   if (name === 'help') return runCommand(entry, [...rest, '--help'], io)
   if (name === undefined) {
@@ -79,8 +101,8 @@ function asksForHelp(args: readonly string[], entry: Entry): boolean {
 }
 
 /** Throws a UsageError. Its message shows no value: it could be a secret. */
-export function parseArguments(command: Command, args: readonly string[], program: string): Given {
-  const { options = [] } = command
+export function parseArguments(command: Command, args: readonly string[], program: string) {
+  const options = Object.values(command.options)
   const flags: Record<string, string> = {}
   const values: string[] = []
   const rest = [...args]
@@ -93,7 +115,7 @@ export function parseArguments(command: Command, args: readonly string[], progra
     const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
     const option = options.find(option => flagName(option) === name)
     if (!option) throw new UsageError(unknown('option', name, options.map(flagName), typed(command, program)))
-    flags[name] = readValue(option, attached, rest)
+    flags[name] = textOf(option, attached, rest)
   }
   values.push(...rest)
   checkValues(command, values, program)
@@ -101,7 +123,7 @@ export function parseArguments(command: Command, args: readonly string[], progra
 }
 
 /** `true` for a switch; otherwise the text after the equals sign, or the next argument, which is removed from `rest`. */
-function readValue(option: Option, attached: string | undefined, rest: string[]): string {
+function textOf(option: Option, attached: string | undefined, rest: string[]): string {
   const name = flagName(option)
   if (option.flag === name) {
     if (attached !== undefined) throw new UsageError(`${name} takes no value: remove it`)
@@ -123,6 +145,32 @@ function checkValues(command: Command, values: readonly string[], program: strin
   if (values.length > expected.length) {
     throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
   }
+}
+
+/** Reads flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
+export function readOptions<O extends Options>(options: O, flags: Flags, env: Io['env']): Values<O> {
+  const problems: string[] = []
+  const values = Object.entries<Option>(options).map(([name, option]) => {
+    const flag = flagName(option)
+    const isFlag = flags[flag] !== undefined
+    const text = isFlag ? flags[flag] : env[option.variable ?? ''] || undefined
+    if (text === undefined && option.optional) return [name, undefined]
+    if (text === undefined && option.default === undefined)
+      problems.push(missing(option.variable ?? flag, option))
+    const value = option.read(text ?? option.default ?? '')
+    if (text !== undefined && value === undefined) {
+      const label = isFlag ? flag : (option.variable ?? flag)
+      problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
+    }
+    return [name, value]
+  })
+  if (problems.length > 0) throw new UsageError(...problems)
+  return Object.fromEntries(values)
+}
+
+/** Hides user and password of a URL that was meant for another option. */
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/.*@/s, '//…@')
 }
 
 function unknown(kind: 'option' | 'command', name: string, known: readonly string[], typed: string): string {
@@ -151,7 +199,7 @@ function editDistance(a: string, b: string): number {
 function helpOf(entry: Entry, program: string): string {
   const isCommand = 'run' in entry
   const values = isCommand ? (entry.arguments ?? []) : []
-  const options = isCommand ? (entry.options ?? []) : entry.name === '' ? [versionOption] : []
+  const options = isCommand ? Object.values(entry.options) : entry.name === '' ? [versionOption] : []
   const commands = isCommand ? [] : entry.commands
   const examples = entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`)
   const sections = [
@@ -172,12 +220,16 @@ function helpOf(entry: Entry, program: string): string {
   return sections.join('\n')
 }
 
-const helpOption: Option = { flag: '-h, --help', help: 'Show this help' }
-const versionOption: Option = { flag: '-V, --version', help: 'Show the version' }
+const helpOption = switchOption('--help, -h', 'Show this help')
+const versionOption = switchOption('--version, -V', 'Show the version')
 
 function optionRow({ flag, help, default: fallback, variable }: Option): Row {
-  const notes = [fallback && `(default: ${fallback})`, variable && `[${variable}]`]
-  return [flag, [help, ...notes].filter(Boolean).join(' ')]
+  const isSwitch = !flag.includes('<')
+  const notes = [
+    isSwitch ? '' : fallback === undefined ? '(required)' : `(default: ${fallback})`,
+    variable ? `[${variable}]` : '',
+  ]
+  return [flag, [help, ...notes].filter(note => note !== '').join(' ')]
 }
 
 type Row = readonly [string, string]

@@ -1,29 +1,28 @@
 import { SetupError } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
-import type { Command, Flags } from './arguments.ts'
+import { command } from './arguments.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 import { animals, exitCode, type Io, startProgress } from './output.ts'
-import { readDatabaseUrl, settings } from './settings.ts'
+import { settings } from './settings.ts'
 import { interruptible } from './store-command.ts'
 
-export const backupCommand: Command = {
+export const backupCommand = command({
   name: 'backup',
   summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
   arguments: [{ name: 'file', help: 'a new file; an existing one is not overwritten' }],
-  options: [settings.databaseUrl],
+  options: { databaseUrl: settings.databaseUrl },
   examples: ['petstore backup pets-2030-01-31.db'],
-  async run({ flags, values: [file = ''] }, io) {
+  async run({ databaseUrl }, [file = ''], io) {
     await interruptible(
       io,
       () => `${file} was not created`,
-      listen => backUpTo(file, flags, listen(), io),
+      listen => backUpTo(file, databaseUrl, listen(), io),
     )
     return exitCode.success
   },
-}
+})
 
-async function backUpTo(file: string, flags: Flags, signal: AbortSignal, io: Io): Promise<void> {
-  const databaseUrl = readDatabaseUrl(flags, io.env)
+async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
   const problem = backUpProblem(databaseUrl)
   if (problem) throw new SetupError(problem)
   const progress = startProgress('Copying the store', io)

@@ -1,42 +1,35 @@
 import type { Check } from '../conform/check.ts'
 import { type Counts, countsOf, reportJson } from '../conform/report.ts'
 import { conform, type Result } from '../conform/run.ts'
-import type { Command, Given } from './arguments.ts'
+import { command, switchOption } from './arguments.ts'
 import { exitCode, type Io, UsageError, visible } from './output.ts'
-import { readServer } from './pets.ts'
+import { apiKeyOption, baseUrlOption } from './pets.ts'
 
-export const conformCommand: Command = {
+export const conformCommand = command({
   name: 'conform',
   summary: 'Check any server against the interface; exit code 1 if a check fails',
   arguments: [{ name: 'url', help: 'the base URL of a server, such as http://127.0.0.1:8080/v1' }],
-  options: [
-    {
-      flag: '--key <key>',
-      help: 'An API key of the server. Prefer the variable: other users can see flags in the process list',
-      variable: 'PETSTORE_API_KEY',
-    },
-    { flag: '--strict', help: 'Also check the decisions of this project where the interface is silent' },
-    { flag: '--read-only', help: 'Send only GET and HEAD; skip the checks that add animals' },
-    { flag: '--json', help: 'Print one JSON document' },
-  ],
+  options: {
+    key: { ...apiKeyOption, flag: '--key <key>' },
+    strict: switchOption(
+      '--strict',
+      'Also check the decisions of this project where the interface is silent',
+    ),
+    readOnly: switchOption('--read-only', 'Send only GET and HEAD; skip the checks that add animals'),
+    json: switchOption('--json', 'Print one JSON document'),
+  },
   examples: ['petstore conform http://127.0.0.1:8080/v1 --strict'],
-  run: runConform,
-}
-
-async function runConform({ flags, values: [url = ''] }: Given, io: Io): Promise<number> {
-  const options = { strict: flags['--strict'] !== undefined, readOnly: flags['--read-only'] !== undefined }
-  const problems: string[] = []
-  const givenKey = flags['--key'] ?? io.env['PETSTORE_API_KEY']
-  const { baseUrl, apiKey: key } = readServer('<url>', url, givenKey, problems, io.program)
-  if (problems.length > 0) throw new UsageError(...problems)
-  const isJson = flags['--json'] !== undefined
-  const print = createPrinter(io)
-  const results = await conform({ baseUrl, key, readOnly: options.readOnly }, options, async result => {
-    if (!isJson) await print(result)
-  })
-  await io.out(isJson ? reportJson({ url: baseUrl, ...options }, results) : summary(baseUrl, results))
-  return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
-}
+  async run({ key, strict, readOnly, json }, [url = ''], io) {
+    const baseUrl = baseUrlOption.read(url)
+    if (baseUrl === undefined) throw new UsageError(`<url> ${baseUrlOption.problem()}`)
+    const print = createPrinter(io)
+    const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
+      if (!json) await print(result)
+    })
+    await io.out(json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results))
+    return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
+  },
+})
 
 const headings = {
   contract: 'Contract: what the interface says',

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { readExpiry, readKeyOptions } from './keys.ts'
-import { UsageError } from './output.ts'
+import { readExpiry } from './keys.ts'
 
 const now = new Date('2026-06-15T12:00:00.000Z')
 
@@ -49,43 +48,5 @@ describe('a key expires', () => {
     ...['0000-01-01', '2026-06-14', '2026-06-15', '2026-06-15T11:59:59Z', '2026-06-15T12:00Z'],
   ])('%j is refused', text => {
     expect(readExpiry(text, now)).toBeUndefined()
-  })
-})
-
-describe('options of keys create', () => {
-  const till = { name: 'till', createdAt: now }
-
-  test.each([
-    [{}, { permission: 'read-write' }],
-    [{ '--permission': 'metrics' }, { permission: 'metrics' }],
-    [{ '--read-only': 'true' }, { permission: 'read-only' }],
-    [{ '--read-only': 'true', '--permission': 'read-only' }, { permission: 'read-only' }],
-    [{ '--expires': '12h' }, { permission: 'read-write', expiresAt: new Date('2026-06-16T00:00:00.000Z') }],
-  ])('%p is a key with %p', (flags, options) => {
-    expect<unknown>(readKeyOptions({ '--name': 'till', ...flags }, now)).toEqual({ ...till, ...options })
-  })
-
-  const name = 'expected 1 to 100 characters on one line, not beginning with a dash'
-  test.each<[Record<string, string>, string]>([
-    [{}, `--name is missing: ${name}`],
-    [{ '--name': '' }, `--name is "": ${name}`],
-    [{ '--name': ' ' }, `--name is " ": ${name}`],
-    [{ '--name': 'a\nb' }, `--name is "a\\nb": ${name}`],
-    [{ '--name': '-x' }, `--name is "-x": ${name}`],
-    [{ '--name': 'x'.repeat(101) }, `--name is "${'x'.repeat(40)}…": ${name}`],
-    [
-      { '--name': 'till', '--expires': '90' },
-      '--expires is "90": expected a time from now such as 12h, 90d, 4w or 1y, or a future date such as 2030-01-31',
-    ],
-    [
-      { '--name': 'till', '--permission': 'all' },
-      '--permission is "all": expected read-write, read-only or metrics',
-    ],
-    [
-      { '--name': 'till', '--permission': 'metrics', '--read-only': 'true' },
-      '--read-only contradicts --permission metrics: remove one of them',
-    ],
-  ])('%p is refused', (flags, problem) => {
-    expect(() => readKeyOptions(flags, now)).toThrow(new UsageError(problem))
   })
 })

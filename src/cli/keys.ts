@@ -4,113 +4,116 @@ import {
   issueApiKey,
   isWellFormedApiKey,
   keyNameCharsMax,
-  type Permission,
   permissions,
   refusalOf,
   shownPart,
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
-import { invalid, missing, oneOfText } from '../field.ts'
-import type { Command, CommandGroup, Flags, Given } from './arguments.ts'
+import { oneOf, oneOfText } from '../field.ts'
+import type { Stores } from '../store.ts'
+import { type CommandGroup, command, switchOption } from './arguments.ts'
 import { exitCode, type Io, table, UsageError } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
-const createCommand: Command = {
+const { databaseUrl } = settings
+
+const createCommand = command({
   name: 'keys create',
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
-  options: [
-    { flag: '--name <name>', help: 'Name of the key, for keys list (required)' },
-    {
+  options: {
+    name: {
+      flag: '--name <name>',
+      help: 'Name of the key, for keys list',
+      expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
+      read: name => (isKeyName(name) ? name : undefined),
+    },
+    expiresAt: {
       flag: '--expires <when>',
       help: '12h, 90d, 4w or 1y from now, or a date',
       default: 'never',
+      optional: true,
+      expected: 'a time from now such as 12h, 90d, 4w or 1y, or a future date such as 2030-01-31',
+      read: text => readExpiry(text, new Date()),
     },
-    {
+    permission: {
       flag: '--permission <permission>',
       help: 'read-write, read-only (list and fetch) or metrics (only /metrics)',
       default: 'read-write',
+      optional: true,
+      ...oneOf(permissions),
     },
-    { flag: '--read-only', help: 'The same as --permission read-only' },
-    settings.databaseUrl,
-  ],
+    readOnly: switchOption('--read-only', 'The same as --permission read-only'),
+    databaseUrl,
+  },
   examples: [
     'petstore keys create --name till',
     'petstore keys create --name screen --permission read-only --expires 90d',
   ],
-  run: createKey,
+  async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
+    const { permission = readOnly ? 'read-only' : 'read-write' } = options
+    if (readOnly && permission !== 'read-only') {
+      throw new UsageError(`--read-only contradicts --permission ${permission}: remove one of them`)
+    }
+    const createdAt = new Date()
+    const issued = issueApiKey({ name, permission, createdAt, ...(expiresAt && { expiresAt }) })
+    await withStores(databaseUrl, io, { create: true }, stores => storeAndPrint(issued, stores, io))
+    return exitCode.success
+  },
+})
+
+async function storeAndPrint(
+  { key, record }: ReturnType<typeof issueApiKey>,
+  { keys, location }: Stores,
+  io: Io,
+): Promise<void> {
+  const { id } = await keys.create(record)
+  io.err(`Created key "${record.name}" (${record.permission}) in ${location}. It is shown only once:\n`)
+  try {
+    await io.out(`${key}\n`)
+  } catch (cause) {
+    await keys.revoke(id, new Date())
+    throw new SetupError('Cannot write the key to stdout: it is revoked again, because nobody can use it', {
+      cause,
+    })
+  }
 }
 
-const listCommand: Command = {
+const listCommand = command({
   name: 'keys list',
   summary: 'List all keys, by their first characters',
-  options: [{ flag: '--json', help: 'Print a JSON array' }, settings.databaseUrl],
+  options: { json: switchOption('--json', 'Print a JSON array'), databaseUrl },
   examples: ['petstore keys list', 'petstore keys list --json'],
-  run: listKeys,
-}
+  async run({ json, databaseUrl }, _, io) {
+    await withStores(databaseUrl, io, { create: false }, async stores => {
+      const keys = await stores.keys.list()
+      if (json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
+      else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
+      else io.err(`The store has no keys: create one with ${io.program} keys create --name NAME\n`)
+    })
+    return exitCode.success
+  },
+})
 
-const revokeCommand: Command = {
+const revokeCommand = command({
   name: 'keys revoke',
   summary: 'Revoke a key; running servers refuse it within 5 seconds',
   arguments: [
     { name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" },
   ],
-  options: [settings.databaseUrl],
+  options: { databaseUrl },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
-  run: revokeKey,
-}
+  async run({ databaseUrl }, [given = ''], io) {
+    await withStores(databaseUrl, io, { create: false }, stores => revokeKey(given, stores, io))
+    return exitCode.success
+  },
+})
 
 export const keysCommands: CommandGroup = {
   name: 'keys',
   summary: 'Create, list and revoke API keys',
   commands: [createCommand, listCommand, revokeCommand],
   examples: ['petstore keys create --name till', 'petstore keys list'],
-}
-
-async function createKey({ flags }: Given, io: Io): Promise<number> {
-  const options = readKeyOptions(flags, new Date())
-  await withStores(flags, io, { create: true }, async stores => {
-    const { key, record } = issueApiKey(options)
-    const { id } = await stores.keys.create(record)
-    io.err(
-      `Created key "${record.name}" (${record.permission}) in ${stores.location}. It is shown only once:\n`,
-    )
-    try {
-      await io.out(`${key}\n`)
-    } catch (cause) {
-      await stores.keys.revoke(id, new Date())
-      throw new SetupError('Cannot write the key to stdout: it is revoked again, because nobody can use it', {
-        cause,
-      })
-    }
-  })
-  return exitCode.success
-}
-
-const keyName = { expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash` }
-const expiry = { expected: 'a time from now such as 12h, 90d, 4w or 1y, or a future date such as 2030-01-31' }
-
-/** Throws a UsageError with all problems. */
-export function readKeyOptions(flags: Flags, createdAt: Date) {
-  const { '--name': name, '--expires': expires } = flags
-  const problems: string[] = []
-  const expiresAt = expires === undefined ? undefined : readExpiry(expires, createdAt)
-  if (name === undefined) problems.push(missing('--name', keyName))
-  else if (!isKeyName(name)) problems.push(invalid('--name', name, keyName))
-  if (expires !== undefined && !expiresAt) problems.push(invalid('--expires', expires, expiry))
-  const permission = readPermission(flags, problems)
-  if (name === undefined || problems.length > 0) throw new UsageError(...problems)
-  return { name, permission, createdAt, ...(expiresAt && { expiresAt }) }
-}
-
-function readPermission(flags: Flags, problems: string[]): Permission {
-  const { '--permission': text = flags['--read-only'] ? 'read-only' : 'read-write' } = flags
-  const permission = permissions.find(known => known === text)
-  if (!permission) problems.push(invalid('--permission', text, { expected: oneOfText(permissions) }))
-  else if (flags['--read-only'] && permission !== 'read-only') {
-    problems.push(`--read-only contradicts --permission ${permission}: remove one of them`)
-  }
-  return permission ?? 'read-write'
 }
 
 function isKeyName(name: string): boolean {
@@ -136,38 +139,23 @@ export function readExpiry(text: string, now: Date): Date | undefined {
   return date > now ? date : undefined
 }
 
-async function listKeys({ flags }: Given, io: Io): Promise<number> {
-  await withStores(flags, io, { create: false }, async stores => {
-    const keys = await stores.keys.list()
-    if (flags['--json']) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
-    else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
-    else io.err(`The store has no keys: create one with ${io.program} keys create --name NAME\n`)
-  })
-  return exitCode.success
-}
-
-/** The key is given by its name, its first characters or as a whole, as it may have been found in a log. */
-async function revokeKey({ flags, values: [given = ''] }: Given, io: Io): Promise<number> {
-  await withStores(flags, io, { create: false }, async stores => {
-    const isWhole = isWellFormedApiKey(given)
-    const hash = hashApiKey(given)
-    const matching = (await stores.keys.list()).filter(
-      key => !key.revokedAt && (isWhole ? key.hash === hash : key.name === given || key.shown === given),
+async function revokeKey(given: string, { keys }: Stores, io: Io): Promise<void> {
+  const isWhole = isWellFormedApiKey(given)
+  const hash = hashApiKey(given)
+  const matching = (await keys.list()).filter(
+    key => !key.revokedAt && (isWhole ? key.hash === hash : key.name === given || key.shown === given),
+  )
+  const [key] = matching
+  const label = isWhole ? `${shownPart(given)}…` : given
+  if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
+  if (matching.length > 1) {
+    const choices = oneOfText(matching.map(({ shown }) => shown))
+    throw new SetupError(
+      `${matching.length} keys are called "${label}": use the first characters, ${choices}`,
     )
-    const [key] = matching
-    const label = isWhole ? `${shownPart(given)}…` : given
-    if (!key)
-      throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
-    if (matching.length > 1) {
-      const choices = oneOfText(matching.map(({ shown }) => shown))
-      throw new SetupError(
-        `${matching.length} keys are called "${label}": use the first characters, ${choices}`,
-      )
-    }
-    await stores.keys.revoke(key.id, new Date())
-    io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
-  })
-  return exitCode.success
+  }
+  await keys.revoke(key.id, new Date())
+  io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
 }
 
 const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']

@@ -22,16 +22,7 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
 
 test.each([
   ['', ['<command>', 'serve', 'keys', 'pets', 'backup', 'export', 'import', 'conform', '--version']],
-  [
-    'serve',
-    [
-      '--port <number>',
-      '(default: 8080) [PORT]',
-      '--reuse-port',
-      '[PETSTORE_PUBLIC_URL]',
-      'serve --port 9000',
-    ],
-  ],
+  ['serve', ['--port <number>', '(default: 8080) [PORT]', '[PETSTORE_PUBLIC_URL]', 'serve --port 9000']],
   ['keys', ['create', 'list', 'revoke']],
   [
     'keys create',
@@ -79,6 +70,7 @@ test.each([[[]], [['keys']]])('%p without a command prints the help on stderr', 
 
 describe('one line for each problem, and exit code 2:', () => {
   const url = 'http://127.0.0.1:1/v1'
+  const keyName = 'expected 1 to 100 characters on one line, not beginning with a dash'
   test.each<[string[], string[]]>([
     [['sevre'], ['Unknown command sevre: did you mean serve?']],
     [['keys', 'lsit'], ['Unknown command lsit: did you mean list?']],
@@ -97,37 +89,35 @@ describe('one line for each problem, and exit code 2:', () => {
     [['import'], ['<file> is missing: expected a file']],
     [
       ['keys', 'create', '--expires', '0d'],
-      ['--name is missing: expected', '--expires is "0d": expected'],
+      [`--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
     ],
+    [['keys', 'create', '--name', ''], [`--name is "": ${keyName}`]],
+    [['keys', 'create', '--name', ' '], [`--name is " ": ${keyName}`]],
+    [['keys', 'create', '--name', 'a\nb'], [`--name is "a\\nb": ${keyName}`]],
+    [['keys', 'create', '--name=-x'], [`--name is "-x": ${keyName}`]],
+    [['keys', 'create', '--name', 'x'.repeat(101)], ['--name is "xxx']],
+    [['keys', 'create', '--name=x', '--permission', 'all'], ['expected read-write, read-only or metrics']],
+    [['keys', 'create', '--name=x', '--permission', 'metrics', '--read-only'], ['--read-only contradicts']],
     [['pets', 'list', '--limit', '0'], ['--limit is "0": expected an integer from 1 to 999999999']],
     [['pets', 'list', '--status', 'lost'], ['--status is "lost": expected available, pending or sold']],
-    [['pets', 'list', '--all', '--limit', '3'], ['--all contradicts --limit']],
+    [['pets', 'list', '--all', '--limit', '3'], ['--all contradicts --limit: remove one of them']],
     [['pets', 'add', 'Rex'], ['--category is missing: expected a 64-bit integer']],
     [
       ['pets', 'add', 'Rex', '--category', '1.5', '--status', 'x'],
-      ['--status is "x"', '--category is "1.5"'],
+      ['--category is "1.5"', '--status is "x"'],
     ],
     [['pets', 'add', 'Rex', '--category', '9223372036854775808'], ['--category is "9223372036854775808"']],
     [['pets', 'get', 'abc'], ['<id> is "abc": expected a 64-bit integer']],
     [
       ['pets', 'list', '--url', 'ftp://somebody:secret@pets.example', '--limit', '0'],
-      ['--url', '--limit'],
+      ['--limit is "0"', '--url is invalid: expected an http or https URL'],
     ],
-    [
-      ['pets', 'list', '--api-key', 'secret word'],
-      ['The API key is invalid: expected visible ASCII characters'],
-    ],
-    [
-      ['pets', 'list', '--api-key='],
-      ['The API key is missing: set PETSTORE_API_KEY; create a key with petstore keys'],
-    ],
+    [['pets', 'list', '--api-key', 'secret word'], ['invalid: expected visible ASCII characters']],
+    [['pets', 'list', '--api-key='], ['--api-key is invalid: expected visible ASCII characters']],
     [['conform'], ['<url> is missing: expected the base URL of a server']],
-    [
-      ['conform', 'ftp://127.0.0.1/v1', '--key='],
-      ['The API key is missing: set PETSTORE_API_KEY', '<url>'],
-    ],
-    [['conform', 'http://me:secret@127.0.0.1/v1'], ['<url>']],
-    [['conform', url, '--key', 'secret word'], ['The API key is invalid: expected visible ASCII characters']],
+    [['conform', 'ftp://127.0.0.1/v1', '--key='], ['--key is invalid: expected visible ASCII characters']],
+    [['conform', 'http://me:secret@127.0.0.1/v1'], ['<url> is invalid: expected an http or https URL']],
+    [['conform', url, '--key', 'secret word'], ['invalid: expected visible ASCII characters']],
     [['conform', url, '--kee', 'secret'], ['Unknown option --kee: did you mean --key?']],
   ])('%p', async (args, problems) => {
     const { exitCode, stdout, stderr } = await run(args, { PETSTORE_API_KEY: 'secret-of-17-chars' })
@@ -137,4 +127,9 @@ describe('one line for each problem, and exit code 2:', () => {
     for (const line of stderr.trimEnd().split('\n')) expect(line).toStartWith('petstore: ')
     expect(stderr).not.toContain('secret')
   })
+})
+
+test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
+  const stderr = 'petstore: PETSTORE_API_KEY is missing: expected an API key, as keys create prints it\n'
+  expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
 })

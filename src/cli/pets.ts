@@ -12,65 +12,118 @@ import {
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { SetupError } from '../errors.ts'
-import { type Field, int64, invalid, missing } from '../field.ts'
+import { int64, invalid } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus, petToJson } from '../pet.ts'
-import type { Command, CommandGroup, Flags, Given, Option } from './arguments.ts'
+import { type CommandGroup, command, switchOption } from './arguments.ts'
 import { codeOf, exitCode, type Io, table, UsageError, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
-const serverOptions: readonly Option[] = [
-  {
-    flag: '--url <url>',
-    help: 'Base URL of the pet store',
-    default: urlDefault,
-    variable: 'PETSTORE_URL',
+/** A base URL of any server. Messages do not show it: it may contain a password. */
+export const baseUrlOption = {
+  expected: `an http or https URL without user, query or fragment, such as ${urlDefault}`,
+  problem: () => `is invalid: expected ${baseUrlOption.expected}`,
+  read(url: string): string | undefined {
+    try {
+      return readBaseUrl('url', url)
+    } catch {
+      return undefined
+    }
   },
-  {
-    flag: '--api-key <key>',
-    help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
-    variable: 'PETSTORE_API_KEY',
-  },
-]
-
-const listCommand: Command = {
-  name: 'pets list',
-  summary: 'List animals in ascending order of id',
-  options: [
-    { flag: '--status <status>', help: `Only animals that are ${petStatus.expected}` },
-    { flag: '--limit <number>', help: 'The most animals to list', default: `${limitDefault}` },
-    { flag: '--all', help: 'List all animals' },
-    { flag: '--json', help: 'Print one JSON object per line' },
-    ...serverOptions,
-  ],
-  examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
-  run: listPets,
 }
 
-const addCommand: Command = {
+export const apiKeyOption = {
+  variable: 'PETSTORE_API_KEY',
+  help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
+  expected: 'an API key, as keys create prints it',
+  problem: () => 'is invalid: expected visible ASCII characters',
+  read: (key: string) => (/^[\x21-\x7e]+$/.test(key) ? key : undefined),
+}
+
+const serverOptions = {
+  baseUrl: {
+    ...baseUrlOption,
+    flag: '--url <url>',
+    variable: 'PETSTORE_URL',
+    help: 'Base URL of the pet store',
+    default: urlDefault,
+  },
+  apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
+}
+
+const status = { ...petStatus, flag: '--status <status>', optional: true } as const
+
+/** The largest page of the service. */
+const pageLimitMax = 100
+
+const listCommand = command({
+  name: 'pets list',
+  summary: 'List animals in ascending order of id',
+  options: {
+    status: { ...status, help: `Only animals that are ${petStatus.expected}`, default: 'all' },
+    limit: {
+      flag: '--limit <number>',
+      help: 'The most animals to list',
+      default: `${limitDefault}`,
+      optional: true,
+      expected: 'an integer from 1 to 999999999',
+      read: text => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
+    },
+    all: switchOption('--all', 'List all animals'),
+    json: switchOption('--json', 'Print one JSON object per line'),
+    ...serverOptions,
+  },
+  examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
+  async run({ status, limit, all, json, ...server }, _, io) {
+    if (all && limit !== undefined) throw new UsageError('--all contradicts --limit: remove one of them')
+    const max = all ? Number.POSITIVE_INFINITY : (limit ?? limitDefault)
+    return withClient(server, io, async client => {
+      const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
+      const { count, hasMore } = await printPages(pages, max, json, io)
+      if (json) return
+      if (count === 0)
+        io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)
+      if (hasMore) io.err('There are more animals: --all lists all\n')
+    })
+  },
+})
+
+const addCommand = command({
   name: 'pets add',
   summary: 'Add an animal and print it with its new id',
   arguments: [{ name: 'name', help: "the animal's name" }],
-  options: [
-    { flag: '--category <number>', help: "The category's id, a 64-bit integer (required)" },
-    { flag: '--status <status>', help: petStatus.expected, default: 'none' },
-    { flag: '--json', help: 'Print a JSON object' },
+  options: {
+    categoryId: {
+      ...int64,
+      flag: '--category <number>',
+      help: "The category's id, a 64-bit integer",
+      read: parseInt64,
+    },
+    status: { ...status, help: petStatus.expected, default: 'none' },
+    json: switchOption('--json', 'Print a JSON object'),
     ...serverOptions,
-  ],
+  },
   examples: ['petstore pets add Rex --category 7 --status available'],
-  run: addPet,
-}
+  run: ({ categoryId, status, json, ...server }, [name = ''], io) =>
+    withClient(server, io, async client =>
+      printPets([await client.pets.create({ name, categoryId, status })], json, io),
+    ),
+})
 
-const getCommand: Command = {
+const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
   arguments: [{ name: 'id', help: "the animal's id" }],
-  options: [{ flag: '--json', help: 'Print a JSON object' }, ...serverOptions],
+  options: { json: switchOption('--json', 'Print a JSON object'), ...serverOptions },
   examples: ['petstore pets get 1'],
-  run: getPet,
-}
+  async run({ json, ...server }, [text = ''], io) {
+    const id = parseInt64(text)
+    if (id === undefined) throw new UsageError(invalid('<id>', text, int64))
+    return withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
+  },
+})
 
 export const petsCommands: CommandGroup = {
   name: 'pets',
@@ -79,88 +132,26 @@ export const petsCommands: CommandGroup = {
   examples: ['petstore pets list', 'petstore pets add Rex --category 7'],
 }
 
-/** The largest page of the service. */
-const pageLimitMax = 100
-
-async function listPets({ flags }: Given, io: Io): Promise<number> {
-  const problems: string[] = []
-  const server = readOptions(flags, io, problems)
-  const status = readFlag('--status', flags, petStatus, problems)
-  const wanted = flags['--all']
-    ? Number.POSITIVE_INFINITY
-    : (readFlag('--limit', flags, limit, problems) ?? limitDefault)
-  if (flags['--all'] && flags['--limit'] !== undefined)
-    problems.push('--all contradicts --limit: remove one of them')
-  if (problems.length > 0) throw new UsageError(...problems)
-
-  return withClient(server, io, async client => {
-    const list = client.pets.list({ status, limit: Math.min(wanted, pageLimitMax) })
-    const { count, hasMore } = await printPages(list.pages(), wanted, flags, io)
-    if (flags['--json']) return
-    if (count === 0)
-      io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)
-    if (hasMore) io.err('There are more animals: --all lists all\n')
-  })
-}
-
 /** A table is printed after this many animals, because its columns have to fit all its rows. */
 const tableRowsMax = 1_000
 
 /** Prints pages as they arrive, until enough animals are printed or the reader closes the pipe. */
-async function printPages(pages: AsyncIterable<PetPage>, wanted: number, flags: Flags, io: Io) {
+async function printPages(pages: AsyncIterable<PetPage>, max: number, json: boolean, io: Io) {
   let count = 0
   let hasMore = false
   let unprinted: Pet[] = []
   for await (const { pets, next } of pages) {
-    const fitting = pets.slice(0, wanted - count)
+    const fitting = pets.slice(0, max - count)
     count += fitting.length
-    hasMore = count === wanted && (next !== undefined || pets.length > fitting.length)
+    hasMore = count === max && (next !== undefined || pets.length > fitting.length)
     unprinted.push(...fitting)
-    if (count === wanted) break
-    if (!flags['--json'] && unprinted.length < tableRowsMax) continue
-    await printPets(unprinted, flags, io)
+    if (count === max) break
+    if (!json && unprinted.length < tableRowsMax) continue
+    await printPets(unprinted, json, io)
     unprinted = []
   }
-  await printPets(unprinted, flags, io)
+  await printPets(unprinted, json, io)
   return { count, hasMore }
-}
-
-async function addPet({ flags, values: [name = ''] }: Given, io: Io): Promise<number> {
-  const problems: string[] = []
-  const server = readOptions(flags, io, problems)
-  const status = readFlag('--status', flags, petStatus, problems)
-  const categoryId = readFlag('--category', flags, categoryField, problems)
-  if (flags['--category'] === undefined) problems.push(missing('--category', int64))
-  if (categoryId === undefined || problems.length > 0) throw new UsageError(...problems)
-
-  return withClient(server, io, async client =>
-    printPets([await client.pets.create({ name, categoryId, status })], flags, io),
-  )
-}
-
-async function getPet({ flags, values: [text = ''] }: Given, io: Io): Promise<number> {
-  const problems: string[] = []
-  const server = readOptions(flags, io, problems)
-  const id = parseInt64(text)
-  if (id === undefined) problems.push(invalid('<id>', text, int64))
-  if (id === undefined || problems.length > 0) throw new UsageError(...problems)
-
-  return withClient(server, io, async client => printPets([await client.pets.get(id)], flags, io))
-}
-
-type TextField<T> = Pick<Field<T>, 'expected'> & { read(text: string): T | undefined }
-
-const categoryField: TextField<bigint> = { ...int64, read: parseInt64 }
-const limit: TextField<number> = {
-  expected: 'an integer from 1 to 999999999',
-  read: text => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
-}
-
-function readFlag<T>(flag: string, flags: Flags, field: TextField<T>, problems: string[]): T | undefined {
-  const text = flags[flag]
-  const value = text === undefined ? undefined : field.read(text)
-  if (text !== undefined && value === undefined) problems.push(invalid(flag, text, field))
-  return value
 }
 
 const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
@@ -170,45 +161,15 @@ function rowOf({ id, name, categoryId, status }: Pet): string[] {
   return [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
 }
 
-async function printPets(pets: readonly Pet[], flags: Flags, io: Io): Promise<void> {
+async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
   if (pets.length === 0) return
   const lines = () => pets.map(pet => `${visible(petToJson(pet))}\n`).join('')
-  await io.out(flags['--json'] ? lines() : table(columns, pets.map(rowOf)))
+  await io.out(json ? lines() : table(columns, pets.map(rowOf)))
 }
 
-export interface Server {
+interface Server {
   readonly baseUrl: string
   readonly apiKey: string
-}
-
-function readOptions(flags: Flags, { env, program }: Io, problems: string[]): Server {
-  const url = flags['--url'] ?? (env['PETSTORE_URL'] || urlDefault)
-  const urlName = flags['--url'] === undefined ? 'PETSTORE_URL' : '--url'
-  const apiKey = flags['--api-key'] ?? env['PETSTORE_API_KEY']
-  return readServer(urlName, url, apiKey, problems, program)
-}
-
-/** Adds problems that show neither value: the URL may contain a password. */
-export function readServer(
-  urlName: string,
-  url: string,
-  apiKey: string | undefined,
-  problems: string[],
-  program: string,
-): Server {
-  if (!apiKey) {
-    problems.push(
-      `The API key is missing: set PETSTORE_API_KEY; create a key with ${program} keys create --name NAME`,
-    )
-  } else if (!/^[\x21-\x7e]+$/.test(apiKey)) {
-    problems.push('The API key is invalid: expected visible ASCII characters')
-  }
-  try {
-    return { baseUrl: readBaseUrl(urlName, url), apiKey: apiKey ?? '' }
-  } catch (error) {
-    problems.push((error as TypeError).message)
-    return { baseUrl: '', apiKey: '' }
-  }
 }
 
 /** Turns errors of the client into one line that says what to do. */

@@ -7,22 +7,25 @@ import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
 import type { PetStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
-import type { Command } from './arguments.ts'
+import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
-import { readServeSettings, type ServeSettings, settings } from './settings.ts'
+import { checkSettings, type ServeSettings, settings } from './settings.ts'
 
-export const serveCommand: Command = {
+export const serveCommand = command({
   name: 'serve',
   summary: 'Run the server until Ctrl-C or SIGTERM',
-  options: Object.values(settings),
+  options: settings,
   details: 'A flag takes precedence over its environment variable.',
   examples: [
     'petstore serve',
     'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db',
   ],
-  run: ({ flags }, io) => serve(readServeSettings(flags, io.env), io),
-}
+  run(settings, _, io) {
+    checkSettings(settings)
+    return serve(settings, io)
+  },
+})
 
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
@@ -54,7 +57,8 @@ async function serve(settings: ServeSettings, io: Io): Promise<number> {
   const sweeping = setInterval(() => inBackground(deleteExpiredKeys(stores.pets)), sweepEveryMs)
   try {
     await stores.startWriting()
-    const listener = listen(app, settings)
+    const { tlsCert: cert, tlsKey: key } = settings
+    const listener = listen(app, { ...settings, ...(cert && key && { tls: { cert, key } }) })
     try {
       await greet(settings, listener.port, stores, io)
       await stopped
@@ -133,10 +137,10 @@ async function greet(
 ): Promise<void> {
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
-  const origin = `${settings.tls ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
+  const origin = `${settings.tlsCert ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
   // -k: the certificate may be self-signed.
   const tryIt = (header: string) =>
-    `\nTry it:\n  curl ${settings.tls ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
+    `\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
   const access = first
     ? `\nThe first API key, shown only this once: ${key}\n${tryIt(`'Authorization: Bearer ${key}'`)}`
     : settings.environmentKey !== undefined

@@ -1,25 +1,9 @@
 import { existsSync } from 'node:fs'
-import { invalid, oneOf, oneOfText } from '../field.ts'
+import { oneOf, oneOfText } from '../field.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
-import { type Flags, flagName, type Option } from './arguments.ts'
+import { flagName, type Option, switchOption, type Values } from './arguments.ts'
 import { UsageError } from './output.ts'
-
-type Env = Readonly<Record<string, string | undefined>>
-
-/** A setting is an environment variable and a flag, which takes precedence. */
-interface Setting<T = unknown> extends Option {
-  readonly variable: string
-  readonly default: string
-  /** Without a value if it is not set; `default` then only describes what happens. */
-  readonly optional?: true
-  /** A valid value, in the words of a message. */
-  readonly expected: string
-  /** The value, or undefined if it is invalid. */
-  read(text: string): T | undefined
-  /** What is wrong with an invalid value, if a message must not show it. */
-  problem?(text: string): string
-}
 
 const environmentKeyCharsMin = 16
 const time = {
@@ -57,12 +41,8 @@ export const settings = {
     read: readHost,
   },
   reusePort: {
+    ...switchOption('--reuse-port', 'Share the port with other instances of the same store (Linux only)'),
     variable: 'PETSTORE_REUSE_PORT',
-    flag: '--reuse-port',
-    help: 'Share the port with other instances of the same store (Linux only)',
-    default: 'false',
-    expected: 'true or false',
-    read: text => (text === 'true' ? true : text === 'false' ? false : undefined),
   },
   databaseUrl: {
     variable: 'DATABASE_URL',
@@ -168,61 +148,21 @@ export const settings = {
     default: 'info',
     ...oneOf(logLevels),
   },
-} as const satisfies Record<string, Setting>
+} as const satisfies Record<string, Option & { variable: string; default: string }>
 
-type Settings = typeof settings
-type Value<S extends Setting> = S extends { optional: true }
-  ? ReturnType<S['read']>
-  : NonNullable<ReturnType<S['read']>>
+export type ServeSettings = Values<typeof settings>
 
-export type ServeSettings = { readonly [Name in keyof Settings]: Value<Settings[Name]> } & {
-  readonly tls: { readonly cert: string; readonly key: string } | undefined
-}
-
-/** Reads every setting. Throws a UsageError with all problems. */
-export function readServeSettings(flags: Flags, env: Env): ServeSettings {
-  const problems: string[] = []
-  const read = ([name, setting]: [string, Setting]) => [name, readSetting(setting, flags, env, problems)]
-  const values: Omit<ServeSettings, 'tls'> = Object.fromEntries(Object.entries<Setting>(settings).map(read))
-  const { tlsCert: cert, tlsKey: key } = values
-  if (values.reusePort && process.platform !== 'linux') {
-    problems.push('--reuse-port works on Linux only: put a proxy in front of several instances')
+/** Throws a UsageError if settings contradict each other. */
+export function checkSettings({ reusePort, readUrl, databaseUrl, tlsCert, tlsKey }: ServeSettings): void {
+  if (reusePort && process.platform !== 'linux') {
+    throw new UsageError('--reuse-port works on Linux only: put a proxy in front of several instances')
   }
-  if (values.readUrl !== undefined && values.databaseUrl !== undefined && !isPostgres(values.databaseUrl)) {
-    problems.push('--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL')
+  if (readUrl !== undefined && !isPostgres(databaseUrl)) {
+    throw new UsageError('--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL')
   }
-  if (problems.length === 0 && (cert === undefined) !== (key === undefined)) {
-    problems.push('--tls-cert and --tls-key: set both or neither')
+  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
+    throw new UsageError('--tls-cert and --tls-key: set both or neither')
   }
-  if (problems.length > 0) throw new UsageError(...problems)
-  return { ...values, tls: cert !== undefined && key !== undefined ? { cert, key } : undefined }
-}
-
-/** The only setting of the commands that open the store. */
-export function readDatabaseUrl(flags: Flags, env: Env): string {
-  const problems: string[] = []
-  const url = readSetting(settings.databaseUrl, flags, env, problems)
-  if (url === undefined) throw new UsageError(...problems)
-  return url
-}
-
-/** The value of the flag, the variable or the default. An empty variable counts as not set. */
-function readSetting<T>(setting: Setting<T>, flags: Flags, env: Env, problems: string[]): T | undefined {
-  const { variable, optional, default: fallback } = setting
-  const flag = flagName(setting)
-  const text = flags[flag] ?? (env[variable] || undefined)
-  if (text === undefined) return optional ? undefined : setting.read(fallback)
-  const value = setting.read(text)
-  if (value === undefined) {
-    const name = flags[flag] === undefined ? variable : flag
-    problems.push(invalid(name, setting.problem ? text : withoutPassword(text), setting))
-  }
-  return value
-}
-
-/** Hides the user and password of a URL that was meant for another setting. */
-function withoutPassword(text: string): string {
-  return text.replace(/\/\/.*@/s, '//…@')
 }
 
 function integer(min: number, max: number) {
@@ -269,7 +209,7 @@ function readPublicUrl(text: string): string | undefined {
 
 /** The table of settings in docs/operating.md. */
 export function settingsTable(): string {
-  const rows = Object.values<Setting>(settings).map(setting => {
+  const rows = Object.values<Option>(settings).map(setting => {
     const { variable, default: fallback, optional, help } = setting
     return `| \`${variable}\` | \`${flagName(setting)}\` | ${optional ? fallback : `\`${fallback}\``} | ${help} |`
   })

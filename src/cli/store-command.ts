@@ -1,18 +1,16 @@
 import { openStores } from '../store/open.ts'
 import type { Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
-import type { Flags } from './arguments.ts'
 import { exitCode, type Io } from './output.ts'
-import { readDatabaseUrl } from './settings.ts'
 
 /** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
 export async function withStores(
-  flags: Flags,
+  databaseUrl: string,
   io: Io,
   options: { readonly create: boolean },
   work: (stores: Stores) => Promise<void>,
 ): Promise<void> {
-  const stores = await openStores(readDatabaseUrl(flags, io.env), options)
+  const stores = await openStores(databaseUrl, options)
   try {
     if (stores.createdAt !== undefined) io.err(`Created a new store at ${stores.createdAt}\n`)
     await work(stores)

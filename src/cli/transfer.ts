@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import type { ImportedPet, ImportIds, Stores } from '../store.ts'
-import type { Command } from './arguments.ts'
+import { command, switchOption } from './arguments.ts'
 import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 import {
@@ -18,7 +18,7 @@ import {
 import { settings } from './settings.ts'
 import { interruptible, unlessAborted, withStores } from './store-command.ts'
 
-export const exportCommand: Command = {
+export const exportCommand = command({
   name: 'export',
   summary: 'Write every animal as a line of JSON (NDJSON), while the server runs',
   arguments: [
@@ -28,19 +28,19 @@ export const exportCommand: Command = {
       optional: true,
     },
   ],
-  options: [settings.databaseUrl],
+  options: { databaseUrl: settings.databaseUrl },
   details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
-  async run({ flags, values: [file = '-'] }, io) {
+  async run({ databaseUrl }, [file = '-'], io) {
     const outcome = () => (file === '-' ? 'the output is incomplete' : `${file} was not created`)
     await interruptible(io, outcome, listen =>
-      withStores(flags, io, { create: false }, stores =>
+      withStores(databaseUrl, io, { create: false }, stores =>
         file === '-' ? exportToStdout(stores, listen(), io) : exportToFile(file, stores, listen(), io),
       ),
     )
     return exitCode.success
   },
-}
+})
 
 async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
   const toTerminal = process.stdout.isTTY === true
@@ -93,37 +93,38 @@ async function exportTo(
   }
 }
 
-export const importCommand: Command = {
+export const importCommand = command({
   name: 'import',
   summary: 'Add animals from lines of JSON (NDJSON): all of them, or none',
   arguments: [{ name: 'file', help: 'a file with an animal on each line, or - for stdin' }],
-  options: [
-    {
-      flag: '--keep-ids',
-      help: 'Keep the ids of the lines; the store must have no animals',
-      default: 'new ids',
-    },
-    settings.databaseUrl,
-  ],
+  options: {
+    keepIds: switchOption(
+      '--keep-ids',
+      'Keep the ids of the lines instead of assigning new ones; the store must be empty',
+    ),
+    databaseUrl: settings.databaseUrl,
+  },
   details: `A line has up to 64 KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
 The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
 503 after 3 to 5 seconds.`,
   examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
-  async run({ flags, values: [file = ''] }, io) {
+  async run({ keepIds, databaseUrl }, [file = ''], io) {
     const source = openSource(file)
-    const ids = flags['--keep-ids'] ? 'keep' : 'new'
+    const ids = keepIds ? 'keep' : 'new'
     const outcome = (error: unknown) =>
       error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
     try {
       await interruptible(io, outcome, listen =>
-        withStores(flags, io, { create: true }, stores => importFrom(source, stores, ids, listen(), io)),
+        withStores(databaseUrl, io, { create: true }, stores =>
+          importFrom(source, stores, ids, listen(), io),
+        ),
       )
     } catch (error) {
       throw importProblem(error, source.label)
     }
     return exitCode.success
   },
-}
+})
 
 /** After an interruption, the store has this long to report whether it has committed. */
 const importGraceMs = 5_000
