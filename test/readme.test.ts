@@ -60,7 +60,7 @@ test('npm start works in a fresh clone, and the five minutes of the README print
   const commands = blocksIn(minutes, 'sh').join('').replaceAll('127.0.0.1:8080', new URL(server.url).host)
   const script = `set -euo pipefail\n${commands}`
   const { exitCode, stdout, stderr } = await run(['bash', '-c', script], { cwd: folder.path, waitMs })
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('Key "demo"') })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('key "demo"') })
   const shown = blocksIn(minutes, 'json', 'text').flatMap(block => block.trimEnd().split('\n'))
   expect(shown.length).toBeGreaterThan(8)
   for (const line of shown) expect(stdout).toContain(line)
