@@ -21,7 +21,7 @@ const options = {
   },
   name: { flag: '--name <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
   quiet: switchOption('--quietly', 'Without a word'),
-} as const satisfies Parameters<typeof readOptions>[0]
+} as const satisfies Parameters<typeof readOptions>[0]['options']
 
 function digit(text: string): number | undefined {
   return /^\d$/.test(text) ? Number(text) : undefined
@@ -85,17 +85,30 @@ describe('options', () => {
     [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
     [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
   ])('%p and %p are read as %p', (flags, env, values) => {
-    expect<unknown>(readOptions(options, { '--name': 'Rex', ...flags }, env)).toEqual({
+    expect<unknown>(readOptions({ options }, { '--name': 'Rex', ...flags }, env)).toEqual({
       name: 'Rex',
       ...values,
     })
   })
 
+  test('contradictions are reported with the other problems', () => {
+    const check = (_: unknown, isGiven: (name: 'food' | 'quiet') => boolean) =>
+      isGiven('quiet') && !isGiven('food') ? ['--quietly needs --food'] : []
+    const read = (flags: Record<string, string>) =>
+      readOptions({ options, check }, { '--name': 'Rex', ...flags }, {})
+    expect(() => read({ '--quietly': 'true', '--times': 'x' })).toThrow(
+      new UsageError('--times is "x": expected a digit', '--quietly needs --food'),
+    )
+    expect(read({}).quiet).toBe(false)
+  })
+
   test('all problems are reported, a password not shown', () => {
-    const read = () => readOptions(options, { '--name': '' }, { TIMES: 'x://me:secret@y' })
+    const read = () => readOptions({ options }, { '--name': '' }, { TIMES: 'x://me:secret@y' })
     expect(read).toThrow(
       new UsageError('TIMES is "x://…@y": expected a digit', '--name is "": expected a name'),
     )
-    expect(() => readOptions(options, {}, {})).toThrow(new UsageError('--name is missing: expected a name'))
+    expect(() => readOptions({ options }, {}, {})).toThrow(
+      new UsageError('--name is missing: expected a name'),
+    )
   })
 })

@@ -47,6 +47,8 @@ export interface Command<O extends Options = Options> {
   readonly details?: string
   /** Lines to type, with `petstore` for the program. */
   readonly examples: readonly string[]
+  /** Problems of options that contradict each other. A value is undefined if it is invalid. */
+  check?(options: Partial<Values<O>>, isGiven: (name: keyof O & string) => boolean): readonly string[]
   /** Returns the exit code. */
   run(options: Values<O>, args: readonly string[], io: Io): Promise<number>
 }
@@ -81,7 +83,7 @@ export async function runCommand(entry: Entry, args: readonly string[], io: Io):
   }
   if ('run' in entry) {
     const { flags, values } = parseArguments(entry, args, io.program)
-    return entry.run(readOptions(entry.options, flags, io.env), values, io)
+    return entry.run(readOptions(entry, flags, io.env), values, io)
   }
   const [name, ...rest] = args
   if (name === 'help') return runCommand(entry, [...rest, '--help'], io)
@@ -148,24 +150,32 @@ function checkValues(command: Command, values: readonly string[], program: strin
 }
 
 /** Reads flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
-export function readOptions<O extends Options>(options: O, flags: Flags, env: Io['env']): Values<O> {
+export function readOptions<O extends Options>(
+  { options, check }: Pick<Command<O>, 'options' | 'check'>,
+  flags: Flags,
+  env: Io['env'],
+): Values<O> {
   const problems: string[] = []
-  const values = Object.entries<Option>(options).map(([name, option]) => {
+  const given = new Set<string>()
+  const read = ([name, option]: [string, Option]) => {
+    const { variable = '', default: fallback } = option
     const flag = flagName(option)
-    const isFlag = flags[flag] !== undefined
-    const text = isFlag ? flags[flag] : env[option.variable ?? ''] || undefined
-    if (text === undefined && option.optional) return [name, undefined]
-    if (text === undefined && option.default === undefined)
-      problems.push(missing(option.variable ?? flag, option))
-    const value = option.read(text ?? option.default ?? '')
-    if (text !== undefined && value === undefined) {
-      const label = isFlag ? flag : (option.variable ?? flag)
-      problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
+    const [label, text] =
+      flags[flag] === undefined ? [variable, env[variable] || undefined] : [flag, flags[flag]]
+    if (text === undefined) {
+      if (fallback === undefined) problems.push(missing(variable || flag, option))
+      return [name, option.optional ? undefined : option.read(fallback ?? '')]
     }
+    given.add(name)
+    const value = option.read(text)
+    if (value === undefined)
+      problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
     return [name, value]
-  })
+  }
+  const values: Values<O> = Object.fromEntries(Object.entries<Option>(options).map(read))
+  problems.push(...(check?.(values, name => given.has(name)) ?? []))
   if (problems.length > 0) throw new UsageError(...problems)
-  return Object.fromEntries(values)
+  return values
 }
 
 /** Hides user and password of a URL that was meant for another option. */

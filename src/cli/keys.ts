@@ -12,7 +12,7 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, table, UsageError } from './output.ts'
+import { exitCode, type Io, table } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
@@ -40,7 +40,6 @@ const createCommand = command({
       flag: '--permission <permission>',
       help: 'read-write, read-only (list and fetch) or metrics (only /metrics)',
       default: 'read-write',
-      optional: true,
       ...oneOf(permissions),
     },
     readOnly: switchOption('--read-only', 'The same as --permission read-only'),
@@ -50,11 +49,12 @@ const createCommand = command({
     'petstore keys create --name till',
     'petstore keys create --name screen --permission read-only --expires 90d',
   ],
+  check({ permission, readOnly }, isGiven) {
+    const isContradiction = readOnly && isGiven('permission') && permission !== 'read-only'
+    return isContradiction ? ['--read-only contradicts --permission: remove one of them'] : []
+  },
   async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
-    const { permission = readOnly ? 'read-only' : 'read-write' } = options
-    if (readOnly && permission !== 'read-only') {
-      throw new UsageError(`--read-only contradicts --permission ${permission}: remove one of them`)
-    }
+    const permission = readOnly ? 'read-only' : options.permission
     const createdAt = new Date()
     const issued = issueApiKey({ name, permission, createdAt, ...(expiresAt && { expiresAt }) })
     await withStores(databaseUrl, io, { create: true }, stores => storeAndPrint(issued, stores, io))

@@ -67,7 +67,6 @@ const listCommand = command({
       flag: '--limit <number>',
       help: 'The most animals to list',
       default: `${limitDefault}`,
-      optional: true,
       expected: 'an integer from 1 to 999999999',
       read: text => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
     },
@@ -76,9 +75,10 @@ const listCommand = command({
     ...serverOptions,
   },
   examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
+  check: ({ all }, isGiven) =>
+    all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : [],
   async run({ status, limit, all, json, ...server }, _, io) {
-    if (all && limit !== undefined) throw new UsageError('--all contradicts --limit: remove one of them')
-    const max = all ? Number.POSITIVE_INFINITY : (limit ?? limitDefault)
+    const max = all ? Number.POSITIVE_INFINITY : limit
     return withClient(server, io, async client => {
       const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
       const { count, hasMore } = await printPages(pages, max, json, io)

@@ -21,10 +21,8 @@ export const serveCommand = command({
     'petstore serve',
     'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db',
   ],
-  run(settings, _, io) {
-    checkSettings(settings)
-    return serve(settings, io)
-  },
+  check: checkSettings,
+  run: (settings, _, io) => serve(settings, io),
 })
 
 /** If the process is killed, at most this much recorded use of keys is lost. */

@@ -7,9 +7,7 @@ import { checkSettings, settings, settingsTable } from './settings.ts'
 type Given = Readonly<Record<string, string>>
 
 function readSettings(flags: Given, env: Given) {
-  const values = readOptions(settings, flags, env)
-  checkSettings(values)
-  return values
+  return readOptions({ options: settings, check: checkSettings }, flags, env)
 }
 
 function problemsOf(flags: Given, env: Given): readonly string[] {
@@ -233,7 +231,7 @@ test('settings that contradict each other are refused', () => {
 })
 
 test('all problems are reported together', () => {
-  const flags = { '--port': 'http', '--staging-url': 'staging', '--database-pool': '0' }
+  const flags = { '--port': 'http', '--staging-url': 'staging', '--database-pool': '0', '--tls-key': 'x.pem' }
   const env = { HOST: 'a b', DATABASE_URL: 'pets.db', PETSTORE_API_KEY: 'short' }
   expect(problemsOf(flags, env).map(problem => problem.split(' ')[0])).toEqual([
     '--port',
@@ -242,6 +240,8 @@ test('all problems are reported together', () => {
     '--database-pool',
     'PETSTORE_API_KEY',
     '--staging-url',
+    '--tls-key',
+    '--tls-cert',
   ])
 })
 

@@ -3,14 +3,9 @@ import { oneOf, oneOfText } from '../field.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
 import { flagName, type Option, switchOption, type Values } from './arguments.ts'
-import { UsageError } from './output.ts'
 
 const environmentKeyCharsMin = 16
-const time = {
-  placeholder: 'time',
-  expected: 'a time from 0s to 300s, such as 500ms or 30s',
-  read: readTimeMs,
-}
+const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
 const baseUrl = {
   optional: true,
   expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
@@ -152,17 +147,23 @@ export const settings = {
 
 export type ServeSettings = Values<typeof settings>
 
-/** Throws a UsageError if settings contradict each other. */
-export function checkSettings({ reusePort, readUrl, databaseUrl, tlsCert, tlsKey }: ServeSettings): void {
-  if (reusePort && process.platform !== 'linux') {
-    throw new UsageError('--reuse-port works on Linux only: put a proxy in front of several instances')
-  }
-  if (readUrl !== undefined && !isPostgres(databaseUrl)) {
-    throw new UsageError('--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL')
-  }
-  if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    throw new UsageError('--tls-cert and --tls-key: set both or neither')
-  }
+/** Problems of settings that contradict each other. */
+export function checkSettings(
+  { reusePort, readUrl, databaseUrl }: Partial<ServeSettings>,
+  isGiven: (name: keyof ServeSettings) => boolean,
+): readonly string[] {
+  const problems: readonly [boolean | undefined, string][] = [
+    [
+      reusePort && process.platform !== 'linux',
+      '--reuse-port works on Linux only: put a proxy in front of several instances',
+    ],
+    [
+      readUrl !== undefined && databaseUrl !== undefined && !isPostgres(databaseUrl),
+      '--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL',
+    ],
+    [isGiven('tlsCert') !== isGiven('tlsKey'), '--tls-cert and --tls-key: set both or neither'],
+  ]
+  return problems.flatMap(([isProblem, text]) => (isProblem ? [text] : []))
 }
 
 function integer(min: number, max: number) {
