@@ -52,7 +52,7 @@ export async function backUp(
   return backUpSqlite(sqliteFile(url), copy, onProgress, signal)
 }
 
-function isPostgres(url: string): boolean {
+export function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url)
 }
 

@@ -30,7 +30,7 @@ async function everything(server: Server): Promise<string[]> {
   return animals.filter(Boolean)
 }
 
-test('a backup of a running, busy store is restored whole', async () => {
+test('a backup of a busy store can be restored', async () => {
   using folder = temporaryFolder()
   await using server = await startServer({ cwd: folder.path, env })
   for (let i = 0; i < 200; i++) await add(server, `before ${i}`)
@@ -43,7 +43,7 @@ test('a backup of a running, busy store is restored whole', async () => {
   busy = false
   await Promise.all(writing)
   expect(made).toMatchObject({ exitCode: 0, stdout: '' })
-  expect(made.stderr).toMatch(/copy\.db holds [\d,]+ animals in [\d,]+ bytes/)
+  expect(made.stderr).toMatch(/Copied [\d,]+ animals to copy\.db \([\d,]+ bytes\)/)
   expect(statSync(join(folder.path, 'copy.db')).mode & 0o777).toBe(0o600)
   expect(readdirSync(folder.path).toSorted()).toEqual(['copy.db', 'data'])
   const after = await everything(server)
@@ -59,7 +59,7 @@ test('a backup of a running, busy store is restored whole', async () => {
   expect((await add(again, 'new')).status).toBe(201)
 })
 
-test('a stopped store, of an older schema too, is copied and not changed', async () => {
+test('a stopped store with an older schema is copied and not changed', async () => {
   using folder = temporaryFolder()
   await (await startServer({ cwd: folder.path, env })).stop('SIGTERM')
   const file = join(folder.path, 'data/petstore.db')
@@ -75,9 +75,9 @@ test('a stopped store, of an older schema too, is copied and not changed', async
 })
 
 test.each<[string, string, RegExp]>([
-  ['a file that is there', 'taken.db', /there is a file of this name/],
-  ['a folder that is not there', 'nowhere/copy.db', /its folder does not exist/],
-  ['a folder', 'data', /there is a file of this name/],
+  ['an existing file', 'taken.db', /the file exists; choose another name/],
+  ['a folder that does not exist', 'nowhere/copy.db', /its folder does not exist/],
+  ['a folder', 'data', /the file exists/],
 ])('a backup to %s is refused, and nothing is left behind', async (_, target, message) => {
   using folder = temporaryFolder()
   await (await startServer({ cwd: folder.path, env })).stop('SIGTERM')
@@ -91,8 +91,12 @@ test.each<[string, string, RegExp]>([
 })
 
 test.each<[string, (file: string) => void, RegExp]>([
-  ['is not there', () => {}, /There is no store/],
-  ['is no database', file => writeFileSync(file, 'no database '.repeat(1000)), /not a store of this program/],
+  ['does not exist', () => {}, /There is no store/],
+  [
+    'is not a database',
+    file => writeFileSync(file, 'no database '.repeat(1000)),
+    /SQLITE_NOTADB|store of ours/,
+  ],
   [
     "is another program's",
     file => {
@@ -100,7 +104,7 @@ test.each<[string, (file: string) => void, RegExp]>([
       theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
       theirs.close()
     },
-    /not a store of this program/,
+    /SQLITE_NOTADB|store of ours/,
   ],
 ])('a store that %s cannot be copied', async (_, make, message) => {
   using folder = temporaryFolder()
@@ -112,7 +116,7 @@ test.each<[string, (file: string) => void, RegExp]>([
   expect(existsSync(join(folder.path, 'copy.db'))).toBe(false)
 })
 
-test('a backup that is interrupted leaves nothing behind', async () => {
+test('an interrupted backup leaves nothing behind', async () => {
   using folder = temporaryFolder()
   await (await startServer({ cwd: folder.path, env })).stop('SIGTERM')
   const store = new Database(join(folder.path, 'data/petstore.db'))
