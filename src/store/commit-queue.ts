@@ -1,5 +1,6 @@
 import { StoreUnavailable } from '../errors.ts'
 import { Histogram } from '../histogram.ts'
+import type { StoreActivity } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 
 /** Writes that wait or are being committed, at most: about a tenth of a second of work. */
@@ -36,7 +37,7 @@ const earlyBatchSize = 16
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
-  readonly commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+  readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
   readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
   readonly #overlap: boolean
   readonly #timeoutMs: number
@@ -54,19 +55,23 @@ export class CommitQueue<Write, Result> {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Writes that wait or are being committed. */
-  get waiting(): number {
-    return this.#queue.length + this.#committing
+  activity(): StoreActivity {
+    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
   }
 
+  /** Writes that are being committed. */
   get committing(): number {
     return this.#committing
+  }
+
+  get #waiting(): number {
+    return this.#queue.length + this.#committing
   }
 
   /** Settles when the write is committed, or has failed. */
   add(write: Write): Promise<Result> {
     if (this.#idle) return Promise.reject(new StoreUnavailable('the store is closing'))
-    if (this.waiting >= writesWaitingMax) {
+    if (this.#waiting >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
@@ -83,7 +88,7 @@ export class CommitQueue<Write, Result> {
   close(): Promise<void> {
     if (!this.#idle) {
       this.#idle = Promise.withResolvers()
-      if (this.waiting === 0) this.#idle.resolve()
+      if (this.#waiting === 0) this.#idle.resolve()
     }
     return this.#idle.promise
   }
@@ -114,12 +119,12 @@ export class CommitQueue<Write, Result> {
     }
     this.#committing -= batch.length
     this.#startBatch()
-    if (this.waiting === 0) this.#idle?.resolve()
+    if (this.#waiting === 0) this.#idle?.resolve()
   }
 
   #resolve(batch: readonly WaitingWrite<Write, Result>[], { values, errors }: BatchResult<Result>): void {
     const committed = batch.length - (errors?.size ?? 0)
-    if (committed > 0) this.commitSizes.observe(committed)
+    if (committed > 0) this.#commitSizes.observe(committed)
     for (const [index, { resolve, reject }] of batch.entries()) {
       if (errors?.has(index)) reject(errors.get(index))
       else resolve(values[index] as Result)

@@ -1,4 +1,5 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+import type { StoreActivity } from '../../store.ts'
 import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { DamageGuard } from './errors.ts'
 import { identityOf } from './schema.ts'
@@ -76,12 +77,8 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
     return this.#commits
   }
 
-  get waiting() {
-    return this.#queue.waiting
-  }
-
-  get commitSizes() {
-    return this.#queue.commitSizes
+  activity(): StoreActivity {
+    return this.#queue.activity()
   }
 
   write<Name extends keyof Writes>(
@@ -173,7 +170,11 @@ function firstErrorLine(formatted: string): string {
 }
 
 function errorOf({ kind, message }: WriteFailure): Error {
-  if (kind === 'unavailable') return new StoreUnavailable(message)
-  if (kind === 'damaged') return new StoreDamaged(message)
-  return kind === 'ids exhausted' ? new IdsExhausted(message) : new Error(message)
+  const errorClass = {
+    unavailable: StoreUnavailable,
+    damaged: StoreDamaged,
+    'ids exhausted': IdsExhausted,
+    bug: Error,
+  }
+  return new errorClass[kind](message)
 }
