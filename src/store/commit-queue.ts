@@ -27,9 +27,9 @@ export interface CommitQueueOptions {
 
 interface WaitingWrite<Write, Result> {
   readonly write: Write
-  readonly expiresAtMs: number
   resolve(value: Result): void
   reject(error: unknown): void
+  timedOut: boolean
 }
 
 /** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
@@ -40,7 +40,7 @@ export class CommitQueue<Write, Result> {
   readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
   readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
   readonly #overlap: boolean
-  readonly #timeoutMs: number
+  readonly #timeoutMs: number | undefined
   #queue: WaitingWrite<Write, Result>[] = []
   #committing = 0
   #tickPending = false
@@ -48,7 +48,7 @@ export class CommitQueue<Write, Result> {
 
   constructor(
     commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>,
-    { overlap = false, timeoutMs = Number.POSITIVE_INFINITY }: CommitQueueOptions,
+    { overlap = false, timeoutMs }: CommitQueueOptions,
   ) {
     this.#commit = commit
     this.#overlap = overlap
@@ -75,11 +75,13 @@ export class CommitQueue<Write, Result> {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    this.#queue.push({ write, expiresAtMs: performance.now() + this.#timeoutMs, resolve, reject })
+    const waiting: WaitingWrite<Write, Result> = { write, resolve, reject, timedOut: false }
+    this.#queue.push(waiting)
     if (!this.#tickPending) this.#startAfterTick()
     if (this.#overlap && this.#queue.length >= earlyBatchSize) this.#startBatch()
-    if (this.#timeoutMs === Number.POSITIVE_INFINITY) return promise
+    if (this.#timeoutMs === undefined) return promise
     return withTimeout(promise, this.#timeoutMs, () => {
+      waiting.timedOut = true
       throw new StoreUnavailable(`not committed within ${this.#timeoutMs} ms`)
     })
   }
@@ -105,8 +107,7 @@ export class CommitQueue<Write, Result> {
   #startBatch(): void {
     if (this.#queue.length === 0 || this.#queue.length < this.#committing) return
     if (this.#committing > 0 && !this.#overlap) return
-    const now = performance.now()
-    const batch = this.#queue.splice(0, batchMax).filter(({ expiresAtMs }) => now < expiresAtMs)
+    const batch = this.#queue.splice(0, batchMax).filter(({ timedOut }) => !timedOut)
     this.#committing += batch.length
     void this.#settle(batch)
   }
