@@ -91,7 +91,7 @@ describeWithOwnPostgres('serve on a PostgreSQL that does not take us', () => {
 
   test('a server that does not speak TLS, where that was asked for: it says so', async () => {
     const line = await refusedLine(`${as(`somebody:${password}`)}?sslmode=require`)
-    expect(line).toContain('check that it speaks PostgreSQL and takes the sslmode in DATABASE_URL')
+    expect(line).toContain('check that it is PostgreSQL and supports the sslmode in DATABASE_URL')
   })
 })
 
@@ -108,7 +108,7 @@ test.each([
 test('serve on a program that closes every connection says so', async () => {
   using closing = listener(socket => socket.end())
   const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:${closing.port}/pets`)
-  expect(line).toContain('no PostgreSQL answers there')
+  expect(line).toContain('no PostgreSQL server answers')
 })
 
 test('serve on a program that never says anything does not wait for it', async () => {
@@ -120,7 +120,7 @@ test('serve on a program that never says anything does not wait for it', async (
 test('serve on a web server says that it cannot talk to it', async () => {
   await using web = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('Hello') })
   const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:${web.port}/pets`)
-  expect(line).toContain('no PostgreSQL answers there')
+  expect(line).toContain('no PostgreSQL server answers')
 })
 
 test('serve on a program that greets in another language says that it cannot talk to it', async () => {
@@ -128,5 +128,5 @@ test('serve on a program that greets in another language says that it cannot tal
     socket.write('SSH-2.0-OpenSSH_9.6\r\n')
   })
   const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:${greeting.port}/pets`)
-  expect(line).toMatch(/does? not answer|does not speak PostgreSQL/)
+  expect(line).toMatch(/does? not answer|not a supported PostgreSQL/)
 })
