@@ -26,13 +26,13 @@ test('writes of one tick are one batch, and those that arrive during its commit 
   const second = [queue.add(20), queue.add(21)]
   await nextTick()
   expect(batches.map(({ batch }) => batch)).toEqual([numbers(20)])
-  expect(queue.waiting).toBe(22)
+  expect(queue.activity().writesWaiting).toBe(22)
   batches[0]?.finish()
   expect(await Promise.all(first)).toEqual(numbers(20))
   batches[1]?.finish()
   expect(await Promise.all(second)).toEqual([20, 21])
-  expect(queue.waiting).toBe(0)
-  expect(queue.commitSizes.sum).toBe(22)
+  expect(queue.activity().writesWaiting).toBe(0)
+  expect(queue.activity().commitSizes.sum).toBe(22)
 })
 
 test('overlapping batches start early and grow with what is being committed', async () => {
@@ -49,7 +49,7 @@ test('a write that fails rejects alone, and is not counted', async () => {
   await nextTick()
   batches[0]?.finish({ errors: new Map([[1, 'refused']]) })
   expect(await Promise.all(writes)).toEqual([0, 'refused', 2])
-  expect(queue.commitSizes.sum).toBe(2)
+  expect(queue.activity().commitSizes.sum).toBe(2)
 })
 
 test('a write that waits too long rejects, and is never committed', async () => {
@@ -60,7 +60,7 @@ test('a write that waits too long rejects, and is never committed', async () => 
   expect(await committing).toBeInstanceOf(StoreUnavailable)
   batches[0]?.finish()
   await nextTick()
-  expect(queue.waiting).toBe(0)
+  expect(queue.activity().writesWaiting).toBe(0)
   expect(sizes()).toEqual([1])
 })
 

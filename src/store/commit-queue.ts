@@ -1,5 +1,6 @@
 import { StoreUnavailable } from '../errors.ts'
 import { Histogram } from '../histogram.ts'
+import type { StoreActivity } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 
 /** Writes that wait or are being committed, at most: about a tenth of a second of work. */
@@ -26,9 +27,9 @@ export interface CommitQueueOptions {
 
 interface WaitingWrite<Write, Result> {
   readonly write: Write
-  readonly expiresAtMs: number
   resolve(value: Result): void
   reject(error: unknown): void
+  timedOut: boolean
 }
 
 /** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
@@ -36,10 +37,10 @@ const earlyBatchSize = 16
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
-  readonly commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+  readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
   readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
   readonly #overlap: boolean
-  readonly #timeoutMs: number
+  readonly #timeoutMs: number | undefined
   #queue: WaitingWrite<Write, Result>[] = []
   #committing = 0
   #tickPending = false
@@ -47,34 +48,40 @@ export class CommitQueue<Write, Result> {
 
   constructor(
     commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>,
-    { overlap = false, timeoutMs = Number.POSITIVE_INFINITY }: CommitQueueOptions,
+    { overlap = false, timeoutMs }: CommitQueueOptions,
   ) {
     this.#commit = commit
     this.#overlap = overlap
     this.#timeoutMs = timeoutMs
   }
 
-  /** Writes that wait or are being committed. */
-  get waiting(): number {
-    return this.#queue.length + this.#committing
+  activity(): StoreActivity {
+    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
   }
 
+  /** Writes that are being committed. */
   get committing(): number {
     return this.#committing
+  }
+
+  get #waiting(): number {
+    return this.#queue.length + this.#committing
   }
 
   /** Settles when the write is committed, or has failed. */
   add(write: Write): Promise<Result> {
     if (this.#idle) return Promise.reject(new StoreUnavailable('the store is closing'))
-    if (this.waiting >= writesWaitingMax) {
+    if (this.#waiting >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
     const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    this.#queue.push({ write, expiresAtMs: performance.now() + this.#timeoutMs, resolve, reject })
+    const waiting: WaitingWrite<Write, Result> = { write, resolve, reject, timedOut: false }
+    this.#queue.push(waiting)
     if (!this.#tickPending) this.#startAfterTick()
     if (this.#overlap && this.#queue.length >= earlyBatchSize) this.#startBatch()
-    if (this.#timeoutMs === Number.POSITIVE_INFINITY) return promise
+    if (this.#timeoutMs === undefined) return promise
     return withTimeout(promise, this.#timeoutMs, () => {
+      waiting.timedOut = true
       throw new StoreUnavailable(`not committed within ${this.#timeoutMs} ms`)
     })
   }
@@ -83,7 +90,7 @@ export class CommitQueue<Write, Result> {
   close(): Promise<void> {
     if (!this.#idle) {
       this.#idle = Promise.withResolvers()
-      if (this.waiting === 0) this.#idle.resolve()
+      if (this.#waiting === 0) this.#idle.resolve()
     }
     return this.#idle.promise
   }
@@ -100,8 +107,7 @@ export class CommitQueue<Write, Result> {
   #startBatch(): void {
     if (this.#queue.length === 0 || this.#queue.length < this.#committing) return
     if (this.#committing > 0 && !this.#overlap) return
-    const now = performance.now()
-    const batch = this.#queue.splice(0, batchMax).filter(({ expiresAtMs }) => now < expiresAtMs)
+    const batch = this.#queue.splice(0, batchMax).filter(({ timedOut }) => !timedOut)
     this.#committing += batch.length
     void this.#settle(batch)
   }
@@ -114,12 +120,12 @@ export class CommitQueue<Write, Result> {
     }
     this.#committing -= batch.length
     this.#startBatch()
-    if (this.waiting === 0) this.#idle?.resolve()
+    if (this.#waiting === 0) this.#idle?.resolve()
   }
 
   #resolve(batch: readonly WaitingWrite<Write, Result>[], { values, errors }: BatchResult<Result>): void {
     const committed = batch.length - (errors?.size ?? 0)
-    if (committed > 0) this.commitSizes.observe(committed)
+    if (committed > 0) this.#commitSizes.observe(committed)
     for (const [index, { resolve, reject }] of batch.entries()) {
       if (errors?.has(index)) reject(errors.get(index))
       else resolve(values[index] as Result)

@@ -173,7 +173,7 @@ test('closing commits what is waiting, and takes nothing more', async () => {
   const closed = writer.close()
   const late = add('Too late')
   await closed
-  expect(writer.waiting).toBe(0)
+  expect(writer.activity().writesWaiting).toBe(0)
   expect(await late).toBe('unavailable')
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'written'))
   expect(await names()).toHaveLength(50)

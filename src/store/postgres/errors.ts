@@ -47,41 +47,27 @@ export function storeErrorOf(error: unknown): unknown {
 export function setupErrorOf(error: unknown, location: string): unknown {
   if (error instanceof SetupError) return error
   const code = codeOf(error)
-  const [, problem, kind] = setupProblems.find(([codes]) => codes.test(code)) ?? []
-  if (!kind) return error
+  const [, problem, kind = StoreUnreachable] = setupProblems.find(([codes]) => codes.test(code)) ?? []
+  if (problem === undefined) return error
   return new kind(`Cannot open the store ${location}: ${problem} (${code})`, { cause: error })
 }
 
-/** The first match counts. StoreUnreachable: a later attempt may succeed. */
-const setupProblems: readonly (readonly [RegExp, problem: string, kind: typeof SetupError])[] = [
-  [/^28/, 'the server refuses this user; check user and password in DATABASE_URL', StoreUnreachable],
+/** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says SetupError. */
+const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: typeof SetupError])[] = [
+  [/^28/, 'the server refuses this user; check user and password in DATABASE_URL'],
   [
     certificate,
     "the server's certificate is not trusted; set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",
-    StoreUnreachable,
   ],
-  [
-    /^3D000/,
-    'the server has no such database; create it, or set DATABASE_URL to another one',
-    StoreUnreachable,
-  ],
-  [/^57P03/, 'the server is starting up or shutting down; try again', StoreUnreachable],
-  [
-    /^53300/,
-    'the server has no free connection; raise its max_connections, or lower --database-pool',
-    StoreUnreachable,
-  ],
+  [/^3D000/, 'the server has no such database; create it, or set DATABASE_URL to another one'],
+  [/^57P03/, 'the server is starting up or shutting down; try again'],
+  [/^53300/, 'the server has no free connection; raise its max_connections, or lower --database-pool'],
   [
     /^ERR_POSTGRES_(TLS|CONNECTION_CLOSED)/,
     'the server closed the connection; check that it is PostgreSQL and supports the sslmode in DATABASE_URL',
-    StoreUnreachable,
   ],
-  [
-    /^ERR_POSTGRES_CONNECTION_FAILED/,
-    'no PostgreSQL server answers; check host and port in DATABASE_URL',
-    StoreUnreachable,
-  ],
-  [lost, 'the server does not answer; start it, or check host and port in DATABASE_URL', StoreUnreachable],
+  [/^ERR_POSTGRES_CONNECTION_FAILED/, 'no PostgreSQL server answers; check host and port in DATABASE_URL'],
+  [lost, 'the server does not answer; start it, or check host and port in DATABASE_URL'],
   [
     /^ERR_POSTGRES_/,
     'the server is not a supported PostgreSQL; check host and port in DATABASE_URL',
@@ -97,5 +83,5 @@ const setupProblems: readonly (readonly [RegExp, problem: string, kind: typeof S
     'another program has a table of the same name there; set DATABASE_URL to a separate database',
     SetupError,
   ],
-  [/^(57014|55P03)/, 'another program has locked it; stop that program, or try again', StoreUnreachable],
+  [/^(57014|55P03)/, 'another program has locked it; stop that program, or try again'],
 ]

@@ -2,7 +2,13 @@ import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
 import type { PageRequest, PetPage } from '../../page.ts'
 import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
+import {
+  type Creation,
+  type IdempotencyKey,
+  idempotencyKeyMs,
+  type PetStore,
+  type StoreActivity,
+} from '../../store.ts'
 import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { type PetRow, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
@@ -100,8 +106,8 @@ export class PostgresPets implements PetStore {
     return count
   }
 
-  activity() {
-    return { writesWaiting: this.#queue.waiting, commitSizes: this.#queue.commitSizes }
+  activity(): StoreActivity {
+    return this.#queue.activity()
   }
 
   /** Commits the waiting animals. */

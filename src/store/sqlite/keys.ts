@@ -3,7 +3,7 @@ import type { ApiKey, NewApiKey } from '../../api-key.ts'
 import type { KeyStore, KeyUse } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, permissionColumns } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
-import type { WriterFor } from './writer.ts'
+import type { Writer } from './writer.ts'
 
 const insert = `
   INSERT INTO api_keys (name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms)
@@ -23,14 +23,16 @@ const statements = {
     WHERE id = $id`,
 } as const
 
+type KeyWriter = Pick<Writer<KeyWrites>, 'write'>
+
 /** Reads on the calling thread, writes in the writer thread. */
 export class SqliteKeys implements KeyStore {
   readonly #find
   readonly #list
-  readonly #writer: WriterFor<KeyWrites>
+  readonly #writer: KeyWriter
   readonly #guard: DamageGuard
 
-  constructor(reading: Database, writer: WriterFor<KeyWrites>, guard: DamageGuard) {
+  constructor(reading: Database, writer: KeyWriter, guard: DamageGuard) {
     this.#find = reading.query<KeyRow, { hash: string }>(statements.find)
     this.#list = reading.query<KeyRow, []>(statements.list)
     this.#writer = writer

@@ -31,7 +31,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       location: file,
       ...(isNew && { createdAt: resolve(file) }),
       startWriting: () => writer.start(),
-      activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
+      activity: () => writer.activity(),
       async close() {
         await writer.close()
         if (guard.damage) return preventCheckpoint(anchor)

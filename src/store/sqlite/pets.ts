@@ -6,7 +6,7 @@ import { fingerprintOf, type NewPet, type Pet, type PetStatus } from '../../pet.
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { type PetRow, petOf } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
-import type { WriterFor } from './writer.ts'
+import type { Writer } from './writer.ts'
 
 export const statements = {
   list: 'SELECT id, name, category_id, status FROM pets WHERE id > $after ORDER BY id LIMIT $rows',
@@ -31,18 +31,20 @@ export const statements = {
       SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
 } as const
 
+type PetWriter = Pick<Writer<PetWrites>, 'write' | 'commits'>
+
 /** Reads on the calling thread, writes in the writer thread. */
 export class SqlitePets implements PetStore {
   readonly #list
   readonly #listByStatus
   readonly #get
   readonly #dataVersion
-  readonly #writer: WriterFor<PetWrites>
+  readonly #writer: PetWriter
   readonly #guard: DamageGuard
   #version: bigint | undefined
   #versionCommits = 0
 
-  constructor(reading: Database, writer: WriterFor<PetWrites>, guard: DamageGuard) {
+  constructor(reading: Database, writer: PetWriter, guard: DamageGuard) {
     this.#list = reading.query<PetRow, { after: bigint; rows: number }>(statements.list)
     this.#listByStatus = reading.query<PetRow, { status: PetStatus; after: bigint; rows: number }>(
       statements.listByStatus,

@@ -12,7 +12,7 @@ const applicationId = 0x50455453
 
 /** Append only: never edit a released migration. The file's user_version is the number of those applied. */
 export const migrations: readonly string[] = [
-  // AUTOINCREMENT: an id is never given twice, not even after the highest one was deleted by hand.
+  // AUTOINCREMENT: an id is never assigned twice, even if the highest one was deleted by hand.
   `CREATE TABLE pets (
      id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
      name TEXT NOT NULL,

@@ -1,18 +1,8 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+import type { StoreActivity } from '../../store.ts'
 import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { DamageGuard } from './errors.ts'
 import { identityOf } from './schema.ts'
-
-/** Runs the functions of `Writes` in the writer thread. */
-export interface WriterFor<Writes extends Record<keyof Writes, (...args: never[]) => unknown>> {
-  /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
-  write<Name extends keyof Writes>(
-    name: Name,
-    ...args: Parameters<Writes[Name]>
-  ): Promise<ReturnType<Writes[Name]>>
-  /** The number of batches committed. It grows before their writes resolve. */
-  readonly commits: number
-}
 
 /** A write as it is sent to the thread: flat, because nested values cost several times more to copy. */
 export type Write = readonly [name: string, ...args: readonly unknown[]]
@@ -34,8 +24,15 @@ export interface WrittenBatch {
 
 /** An error in a form that can be copied between threads. */
 export interface WriteFailure {
-  readonly kind: 'unavailable' | 'damaged' | 'ids exhausted' | 'bug'
+  readonly kind: keyof typeof errorClasses
   readonly message: string
+}
+
+const errorClasses = {
+  unavailable: StoreUnavailable,
+  damaged: StoreDamaged,
+  'ids exhausted': IdsExhausted,
+  bug: Error,
 }
 
 interface WriterThread {
@@ -46,10 +43,8 @@ interface WriterThread {
   readonly batches: PromiseWithResolvers<BatchResult<unknown>>[]
 }
 
-/** The serving thread's side of the writer thread. Starts the thread when it is needed, and again if it ends by itself. */
-export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => unknown>>
-  implements WriterFor<Writes>
-{
+/** Runs the functions of `Writes` in the writer thread, which it starts when needed, and again if it ends by itself. */
+export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => unknown>> {
   readonly #file: string
   readonly #identity: string | undefined
   readonly #guard: DamageGuard
@@ -72,18 +67,16 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
     this.#threadModule = threadModule
   }
 
+  /** The number of batches committed. It grows before their writes resolve. */
   get commits(): number {
     return this.#commits
   }
 
-  get waiting() {
-    return this.#queue.waiting
+  activity(): StoreActivity {
+    return this.#queue.activity()
   }
 
-  get commitSizes() {
-    return this.#queue.commitSizes
-  }
-
+  /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
   write<Name extends keyof Writes>(
     name: Name,
     ...args: Parameters<Writes[Name]>
@@ -142,7 +135,9 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
   #receive(thread: WriterThread, { values, failures }: WrittenBatch): void {
     this.#commits++
     const errors = new Map<number, unknown>()
-    for (const [index, failure] of failures ?? []) errors.set(index, this.#guard.note(errorOf(failure)))
+    for (const [index, { kind, message }] of failures ?? []) {
+      errors.set(index, this.#guard.note(new errorClasses[kind](message)))
+    }
     const batch = thread.batches.shift()
     // If a read has found damage meanwhile, the writes may be lost.
     if (this.#guard.damage) batch?.reject(this.#guard.damage)
@@ -170,10 +165,4 @@ function send({ worker }: WriterThread, request: WriterRequest): void {
 /** Bun formats an error with the lines of code around it. */
 function firstErrorLine(formatted: string): string {
   return /^\w*error: .*$/im.exec(formatted)?.[0] ?? formatted
-}
-
-function errorOf({ kind, message }: WriteFailure): Error {
-  if (kind === 'unavailable') return new StoreUnavailable(message)
-  if (kind === 'damaged') return new StoreDamaged(message)
-  return kind === 'ids exhausted' ? new IdsExhausted(message) : new Error(message)
 }
