@@ -22,7 +22,8 @@ export function writeReport(recorded: Recorded): void {
 
 /** The same sections, for a terminal. */
 export function printReport(recorded: Recorded): string {
-  return `${Object.values(sectionsOf(recorded)).join('\n\n')}\n`
+  const sections = Object.entries(sectionsOf(recorded)).map(([name, section]) => `## ${name}\n\n${section}\n`)
+  return sections.join('\n')
 }
 
 function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
@@ -60,7 +61,8 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
 
 function conditions({ at, rounds, seconds, driver, machine }: Recorded): string {
   const { processor, cores, memoryGb, system } = machine
-  return `${at.slice(0, 10)}: ${rounds} rounds of ${seconds} s for each load, sent by ${driver}, on ${processor}, ${cores} cores, ${memoryGb} GB, ${system}.`
+  const effort = `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load, sent by ${driver}`
+  return `${at.slice(0, 10)}: ${effort}, on ${processor}, ${cores} cores, ${memoryGb} GB, ${system}.`
 }
 
 /** The contenders of the first comparison that were measured, in the order of the tables. */
