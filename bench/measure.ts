@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Contender, Given } from './contenders.ts'
 import { createDriver, type Driver, type Measured } from './load.ts'
-import { type Comparison, type Figures, median, ratioOf, type Spread } from './record.ts'
+import { type Comparison, type Figures, median, type Spread, spreadOf } from './record.ts'
 import { Session } from './session.ts'
 import { type Server, start } from './start.ts'
 import { verify } from './verify.ts'
@@ -64,19 +64,24 @@ export class Results {
     this.#footprints.delete(name)
   }
 
-  /** Compares the reference's requests per second with the server's, or the server's CPU time with the reference's. */
+  /** Of each round, the reference's requests per second by the server's, or the server's CPU time by the reference's. */
   ratio(reference: string, name: string, workload: WorkloadName, kind: 'speed' | 'cost'): Spread | undefined {
-    const [theirs, ours] = [this.#valid(name, workload), this.#valid(reference, workload)]
-    const rates = (samples: readonly Sample[]) => samples.map(each => each.requestsPerSecond)
-    const costs = (samples: readonly Sample[]) => samples.map(each => each.cpuMicroseconds)
-    return kind === 'speed' ? ratioOf(rates(ours), rates(theirs)) : ratioOf(costs(theirs), costs(ours))
+    const theirs = this.#of(name, workload)
+    const ratios = this.#of(reference, workload).flatMap((ours, round) => {
+      const their = theirs[round]
+      if (!their || !isValid(ours) || !isValid(their)) return []
+      return kind === 'speed'
+        ? ours.requestsPerSecond / their.requestsPerSecond
+        : their.cpuMicroseconds / ours.cpuMicroseconds
+    })
+    return spreadOf(ratios)
   }
 
   compare(reference: string, kind: 'speed' | 'cost' = 'speed'): Comparison {
     const workloads: Partial<Record<WorkloadName, Record<string, Figures>>> = {}
     for (const [name, ofServer] of this.#samples) {
       for (const workload of ofServer.keys()) {
-        const samples = this.#valid(name, workload)
+        const samples = this.#of(name, workload).filter(isValid)
         if (samples.length === 0) continue
         const ratio = name === reference ? undefined : this.ratio(reference, name, workload, kind)
         workloads[workload] ??= {}
@@ -90,12 +95,12 @@ export class Results {
     return { workloads, servers: Object.fromEntries(servers) }
   }
 
-  /** A workload with failed requests has no valid samples. */
-  #valid(name: string, workload: WorkloadName): readonly Sample[] {
-    const samples = this.#samples.get(name)?.get(workload) ?? []
-    return samples.some(({ failures }) => failures > 0) ? [] : samples
+  #of(name: string, workload: WorkloadName): readonly Sample[] {
+    return this.#samples.get(name)?.get(workload) ?? []
   }
 }
+
+const isValid = ({ failures }: Sample) => failures === 0
 
 function mediansOf(samples: readonly Sample[]): Figures {
   return {
@@ -174,7 +179,7 @@ async function measure(bench: Bench, server: Server, workload: Workload): Promis
   return { ...measured, cpuMicroseconds: ((after.cpuMs - before.cpuMs) * 1_000) / measured.requests }
 }
 
-function isInstalled(bench: Bench, { title, packages = [], programs = [] }: Contender): boolean {
+export function isInstalled(bench: Bench, { title, packages = [], programs = [] }: Contender): boolean {
   const missing = [
     ...packages.filter(name => !existsSync(join(import.meta.dir, 'node_modules', name))),
     ...programs.filter(name => !Bun.which(name)),

@@ -52,12 +52,9 @@ export function median(values: readonly number[]): number {
   return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2
 }
 
-/** One ratio for each round, because both sides met the machine in the same state. */
-export function ratioOf(dividends: readonly number[], divisors: readonly number[]): Spread | undefined {
-  const rounds = Math.min(dividends.length, divisors.length)
-  const ratios = dividends.slice(0, rounds).map((value, round) => value / (divisors[round] ?? Number.NaN))
-  if (ratios.length === 0 || ratios.some(Number.isNaN)) return undefined
-  return { median: median(ratios), low: Math.min(...ratios), high: Math.max(...ratios) }
+export function spreadOf(values: readonly number[]): Spread | undefined {
+  if (values.length === 0 || values.some(Number.isNaN)) return undefined
+  return { median: median(values), low: Math.min(...values), high: Math.max(...values) }
 }
 
 const file = join(import.meta.dir, 'recorded.json')
