@@ -40,6 +40,7 @@ function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
 const none = '–'
 const whole = (value: number | null | undefined) =>
   value == null ? none : Math.round(value).toLocaleString('en')
+
 /** Three significant digits, or more for large values. */
 function short(value: number | null | undefined): string {
   if (value == null || value >= 100) return whole(value)

@@ -37,7 +37,7 @@ const checks: Record<CheckName, (server: Server, ours?: PetstoreResponses) => Pr
     const { pets } = server.contender.paths
     const id = server.animals - 1
     const response = await send(server, `${pets}/${id}`)
-    expectEqual(await response.text().then(JSON.parse), animalAt(id))
+    expectEqual(await response.json(), animalAt(id))
     expectEqual((await send(server, `${pets}/999999999`)).status, 404)
   },
   async create(server) {
