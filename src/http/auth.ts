@@ -3,8 +3,6 @@ import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
 import type { Caller, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
 
-const verifiedKeysMax = 10_000
-
 /** Longer headers are not cached: one key with ever more spaces before it must not fill the memory. */
 const cachedHeaderCharsMax = 300
 
@@ -22,6 +20,7 @@ export class Authenticator {
   readonly #keys: KeyStore
   readonly #usage: KeyUsage
   readonly #verifiedForMs: number
+  readonly #verifiedKeysMax: number
   readonly #environmentHash: Buffer | undefined
   /** By the whole Authorization header: the time of a lookup reveals only an exact match. */
   readonly #verified = new Map<string, Verified>()
@@ -32,11 +31,13 @@ export class Authenticator {
     readonly usage: KeyUsage
     readonly environmentKey?: string | undefined
     readonly verifiedForMs: number
+    readonly verifiedKeysMax?: number
   }) {
     const { environmentKey } = parts
     this.#keys = parts.keys
     this.#usage = parts.usage
     this.#verifiedForMs = parts.verifiedForMs
+    this.#verifiedKeysMax = parts.verifiedKeysMax ?? 10_000
     this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashApiKey(environmentKey))
   }
 
@@ -80,7 +81,7 @@ export class Authenticator {
     if (header.length > cachedHeaderCharsMax) return
     // A Map iterates in insertion order: the first entry is the oldest.
     this.#verified.delete(header)
-    if (this.#verified.size >= verifiedKeysMax)
+    if (this.#verified.size >= this.#verifiedKeysMax)
       this.#verified.delete(this.#verified.keys().next().value ?? '')
     const untilMs = performance.now() + this.#verifiedForMs
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
