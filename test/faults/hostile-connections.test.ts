@@ -1,4 +1,4 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { generateApiKey } from '../../src/api-key.ts'
 import { type Crowd, exchange, openCrowd, repliesIn } from '../support/connections.ts'
 import {
@@ -8,10 +8,7 @@ import {
   type Server,
   startServer,
   temporaryFolder,
-  testMsMax,
 } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`
@@ -35,7 +32,7 @@ async function withServer(work: (port: number, server: Server) => Promise<void>)
 async function expectOthersServed(port: number): Promise<void> {
   const options = { expected: 1, quietMs: 1, waitMs: 2_000 }
   const { replies } = await exchange(port, [`GET /v1/pets HTTP/1.1\r\n${head}\r\n`], options)
-  expect(replies).toMatchObject([{ status: 200, body: '[]' }])
+  expect(replies).toMatchObject([{ status: 200, text: '[]' }])
 }
 
 /** Each crowd sends its bit every second, while others are served, until the server has closed all connections. */
@@ -71,7 +68,7 @@ test.concurrent('500 connections that send a body a byte a second delay no one, 
     for (const text of [...withLength.received, ...inChunks.received]) {
       const [reply, ...more] = repliesIn(text)
       expect(more).toEqual([])
-      expect(JSON.parse(reply?.body ?? '')).toMatchObject({ code: 'request_timeout', status: 408 })
+      expect(JSON.parse(reply?.text ?? '')).toMatchObject({ code: 'request_timeout', status: 408 })
     }
   }))
 

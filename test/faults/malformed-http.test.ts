@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { type Exchange, exchange, type RawReply } from '../support/connections.ts'
-import { loggedBy, portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { type Exchange, exchange, type Reply } from '../support/connections.ts'
+import { loggedBy, portOf, type Server, startServer, temporaryFolder } from '../support/process.ts'
 import {
   animal,
   dropped,
@@ -14,8 +14,6 @@ import {
   sized,
   smuggledName,
 } from './malformed-rows.ts'
-
-setDefaultTimeout(testMsMax)
 
 let folder: ReturnType<typeof temporaryFolder>
 let server: Server
@@ -36,9 +34,9 @@ afterAll(async () => {
 const follower = get('', '/v1/pets/0')
 const followed = '404 pet_not_found'
 
-function shown({ status, body }: RawReply): string {
-  if (body === '') return `${status} empty`
-  return status < 400 ? String(status) : `${status} ${JSON.parse(body).code}`
+function shown({ status, text }: Reply): string {
+  if (text === '') return `${status} empty`
+  return status < 400 ? String(status) : `${status} ${JSON.parse(text).code}`
 }
 
 function outcomeOf({ replies, closed }: Exchange): string {

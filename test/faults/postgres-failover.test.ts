@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import {
   animalBody,
@@ -19,9 +19,7 @@ import {
   type TestDatabase,
   withHosts,
 } from '../support/postgres.ts'
-import { petstore, type Server, temporaryFolder, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { petstore, type Server, temporaryFolder, until } from '../support/process.ts'
 
 async function answered(server: Server, path: string, sentKey = key) {
   const response = await server.fetch(path, sentKey)
@@ -60,7 +58,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     pair = await startPair()
     // It goes with the servers: the one that it was made on will be gone by then.
     database = await newDatabase(pair.primary.url())
-  }, testMsMax)
+  })
   afterAll(() => pair[Symbol.asyncDispose]())
 
   test('whichever of them is named first, animals are added on the primary', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { key, readyIs, serveFrom } from '../support/load.ts'
 import {
@@ -11,9 +11,7 @@ import {
   type TestDatabase,
   withHosts,
 } from '../support/postgres.ts'
-import { loggedBy, type Server, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { loggedBy, type Server, until } from '../support/process.ts'
 
 /** What asks for animals, unlike what only asks a server who it is. */
 const readers = `
@@ -30,7 +28,7 @@ describeWithOwnPostgres('with PETSTORE_READ_URL', () => {
     pair = await startPair()
     // It goes with the servers.
     database = await newDatabase(pair.primary.url())
-  }, testMsMax)
+  })
   afterAll(() => pair[Symbol.asyncDispose]())
 
   async function servesReads(cluster: Cluster): Promise<boolean> {

@@ -1,16 +1,7 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
 import { documentedConfiguration, freePort, nginx, startNginx } from '../support/nginx.ts'
-import {
-  portOf,
-  residentBytes,
-  type Server,
-  startServer,
-  temporaryFolder,
-  testMsMax,
-} from '../support/process.ts'
-
-setDefaultTimeout(2 * testMsMax)
+import { portOf, residentBytes, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const key = 'a-key-for-refused-bodies-0123456789'
 /** Enough uploads for a reset to overtake a response, if the server did not read the rest of the body. */
@@ -34,8 +25,8 @@ const refusals: readonly Refusal[] = [
   { status: 415, method: 'POST', path: '/v1/pets', headers: { ...keyed, 'content-type': 'text/plain' } },
 ]
 
-/** One upload: gives the status of the Error body, or why there is none. */
-type Upload = (origin: string, refusal: Refusal, bytes: number) => Promise<string>
+/** Outcomes by size: the status in each Error body, or why there is none. */
+type Counts = Readonly<Record<string, number>>
 
 async function bunFetch(origin: string, { method, path, headers }: Refusal, bytes: number): Promise<string> {
   try {
@@ -46,23 +37,21 @@ async function bunFetch(origin: string, { method, path, headers }: Refusal, byte
   }
 }
 
-function curl(...flags: readonly string[]): Upload {
-  return async (origin, { method, path, headers }, bytes) => {
+const curl =
+  (...flags: readonly string[]): typeof bunFetch =>
+  async (origin, { method, path, headers }, bytes) => {
     const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
     const command = ['curl', '-s', ...flags, '-X', method, ...given, '--data-binary', '@-', origin + path]
     const child = Bun.spawn(command, { stdin: new Uint8Array(bytes), stdout: 'pipe' })
     const text = await new Response(child.stdout).text()
     return text === '' ? `exit ${await child.exited}` : String(JSON.parse(text).status)
   }
-}
 
-/** Node's and Python's clients run in a process of their own, which reads what to do from stdin as JSON. */
+/** Node's and Python's clients run in a process of their own, which reads its work from stdin as JSON. */
 const nodeClient = `
   import { request } from 'node:http'
   const { origin, refusals, sizes, requestsEach, client } = JSON.parse(await new Response(process.stdin).text())
-  const viaFetch = async ({ method, path, headers }, body) =>
-    (await (await fetch(origin + path, { method, headers, body })).json()).status
-  const viaHttp = ({ method, path, headers }, body, agent) => new Promise((resolve, reject) => {
+  const viaHttp = agent => ({ method, path, headers }, body) => new Promise((resolve, reject) => {
     const sent = request(origin + path, { method, headers: { ...headers, 'content-length': body.length }, agent }, response => {
       let text = ''
       response.on('data', chunk => { text += chunk })
@@ -73,9 +62,10 @@ const nodeClient = `
     sent.end(body)
   })
   const upload = {
-    fetch: viaFetch,
-    'http.request': viaHttp,
-    'http.request, Connection: close': (refusal, body) => viaHttp(refusal, body, false),
+    fetch: async ({ method, path, headers }, body) =>
+      (await (await fetch(origin + path, { method, headers, body })).json()).status,
+    'http.request': viaHttp(),
+    'http.request with Connection: close': viaHttp(false),
   }[client]
   const counts = {}
   for (const size of sizes) for (const refusal of refusals) for (let i = 0; i < requestsEach; i++) {
@@ -95,10 +85,8 @@ def via_http(refusal, body):
     return json.load(connection.getresponse())['status']
 def via_urllib(refusal, body):
     request = urllib.request.Request(work['origin'] + refusal['path'], body, refusal['headers'], method=refusal['method'])
-    try:
-        urllib.request.urlopen(request)
-    except urllib.error.HTTPError as error:
-        return json.load(error)['status']
+    try: urllib.request.urlopen(request)
+    except urllib.error.HTTPError as error: return json.load(error)['status']
 upload = {'http.client': via_http, 'urllib': via_urllib}[work['client']]
 counts = collections.Counter()
 for size in work['sizes']:
@@ -110,55 +98,49 @@ for size in work['sizes']:
 print(json.dumps(counts))`
 
 const sizes = [1_000_000, 5_000_000]
+const programs = {
+  Node: ['node', '--input-type=module', '--eval', nodeClient],
+  Python: ['python3', '-c', pythonClient],
+} as const
 
-async function inProcess(program: readonly string[], client: string, origin: string) {
+async function inProcess(language: keyof typeof programs, client: string, origin: string): Promise<Counts> {
   const work = JSON.stringify({ origin, refusals, sizes, requestsEach, client })
-  const child = Bun.spawn([...program], { stdin: Buffer.from(work), stdout: 'pipe', stderr: 'pipe' })
+  const child = Bun.spawn([...programs[language]], {
+    stdin: Buffer.from(work),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
   const [stdout, stderr] = await Promise.all(
     [child.stdout, child.stderr].map(out => new Response(out).text()),
   )
   if (!stdout) throw new Error(stderr)
-  return JSON.parse(stdout) as Record<string, number>
+  return JSON.parse(stdout)
 }
 
-async function here(upload: Upload, origin: string) {
+async function here(upload: typeof bunFetch, origin: string): Promise<Counts> {
   const counts: Record<string, number> = {}
   for (const size of sizes) {
-    for (const refusal of refusals) {
-      for (let i = 0; i < requestsEach; i++) {
-        const name = `${size} ${await upload(origin, refusal, size)}`
-        counts[name] = (counts[name] ?? 0) + 1
-      }
+    for (const refusal of refusals.flatMap(refusal => Array<Refusal>(requestsEach).fill(refusal))) {
+      const name = `${size} ${await upload(origin, refusal, size)}`
+      counts[name] = (counts[name] ?? 0) + 1
     }
   }
   return counts
 }
 
-const node = ['node', '--input-type=module', '--eval', nodeClient]
-const python = ['python3', '-c', pythonClient]
-const clients: readonly (readonly [string, (origin: string) => Promise<Record<string, number>>])[] = [
+const withCurl: typeof clients = [
+  ['curl', origin => here(curl(), origin)],
+  ['curl with Connection: close', origin => here(curl('-H', 'Connection: close', '-H', 'Expect:'), origin)],
+]
+const clients: readonly (readonly [string, (origin: string) => Promise<Counts>])[] = [
   ['Bun fetch', origin => here(bunFetch, origin)],
-  ['Node fetch', origin => inProcess(node, 'fetch', origin)],
-  ['Node http.request', origin => inProcess(node, 'http.request', origin)],
-  [
-    'Node http.request with Connection: close',
-    origin => inProcess(node, 'http.request, Connection: close', origin),
-  ],
-  ...(Bun.which('curl')
-    ? ([
-        ['curl', (origin: string) => here(curl(), origin)],
-        [
-          'curl with Connection: close',
-          (origin: string) => here(curl('-H', 'Connection: close', '-H', 'Expect:'), origin),
-        ],
-      ] as const)
-    : []),
-  ...(Bun.which('python3')
-    ? ([
-        ['Python http.client', (origin: string) => inProcess(python, 'http.client', origin)],
-        ['Python urllib', (origin: string) => inProcess(python, 'urllib', origin)],
-      ] as const)
-    : []),
+  ...['fetch', 'http.request', 'http.request with Connection: close'].map(
+    client => [`Node ${client}`, (origin: string) => inProcess('Node', client, origin)] as const,
+  ),
+  ...(Bun.which('curl') ? withCurl : []),
+  ...(Bun.which('python3') ? ['http.client', 'urllib'] : []).map(
+    client => [`Python ${client}`, (origin: string) => inProcess('Python', client, origin)] as const,
+  ),
 ]
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -227,8 +209,8 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
     const ask = async (path: string, method = 'GET', header = '') => {
       const request = `${method} ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`
       const { replies } = await exchange(port, [request], { expected: 1 })
-      const [{ status, body } = { status: 0, body: '' }] = replies
-      return [status, JSON.parse(body)]
+      const [reply] = replies
+      return [reply?.status, JSON.parse(reply?.text ?? '')]
     }
     for (const path of ['/.\\metrics', '/v1/..\\metrics']) {
       expect(await ask(path)).toEqual([
@@ -281,14 +263,7 @@ test('50 uploads of 5 MB at once, refused on connections that close, take little
   expect(peak - before).toBeLessThan(100 * 1024 ** 2)
 })
 
-test.concurrent('a client that asks to close and then stops sending gets the response after 5 s', async () => {
-  const port = portOf(server)
-  const head = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\n\r\nhalf'
-  const { replies, closed } = await exchange(port, [head], { expected: 1, waitMs: 15_000 })
-  expect([replies.map(({ status }) => status), closed]).toEqual([[401], true])
-})
-
-test.concurrent('after a refused body in endless chunks, the response is sent and the connection closed', async () => {
+test('after a refused body in endless chunks, the response is sent and the connection closed', async () => {
   const port = portOf(server)
   const head = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
   const chunk = `fffff\r\n${'x'.repeat(0xfffff)}\r\n`

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, test } from 'bun:test'
+import { exchange } from '../support/connections.ts'
 import { type Answer, type CallInit, startService } from '../support/service.ts'
 
 const service = await startService()
@@ -233,6 +234,13 @@ describe('the size of a body', () => {
     expect({ status, code: json.code }).toEqual({ status: 408, code: 'request_timeout' })
     expect(headers.get('connection')).toBe('close')
   })
+})
+
+test('a client whose body is refused and then stops arriving still gets the response', async () => {
+  await using hasty = await startService({ limits: { discardMs: 50 } })
+  const head = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\n\r\nhalf'
+  const { replies, closed } = await exchange(hasty.port, [head], { expected: 1 })
+  expect([replies.map(({ status }) => status), closed]).toEqual([[401], true])
 })
 
 describe('Idempotency-Key', () => {

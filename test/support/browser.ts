@@ -6,6 +6,8 @@ import { chromium as findChromium } from './debian.ts'
 import { projectFolder } from './process.ts'
 import { type Service, startService } from './service.ts'
 
+export { findChromium }
+
 /** No window, and no traffic of its own. */
 const flags = [
   '--headless',

@@ -1,2 +1,1 @@
-export { launchChromium } from './browser.ts'
-export { chromium as findChromium } from './debian.ts'
+export { findChromium, launchChromium } from './browser.ts'

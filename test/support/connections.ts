@@ -1,16 +1,17 @@
 import { connect, type Socket } from 'node:net'
 
-/** A whole response as it came. */
-export interface RawReply {
+export interface Reply {
   readonly status: number
-  readonly head: string
-  readonly body: string
+  readonly headers: Headers
+  readonly text: string
+  /** The server said that it closes this connection. */
+  readonly closes: boolean
 }
 
 /** Everything that came back on one connection. */
 export interface Exchange {
   readonly received: string
-  readonly replies: readonly RawReply[]
+  readonly replies: readonly Reply[]
   /** The server closed the connection; otherwise it stayed open and silent. */
   readonly closed: boolean
 }
@@ -78,20 +79,33 @@ async function sendAll(socket: Socket, pieces: readonly string[]): Promise<void>
   }
 }
 
-/** The whole replies, one after another, each as long as its Content-Length says. */
-export function repliesIn(text: string): readonly RawReply[] {
-  const replies: RawReply[] = []
-  let rest = text
-  for (;;) {
-    const [start, status] = /^HTTP\/1\.1 (\d{3})/.exec(rest) ?? []
-    const headEnd = rest.indexOf('\r\n\r\n')
-    if (start === undefined || headEnd === -1) return replies
-    const head = rest.slice(0, headEnd)
-    const bodyEnd = headEnd + 4 + Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0)
-    if (rest.length < bodyEnd) return replies
-    replies.push({ status: Number(status), head, body: rest.slice(headEnd + 4, bodyEnd) })
-    rest = rest.slice(bodyEnd)
+/** The whole replies, one after another, in bytes that were read as Latin-1. */
+export function repliesIn(received: string): readonly Reply[] {
+  const replies: Reply[] = []
+  let rest = Buffer.from(received, 'latin1')
+  for (let found = replyIn(rest); found; found = replyIn(rest)) {
+    replies.push(found.reply)
+    rest = rest.subarray(found.length)
   }
+  return replies
+}
+
+/** The first whole response in these bytes, as long as its Content-Length says, and how many of them it takes. */
+function replyIn(bytes: Buffer): { readonly reply: Reply; readonly length: number } | undefined {
+  const headEnd = bytes.indexOf('\r\n\r\n')
+  if (headEnd < 0) return undefined
+  const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n')
+  const headers = new Headers()
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    headers.append(line.slice(0, colon), line.slice(colon + 1).trim())
+  }
+  const start = headEnd + 4
+  const length = start + Number(headers.get('content-length') ?? 0)
+  if (bytes.length < length) return undefined
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(start, length))
+  const closes = headers.get('connection')?.toLowerCase() === 'close'
+  return { reply: { status: Number(statusLine.split(' ')[1]), headers, text, closes }, length }
 }
 
 /** Many connections to 127.0.0.1 that all do the same: `using crowd = await openCrowd(…)`. */
@@ -143,14 +157,6 @@ interface Sent {
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-}
-
-export interface Reply {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  /** The server said that it closes this connection. */
-  readonly closes: boolean
 }
 
 /**
@@ -262,24 +268,4 @@ function bytesOf({ method, path, headers = {}, body }: Sent, port: number, key: 
     lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
   }
   return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`
-}
-
-/** The first whole response in these bytes, and how many of them it takes. */
-function replyIn(bytes: Buffer): { readonly reply: Reply; readonly length: number } | undefined {
-  const headEnd = bytes.indexOf('\r\n\r\n')
-  if (headEnd < 0) return undefined
-  const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n')
-  const headers = new Headers()
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    headers.append(line.slice(0, colon), line.slice(colon + 1).trim())
-  }
-  const announced = headers.get('content-length')
-  if (announced === null) throw new Error(`A response without Content-Length: ${statusLine}`)
-  const start = headEnd + 4
-  const length = start + Number(announced)
-  if (bytes.length < length) return undefined
-  const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(start, length))
-  const closes = headers.get('connection')?.toLowerCase() === 'close'
-  return { reply: { status: Number(statusLine.split(' ')[1]), headers, text, closes }, length }
 }

@@ -12,6 +12,8 @@ import {
 import { newDatabase } from './postgres.ts'
 import { loggedBy, petstore, portOf, type Server, startServer, temporaryFolder, until } from './process.ts'
 
+export { portOf } from './process.ts'
+
 const oddNames = [
   'Ünïcødé',
   'e\u0301 and \u00e9',

@@ -1,2 +1,1 @@
-export { answerMsMax, startLoad } from './load.ts'
-export { portOf } from './process.ts'
+export { answerMsMax, portOf, startLoad } from './load.ts'

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
 import {
   addAnimal,
@@ -18,8 +18,6 @@ import {
   waitForCards,
 } from '../support/browser.ts'
 import { keepAnimals, startService } from '../support/service.ts'
-
-setDefaultTimeout(60_000)
 
 const shop = openShop()
 

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import {
   addAnimal,
@@ -16,8 +16,6 @@ import {
   visit,
   waitForCards,
 } from '../support/browser.ts'
-
-setDefaultTimeout(60_000)
 
 const shop = openShop()
 

@@ -1,4 +1,4 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
 import {
   chromiumPath,
@@ -11,8 +11,6 @@ import {
   visit,
 } from '../support/browser.ts'
 import { startService } from '../support/service.ts'
-
-setDefaultTimeout(60_000)
 
 const shop = openShop()
 
