@@ -30,7 +30,7 @@ export function switchOption(flag: string, help: string) {
   return { flag, help, default: 'false', expected: 'true or false', read }
 }
 
-export interface Argument {
+interface Argument {
   readonly name: string
   /** A valid value, in the words of a message: `a new file`. */
   readonly help: string

@@ -74,10 +74,7 @@ describe('pets list', () => {
 
   test.each([
     [[], 20],
-    [['--limit', '1'], 1],
-    [['--limit', '100'], 100],
     [['--limit', '101'], 101],
-    [['--limit', '250'], 250],
     [['--limit', '9999'], 250],
     [['--all'], 250],
   ])('%p prints %d animals, over all pages', async (args, count) => {
@@ -86,16 +83,12 @@ describe('pets list', () => {
     expect(idsIn(stdout)).toEqual(upTo(count))
   })
 
-  test('--all prints one table', async () => {
+  test('--all prints one table, and --status filters', async () => {
     const { stdout, stderr } = await pets(['list', '--all'])
     expect(stdout.match(/^ID /gm)).toHaveLength(1)
     expect(stdout.split('\n')).toHaveLength(252)
     expect(stderr).toBe('')
-  })
-
-  test('--status filters', async () => {
-    const { stdout } = await pets(['list', '--status', 'sold', '--json'])
-    expect(idsIn(stdout)).toEqual([2])
+    expect(idsIn((await pets(['list', '--status', 'sold', '--json'])).stdout)).toEqual([2])
   })
 
   test.each([
