@@ -50,7 +50,7 @@ test('a failed check prints what was expected, what was found and the rule', asy
   const { exitCode, stdout } = await conformWrong(badName)
   expect(exitCode).toBe(1)
   expect(stdout).toMatch(
-    /^✗ POST .+\n {4}expected: .+\n {4}found: {4}POST .+ 201 .+\n {4}rule: {5}interface part 4\.2/m,
+    /^✗ POST .+\n {4}expected: .+\n {4}found: {4}POST .+ 201 .+\n {4}rule: {5}docs\/interface\.md, createPet/m,
   )
   expect(stdout).toContain('<b>&\\"\\u001b[31m\\u202e')
   for (const control of ['\u001b', '\u202e']) expect(stdout).not.toContain(control)
@@ -69,7 +69,7 @@ test('--read-only skips the checks that write, and --json prints one document', 
   expect(report.checks[0]).toEqual({
     name: expect.any(String),
     rule: 'contract',
-    where: expect.stringContaining('interface part'),
+    where: expect.stringContaining('docs/interface.md, '),
     outcome: 'passed',
     ms: expect.any(Number),
   })
