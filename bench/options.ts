@@ -1,74 +1,71 @@
 import { parseArgs } from 'node:util'
-import { lineUp } from './contenders/line-up.ts'
+import { contenders } from './contenders.ts'
 
-const parts = ['peers', 'postgres', 'growth', 'slow-disk', 'commits', 'steps', 'client'] as const
+const parts = ['peers', 'postgres', 'slow-disk', 'growth'] as const
 export type Part = (typeof parts)[number]
+const contenderNames = contenders.map(({ name }) => name)
 
 export interface Options {
   readonly quick: boolean
-  /** Writes the document, its charts and the record. */
   readonly write: boolean
+  /** Only write the page again, from recorded.json. */
+  readonly page: boolean
   readonly rounds: number
   readonly seconds: number
-  /** Names of contenders; the petstore is always among them. */
-  readonly only: readonly string[] | undefined
+  readonly only: readonly string[]
   readonly parts: readonly Part[]
 }
 
-export const usage = `Usage: npm run bench -- [options]
+export const usage = `Measures the petstore against other servers.
 
-  --quick           one round of one second each, without the largest catalogue: under two minutes
-  --rounds <n>      how often everything is measured (5)
-  --seconds <n>     how long each load lasts (3)
-  --only <names>    only these contenders, separated by commas: ${lineUp.map(({ name }) => name).join(', ')}
+Usage: npm run bench -- [options]
+
+  --quick           1 round of 1 s for each load, without the largest catalogue; about 2 minutes
+  --rounds <n>      rounds (default 5)
+  --seconds <n>     seconds for each load (default 2)
+  --only <names>    only these contenders, separated by commas: ${contenderNames.join(', ')}
   --part <names>    only these parts: ${parts.join(', ')}
-  --write           write docs/benchmarks.md, its charts and bench/recorded.json also after a quick or partial run
+  --write           also write the results of a quick or partial run
+  --page            measure nothing; write docs/benchmarks.md again from bench/recorded.json
 
-A full run writes them anyway.
+A full run writes docs/benchmarks.md, its chart and bench/recorded.json.
 `
 
-/** Throws where the command line cannot be understood. */
+/** Throws if an argument is invalid. */
 export function readOptions(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
       quick: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
+      page: { type: 'boolean', default: false },
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       only: { type: 'string' },
       part: { type: 'string' },
     },
   })
-  const { quick, only, part } = values
+  const { quick, page, only, part } = values
   return {
     quick,
+    page,
     write: values.write || !(quick || only || part),
-    rounds: count('--rounds', values.rounds, quick ? 1 : 5),
-    seconds: count('--seconds', values.seconds, quick ? 1 : 3),
-    only:
-      only === undefined
-        ? undefined
-        : namesIn(
-            '--only',
-            only,
-            lineUp.map(({ name }) => name),
-          ),
-    parts: part === undefined ? parts : namesIn('--part', part, parts),
+    rounds: readCount('--rounds', values.rounds ?? (quick ? '1' : '5')),
+    seconds: readCount('--seconds', values.seconds ?? (quick ? '1' : '2')),
+    only: only === undefined ? contenderNames : readNames('--only', only, contenderNames),
+    parts: part === undefined ? parts : readNames('--part', part, parts),
   }
 }
 
-function count(flag: string, given: string | undefined, otherwise: number): number {
-  if (given === undefined) return otherwise
-  if (/^[1-9]\d{0,2}$/.test(given)) return Number(given)
-  throw new Error(`Cannot read ${flag} "${given}": expected a whole number from 1 to 999`)
+function readCount(flag: string, text: string): number {
+  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text)
+  throw new Error(`${flag} is "${text}": expected an integer from 1 to 999`)
 }
 
-function namesIn<T extends string>(flag: string, given: string, known: readonly T[]): readonly T[] {
-  return given.split(',').map(name => {
+function readNames<T extends string>(flag: string, text: string, known: readonly T[]): readonly T[] {
+  return text.split(',').map(name => {
     const found = known.find(each => each === name)
-    if (found === undefined)
-      throw new Error(`Cannot read ${flag} "${name}": expected one of ${known.join(', ')}`)
+    if (found === undefined) throw new Error(`${flag} is "${name}": expected one of ${known.join(', ')}`)
     return found
   })
 }

@@ -1,21 +1,11 @@
-// `npm run bench`: the service against what one would use instead, as ratios between servers measured in one run.
-import { compareClient } from './comparisons/client.ts'
-import { compareCommits } from './comparisons/commits.ts'
-import { measureGrowth } from './comparisons/growth.ts'
-import { comparePeers } from './comparisons/peers.ts'
-import { compareOnPostgres } from './comparisons/postgres.ts'
-import { compareOnSlowDisk } from './comparisons/slow-disk.ts'
-import { measureSteps } from './comparisons/steps.ts'
-import { lineUp, petstore } from './contenders/line-up.ts'
-import type { Effort } from './harness/effort.ts'
-import { describeMachine } from './harness/machine.ts'
-import { createProgress } from './harness/progress.ts'
-import { openSession } from './harness/session.ts'
-import { works } from './harness/work.ts'
-import { createDriver } from './load/driver.ts'
+// `npm run bench`: measures the petstore against other servers in one run.
+import { compareGrowth, compareOnPostgres, compareOnSlowDisk, measurePeers } from './comparisons.ts'
+import { contenders, petstore } from './contenders.ts'
+import { Bench } from './measure.ts'
 import { type Options, type Part, readOptions, usage } from './options.ts'
-import type { Outcome } from './report/outcome.ts'
-import { printOutcome } from './report/print.ts'
+import { describeMachine, type Recorded, readRecord, writeRecord } from './record.ts'
+import { printReport, writeReport } from './report.ts'
+import { workloads } from './workloads.ts'
 
 async function main(args: readonly string[]): Promise<number> {
   if (args.includes('--help')) {
@@ -29,51 +19,41 @@ async function main(args: readonly string[]): Promise<number> {
     process.stderr.write(`petstore bench: ${(error as Error).message}\n`)
     return 2
   }
-  const outcome = await run(options)
-  process.stdout.write(printOutcome(outcome))
-  if (!options.write) return 0
-  // Only now: without the packages for its charts there are still the tables above.
-  const { writeDocument } = await import('./report/write.ts')
-  for (const file of writeDocument(outcome)) process.stdout.write(`Wrote ${file}\n`)
+  if (options.page) {
+    writeReport(readRecord())
+    return 0
+  }
+  const recorded = await measureParts(options)
+  process.stdout.write(printReport(recorded))
+  if (options.write) {
+    writeRecord(recorded)
+    writeReport(recorded)
+  }
   return 0
 }
 
-async function run(options: Options): Promise<Outcome> {
-  await using session = openSession()
-  const driver = createDriver(session)
-  const progress = createProgress()
-  if (driver.name !== 'wrk') {
-    progress.note(
-      'wrk is not installed (the package wrk of your system): autocannon drives, and is slower itself',
-    )
+async function measureParts({ rounds, seconds, quick, only, parts }: Options): Promise<Recorded> {
+  await using bench = new Bench({ rounds, seconds, warmupSeconds: quick ? 1 : 4 })
+  const measured = async <T>(part: Part, measure: () => Promise<T>): Promise<T | undefined> => {
+    if (!parts.includes(part)) return undefined
+    bench.log(`part ${part}`)
+    return measure()
   }
-  const warmingSeconds = options.quick ? 1 : 4
-  const effort: Effort = { ...options, warmingSeconds, session, driver, progress }
-  const outcome = await measureParts(effort, options)
-  progress.end()
-  return outcome
-}
-
-async function measureParts(effort: Effort, options: Options): Promise<Outcome> {
-  const { rounds, seconds, quick, driver } = effort
-  const chosen = lineUp.filter(each => each === petstore || (options.only?.includes(each.name) ?? true))
-  const asked = <T>(part: Part, measure: () => Promise<T>): Promise<T> | undefined =>
-    options.parts.includes(part) ? measure() : undefined
-  const worksNow = works.filter(({ slow }) => !(quick && slow))
+  const peers = contenders.filter(each => each === petstore || only.includes(each.name))
+  const peerWorkloads = workloads.filter(({ slow }) => !(quick && slow))
+  const sizes = [1_000, 1_000_000, ...(quick ? [] : [10_000_000])]
   return {
-    at: new Date(),
+    at: new Date().toISOString(),
     rounds,
     seconds,
-    quick,
-    driver: driver.name,
+    driver: bench.driver.name,
     machine: describeMachine(),
-    peers: (await asked('peers', () => comparePeers(effort, chosen, worksNow))) ?? [],
-    postgres: await asked('postgres', () => compareOnPostgres(effort)),
-    growth: await asked('growth', () => measureGrowth(effort)),
-    slowDisk: await asked('slow-disk', () => compareOnSlowDisk(effort)),
-    commits: await asked('commits', () => compareCommits(effort)),
-    steps: await asked('steps', () => measureSteps(effort)),
-    client: await asked('client', () => compareClient(effort)),
+    peers: await measured('peers', async () =>
+      (await measurePeers(bench, { contenders: peers, workloads: peerWorkloads })).compare(petstore.name),
+    ),
+    postgres: await measured('postgres', () => compareOnPostgres(bench)),
+    slowDisk: await measured('slow-disk', () => compareOnSlowDisk(bench)),
+    growth: await measured('growth', () => compareGrowth(bench, sizes)),
   }
 }
 

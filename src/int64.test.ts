@@ -1,25 +1,32 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { int64 } from './field.ts'
-import { InexactNumber, int64Max, int64Min, parseInt64, parseJson } from './int64.ts'
-
-/** As a body is read: through our JSON parser, so that the digits that were sent are the ones judged. */
-function readJsonInt64(text: string): bigint | undefined {
-  const parsed = parseJson(text)
-  if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.problem}`)
-  return int64.read(parsed.value)
-}
+import {
+  InexactNumber,
+  int64Max,
+  int64Min,
+  int64Of,
+  isJsonObject,
+  nestingMax,
+  parseInt64,
+  parseJson,
+} from './int64.ts'
 
 const anyInt64 = fc.bigInt({ min: int64Min, max: int64Max })
 
-describe('int64', () => {
+describe('an integer in JSON', () => {
+  /** Reads it as a body is read, so that the digits that were sent are checked. */
+  function readInt64(text: string): bigint | undefined {
+    const parsed = parseJson(text)
+    if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.problem}`)
+    return int64Of(parsed.value)
+  }
+
   test.each<[string, bigint]>([
     ['0', 0n],
     ['-0', 0n],
     ['-0.0', 0n],
     ['0e1000000000', 0n],
     ['0.000000000000000000000', 0n],
-    ['7', 7n],
     ['-7', -7n],
     ['1.0', 1n],
     ['1e3', 1000n],
@@ -29,8 +36,8 @@ describe('int64', () => {
     ['10e-1', 1n],
     ['1200e-2', 12n],
     ['0.001e3', 1n],
+    ['0.00000000000000000001e20', 1n],
     ['9007199254740991', 9007199254740991n],
-    ['9007199254740992', 9007199254740992n],
     ['9007199254740993', 9007199254740993n],
     ['9007199254740993.0', 9007199254740993n],
     ['9.007199254740993e15', 9007199254740993n],
@@ -38,116 +45,212 @@ describe('int64', () => {
     ['9223372036854775807', int64Max],
     ['9223372036854775807.000', int64Max],
     ['9.223372036854775807e18', int64Max],
-    ['9223372036854775806', int64Max - 1n],
     ['-9223372036854775808', int64Min],
-    ['-9223372036854775807', int64Min + 1n],
     ['1e18', 10n ** 18n],
     ['1000000000000000000000e-3', 10n ** 18n],
-  ])('int64 reads %s', (text, value) => {
-    expect(readJsonInt64(text)).toBe(value)
+  ])('%s is read exactly', (text, value) => {
+    expect(readInt64(text)).toBe(value)
   })
 
   test.each([
-    '9223372036854775808',
-    '-9223372036854775809',
-    '9.223372036854775808e18',
-    '9223372036854775807.5',
-    '18446744073709551616',
-    '99999999999999999999999999999999',
-    '1e19',
-    '1e400',
-    '-1e400',
-    '1e-400',
-    '1e1000000000',
-    '1e-1000000000',
-    '1.5',
-    '-0.1',
-    '15e-1',
-    '1.0000000000000000001',
-    '0.9999999999999999999',
-    '123456789012345.000000000000001',
-    '9007199254740993.1',
-    '"1"',
-    '""',
-    'true',
-    'false',
-    'null',
-    '[1]',
-    '{}',
-    '{"source":"1"}',
-  ])('int64 refuses %s', text => {
-    expect(readJsonInt64(text)).toBeUndefined()
+    ...['9223372036854775808', '-9223372036854775809', '9.223372036854775808e18', '18446744073709551616'],
+    ...['99999999999999999999999999999999', '1e19', '1e400', '-1e400', '1e1000000000'],
+    ...['1.5', '-0.1', '15e-1', '1e-400', '1e-1000000000', '1.0000000000000000001', '0.9999999999999999999'],
+    ...['123456789012345.000000000000001', '9007199254740993.1', '9223372036854775807.5'],
+    ...['"1"', '""', 'true', 'null', '[1]', '{}', '{"source":"1"}'],
+  ])('%s is refused', text => {
+    expect(readInt64(text)).toBeUndefined()
   })
 
   test.each([
-    ['undefined', undefined],
-    ['a huge exponent that is itself no double', new InexactNumber(`1e${'9'.repeat(400)}`)],
-    ['a tiny exponent that is itself no double', new InexactNumber(`1e-${'9'.repeat(400)}`)],
+    ['an exponent above every double', new InexactNumber(`1e${'9'.repeat(400)}`)],
+    ['an exponent below every double', new InexactNumber(`1e-${'9'.repeat(400)}`)],
+    ['text before the number', new InexactNumber('x1')],
+    ['text after the number', new InexactNumber('1x')],
     ['NaN', Number.NaN],
-    ['Infinity', Number.POSITIVE_INFINITY],
     ['a double beyond 2^53', 2 ** 53],
     ['a bigint above the range', int64Max + 1n],
     ['a bigint below the range', int64Min - 1n],
-  ])('int64 refuses %s', (_what, value) => {
-    expect(int64.read(value)).toBeUndefined()
+  ])('%s is refused', (_what, value) => {
+    expect(int64Of(value)).toBeUndefined()
   })
 
-  test('every int64 is read exactly, however it is spelt', () => {
+  test('a bigint in the range is read', () => {
+    expect([int64Of(int64Min), int64Of(int64Max)]).toEqual([int64Min, int64Max])
+  })
+
+  test('every int64 is read exactly in each of its spellings', () => {
     fc.assert(
       fc.property(anyInt64, fc.nat(30), (value, zeros) => {
-        expect(readJsonInt64(`${value}`)).toBe(value)
-        expect(readJsonInt64(`${value}.0${'0'.repeat(zeros)}`)).toBe(value)
-        expect(readJsonInt64(`${value * 10n ** BigInt(zeros)}e-${zeros}`)).toBe(value)
+        expect(readInt64(`${value}`)).toBe(value)
+        expect(readInt64(`${value}.0${'0'.repeat(zeros)}`)).toBe(value)
+        expect(readInt64(`${value * 10n ** BigInt(zeros)}e-${zeros}`)).toBe(value)
       }),
     )
   })
 
-  test('no integer outside the range is read as one inside', () => {
+  test('no integer outside the range is read', () => {
     const outside = fc.oneof(fc.bigInt({ min: int64Max + 1n }), fc.bigInt({ max: int64Min - 1n }))
-    fc.assert(fc.property(outside, value => expect(readJsonInt64(`${value}`)).toBeUndefined()))
-  })
-
-  test('what is expected names both ends of the range', () => {
-    expect(int64.expected).toBe('a whole number from -9223372036854775808 to 9223372036854775807')
+    fc.assert(fc.property(outside, value => expect(readInt64(`${value}`)).toBeUndefined()))
   })
 })
 
-describe('an int64 in a path', () => {
-  test.each<[string, bigint]>([
-    ['0', 0n],
-    ['1', 1n],
-    ['-1', -1n],
-    ['9007199254740993', 9007199254740993n],
-    ['9223372036854775807', int64Max],
-    ['-9223372036854775808', int64Min],
-  ])('%s is read', (text, value) => {
-    expect(parseInt64(text)).toBe(value)
+describe('an integer in a path', () => {
+  test('every int64 is read as it is written', () => {
+    const value = fc.oneof(anyInt64, fc.constantFrom(0n, 1n, -1n, int64Min, int64Max))
+    fc.assert(fc.property(value, value => expect(parseInt64(String(value))).toBe(value)))
+    for (const value of [0n, -1n, int64Min, int64Max]) expect(parseInt64(String(value))).toBe(value)
   })
 
   test.each([
-    '',
-    '-',
-    '-0',
-    '+1',
-    '01',
-    '-01',
-    '1.0',
-    '1e3',
-    '0x10',
-    '1_000',
-    ' 1',
-    '1 ',
-    '1\n',
-    '１',
-    'abc',
-    '9223372036854775808',
-    '-9223372036854775809',
-    '10000000000000000000',
+    ...[
+      '',
+      '-',
+      '-0',
+      '+1',
+      '01',
+      '-01',
+      '1.0',
+      '1e3',
+      '0x10',
+      '1_000',
+      ' 1',
+      '1 ',
+      '1\n',
+      '１',
+      'abc',
+      'x0',
+    ],
+    ...['9223372036854775808', '-9223372036854775809', '10000000000000000000', '9'.repeat(100)],
   ])('%j is refused: it is not the one spelling of an int64', text => {
     expect(parseInt64(text)).toBeUndefined()
   })
+})
 
-  test('every int64 survives being written and read', () => {
-    fc.assert(fc.property(anyInt64, value => expect(parseInt64(String(value))).toBe(value)))
+describe('a number in JSON', () => {
+  test.each<[string, number]>([
+    ['0', 0],
+    ['0.5', 0.5],
+    ['-123456789012345', -123456789012345],
+    ['1234567890123.5', 1234567890123.5],
+  ])('%s, which a double holds exactly, becomes a number', (text, value) => {
+    expect(parseJson(text)).toEqual({ ok: true, value })
+  })
+
+  test.each([
+    ...['9007199254740993', '-9007199254740993', '9007199254740993.0', '1.0000000000000000001'],
+    ...['123456789012345.000000000000001', '1e3', '1E3', '1e400', '-1e-400'],
+  ])('%s stays the text that was sent', text => {
+    expect(parseJson(text)).toEqual({ ok: true, value: new InexactNumber(text) })
+  })
+
+  test('stays exact at every depth, without a change to the values around it', () => {
+    const text = '{"a":[1,{"b":9007199254740993}],"c":1e3,"d":"9007199254740993","e":null,"f":1.5}'
+    const value = {
+      a: [1, { b: new InexactNumber('9007199254740993') }],
+      c: new InexactNumber('1e3'),
+      d: '9007199254740993',
+      e: null,
+      f: 1.5,
+    }
+    expect(parseJson(text)).toEqual({ ok: true, value })
+  })
+
+  test.each<[string, unknown]>([
+    ['{"a":9007199254740993,"a":5}', 5],
+    ['{"a":5,"a":9007199254740993}', new InexactNumber('9007199254740993')],
+    ['{"a":9007199254740992,"a":9007199254740993}', new InexactNumber('9007199254740993')],
+    ['{"a":[1e3],"a":"1e3"}', '1e3'],
+  ])('the last of two properties with the same name counts: %s', (text, a) => {
+    expect(parseJson(text)).toEqual({ ok: true, value: { a } })
+  })
+})
+
+describe('nesting', () => {
+  const nested = (depth: number, open: string, inner: string, close: string) =>
+    open.repeat(depth) + inner + close.repeat(depth)
+
+  test.each([
+    ['arrays', 64, '[', '', ']'],
+    ['objects', 64, '{"a":', '1', '}'],
+    ['arrays with exact integers inside', 64, '[', '9007199254740993', ']'],
+    ['objects in arrays', 32, '[{"a":', '1', '}]'],
+  ])('%s may be 64 levels deep, not deeper', (_what, depth, open, inner, close) => {
+    expect(nestingMax).toBe(64)
+    expect(parseJson(nested(depth, open, inner, close)).ok).toBe(true)
+    expect(parseJson(nested(depth + 1, open, inner, close))).toEqual({
+      ok: false,
+      problem: 'objects and arrays are nested more than 64 levels deep',
+    })
+  })
+
+  test('arrays and objects side by side are not nested', () => {
+    expect(parseJson(`[${'[],{},'.repeat(1_000)}{}]`).ok).toBe(true)
+  })
+
+  test.each([
+    ['in a string', '['.repeat(100)],
+    ['after an escaped quote', `"${'['.repeat(100)}`],
+    ['after an escaped backslash and quote', `\\"${'{'.repeat(100)}`],
+    ['before a backslash at the end of a string', `${'{'.repeat(100)}\\`],
+  ])('brackets %s do not count', (_where, value) => {
+    expect(parseJson(JSON.stringify([value]))).toEqual({ ok: true, value: [value] })
+  })
+
+  test('brackets count again after a string that ends in an escaped backslash', () => {
+    expect(parseJson(`["\\\\",${nested(64, '[', '', ']')}]`).ok).toBe(false)
+  })
+
+  test('a million opening brackets are refused', () => {
+    expect(parseJson('['.repeat(1_000_000)).ok).toBe(false)
+  })
+})
+
+describe('JSON', () => {
+  test.each(['{"__proto__":{"status":"sold"}}', '{"__proto__":{"status":"sold"},"a":1e3}'])(
+    '__proto__ is a property like any other in %s',
+    text => {
+      const parsed = parseJson(text)
+      const value = parsed.ok ? (parsed.value as object) : {}
+      expect(Object.keys(value)).toContain('__proto__')
+      expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+      expect('status' in value).toBe(false)
+    },
+  )
+
+  test.each([
+    ['{}', true],
+    ['{"source":"1"}', true],
+    ['[]', false],
+    ['null', false],
+    ['"{}"', false],
+    ['1e3', false],
+  ])('%s is an object: %p', (text, expected) => {
+    const parsed = parseJson(text)
+    expect(parsed.ok && isJsonObject(parsed.value)).toBe(expected)
+  })
+
+  test.each([
+    ...['', ' ', '{', '[1,]', '{"a":1,}', "{'a':1}", '{a:1}', '01', '+1', '.5', '1.', '1e', '0x10', 'NaN'],
+    ...['undefined', 'True', '"a\nb"', '"\\x41"', '"a', '1 2', '// 1\n1', '[1]]', ']', '\ufeff1', '[1e3'],
+  ])('%j is refused with a reason', text => {
+    expect(parseJson(text)).toEqual({ ok: false, problem: expect.stringMatching(/^(?!JSON Parse error)./) })
+  })
+
+  test('is accepted and refused as by JSON.parse', () => {
+    const isJson = (text: string) => {
+      try {
+        JSON.parse(text)
+        return true
+      } catch {
+        return false
+      }
+    }
+    const cut = fc.json().map(json => json.slice(0, -1))
+    fc.assert(
+      fc.property(fc.oneof(fc.json(), fc.string(), cut), sent => {
+        expect(parseJson(sent).ok).toBe(isJson(sent))
+      }),
+    )
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { int64Max, int64Min, parseJson } from './int64.ts'
-import { type Pet, petName, petStatus, petToJson, readNewPet } from './pet.ts'
+import { fingerprintOf, type NewPet, type Pet, petName, petStatus, petToJson, readNewPet } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
   const parsed = parseJson(text)
@@ -14,59 +14,55 @@ function problemsOf(text: string, strict = false): readonly string[] {
   return read.ok ? [] : read.problems
 }
 
-describe('name', () => {
+describe('a name', () => {
   test.each([
     ['one letter', 'a'],
     ['a single emoji', '😀'],
     ['white space around a letter', ' \ta\n'],
     ['a zero-width space, which is not white space', '\u200b'],
     ['control characters other than U+0000', 'a\u0001\u007f'],
-    ['an accent as it was sent, composed or not', 'e\u0301\u00e9'],
+    ['composed and decomposed accents', 'e\u0301\u00e9'],
     ['right-to-left text', 'כלב'],
     ['1,000 letters', 'a'.repeat(1_000)],
     ['1,000 emoji', '😀'.repeat(1_000)],
     ['999 letters and one emoji', `${'a'.repeat(999)}😀`],
     ['quotes and backslashes', '"\\'],
-  ])('kept exactly: %s', (_what, name) => {
+  ])('is stored exactly: %s', (_what, name) => {
     expect(petName.read(name)).toBe(name)
   })
 
-  test.each([
-    ['nothing', ''],
-    ['a space', ' '],
-    ['tabs and line ends', '\t\r\n\v\f'],
-    ['no-break spaces', '\u00a0\u00a0'],
-    ['an ideographic space', '\u3000'],
-    ['a byte order mark', '\ufeff'],
-    ['line and paragraph separators', '\u2028\u2029'],
-    ['every kind of white space together', ' \u00a0\u1680\u2003\u202f\u205f\u3000\ufeff'],
-    ['U+0000', '\u0000'],
-    ['U+0000 among letters', 'Re\u0000x'],
-    ['the first half of an emoji', '\ud83d'],
-    ['the second half of an emoji', 'Rex \ude00'],
-    ['the halves of an emoji in the wrong order', '\ude00\ud83d'],
-    ['a half beside a whole emoji', '😀\ud83d'],
-    ['1,001 letters', 'a'.repeat(1_001)],
-    ['1,001 emoji', '😀'.repeat(1_001)],
-    ['1,000 letters and one emoji', `${'a'.repeat(1_000)}😀`],
-    ['a million letters', 'a'.repeat(1_000_000)],
-    ['a number', 5],
-    ['true', true],
-    ['null', null],
-    ['a list', ['Rex']],
-    ['an object', {}],
-  ])('refused: %s', (_what, name) => {
+  const tooLong = 'is too long: expected 1 to 1,000 characters'
+  const blank = 'is blank: expected at least one visible character'
+  const unstorable = 'contains U+0000 or an unpaired surrogate: remove it'
+  const noString = 'is not a string: expected 1 to 1,000 characters'
+  test.each<[string, unknown, string]>([
+    ['the empty text', '', 'is empty: expected 1 to 1,000 characters'],
+    ['spaces, tabs and line ends', ' \t\r\n\v\f', blank],
+    ['other white space', '\u00a0\u1680\u2003\u2028\u2029\u202f\u205f\u3000\ufeff', blank],
+    ['U+0000', '\u0000', unstorable],
+    ['U+0000 among letters', 'Re\u0000x', unstorable],
+    ['the first half of an emoji', '\ud83d', unstorable],
+    ['the second half of an emoji', 'Rex \ude00', unstorable],
+    ['the halves of an emoji in the wrong order', '\ude00\ud83d', unstorable],
+    ['half an emoji after a whole one', '😀\ud83d', unstorable],
+    ['1,001 letters', 'a'.repeat(1_001), tooLong],
+    ['1,001 emoji', '😀'.repeat(1_001), tooLong],
+    ['1,000 letters and one emoji', `${'a'.repeat(1_000)}😀`, tooLong],
+    ['a million letters', 'a'.repeat(1_000_000), tooLong],
+    ['a number', 5, noString],
+    ['null', null, noString],
+    ['an array', ['Rex'], noString],
+  ])('is refused: %s', (_what, name, problem) => {
     expect(petName.read(name)).toBeUndefined()
+    expect(petName.problem?.(name)).toBe(problem)
   })
 
-  test('what is checked is what is published', () => {
+  test('is valid exactly if it matches the published schema', () => {
     const { minLength, maxLength, pattern, not } = petName.schema
     const unstorable = new RegExp((not as { pattern: string }).pattern, 'u')
-    const anyText = fc.string({
-      unit: fc.oneof(fc.constantFrom(' ', '\u00a0', '\u0000', '\ud83d'), fc.string()),
-    })
+    const unit = fc.oneof(fc.constantFrom(' ', '\u00a0', '\u0000', '\ud83d'), fc.string())
     fc.assert(
-      fc.property(anyText, text => {
+      fc.property(fc.string({ unit }), text => {
         const chars = [...text].length
         const published =
           chars >= Number(minLength) &&
@@ -76,54 +72,39 @@ describe('name', () => {
         expect(petName.read(text) === text).toBe(published)
       }),
     )
+    expect(petName.schema).toMatchObject({ type: 'string', minLength: 1, maxLength: 1_000 })
   })
 })
 
-describe('status', () => {
+describe('a status', () => {
   test.each(['available', 'pending', 'sold'] as const)('%s is read', status => {
     expect(petStatus.read(status)).toBe(status)
   })
 
-  test.each(['', 'lost', 'Sold', 'SOLD', ' sold', 'sold,pending', null, 0, false, {}])(
-    '%j is refused',
-    status => {
-      expect(petStatus.read(status)).toBeUndefined()
-    },
-  )
+  test.each(['', 'lost', 'Sold', ' sold', 'sold,pending', null])('%j is refused', status => {
+    expect(petStatus.read(status)).toBeUndefined()
+  })
 })
 
 describe('a new animal', () => {
-  test.each<[string, object]>([
+  test.each<[string, NewPet]>([
     ['{"name":"Rex","categoryId":7}', { name: 'Rex', categoryId: 7n }],
-    ['{"name":"Rex","categoryId":7,"status":"sold"}', { name: 'Rex', categoryId: 7n, status: 'sold' }],
-    [
-      '{"status":"pending","categoryId":-1,"name":" x "}',
-      { name: ' x ', categoryId: -1n, status: 'pending' },
-    ],
+    ['{"status":"sold","categoryId":-1,"name":" x "}', { name: ' x ', categoryId: -1n, status: 'sold' }],
     ['{"name":"Rex","categoryId":9007199254740993}', { name: 'Rex', categoryId: 9007199254740993n }],
-    ['{"name":"Rex","categoryId":1e3}', { name: 'Rex', categoryId: 1000n }],
     ['{"name":"Rex","categoryId":0}', { name: 'Rex', categoryId: 0n }],
   ])('%s is read', (text, pet) => {
-    expect(readJsonPet(text)).toStrictEqual({ ok: true, pet } as ReturnType<typeof readNewPet>)
-    expect(readJsonPet(text, true)).toStrictEqual({ ok: true, pet } as ReturnType<typeof readNewPet>)
-  })
-
-  test('a status that was not sent stays absent', () => {
-    const read = readJsonPet('{"name":"Rex","categoryId":7}')
-    expect(read.ok && Object.keys(read.pet)).toEqual(['name', 'categoryId'])
+    expect(readJsonPet(text)).toStrictEqual({ ok: true, pet })
+    expect(readJsonPet(text, true)).toStrictEqual({ ok: true, pet })
   })
 
   test.each<[string, string]>([
     ['null', 'null'],
-    ['true', 'true'],
     ['5', '5'],
-    ['1e3', '1e3'],
     ['12345678901234567890', '12345678901234567890'],
     ['"Rex"', '"Rex"'],
-    ['[]', '[…]'],
     ['[{"name":"Rex","categoryId":7}]', '[…]'],
-  ])('the body %s is no animal', (text, shown) => {
-    const problem = `Cannot read the body ${shown}: expected an object with name and categoryId`
+  ])('is not the body %s', (text, shown) => {
+    const problem = `the body is ${shown}: expected an object with name and categoryId`
     expect(problemsOf(text)).toEqual([problem])
     expect(problemsOf(text, true)).toEqual([problem])
   })
@@ -131,44 +112,39 @@ describe('a new animal', () => {
   test.each([
     ['{"categoryId":7}', 'name is missing'],
     ['{"name":"Rex"}', 'categoryId is missing'],
-    ['{"name":null,"categoryId":7}', 'Cannot read name null'],
-    ['{"name":"","categoryId":7}', 'Cannot read name ""'],
-    ['{"Name":"Rex","name":5,"categoryId":7}', 'Cannot read name 5'],
-    ['{"name":"Rex","categoryId":null}', 'Cannot read categoryId null'],
-    ['{"name":"Rex","categoryId":"7"}', 'Cannot read categoryId "7"'],
-    ['{"name":"Rex","categoryId":1.5}', 'Cannot read categoryId 1.5'],
-    ['{"name":"Rex","categoryId":9223372036854775808}', 'Cannot read categoryId 9223372036854775808'],
-    ['{"name":"Rex","categoryId":1e400}', 'Cannot read categoryId 1e400'],
-    ['{"name":"Rex","categoryId":7,"status":null}', 'Cannot read status null'],
-    ['{"name":"Rex","categoryId":7,"status":"lost"}', 'Cannot read status "lost"'],
+    ['{"Name":"Rex","name":5,"categoryId":7}', 'name is not a string'],
+    ['{"name":"Rex","categoryId":null}', 'categoryId is null'],
+    ['{"name":"Rex","categoryId":"7"}', 'categoryId is "7"'],
+    ['{"name":"Rex","categoryId":9223372036854775808}', 'categoryId is 9223372036854775808'],
+    ['{"name":"Rex","categoryId":1e400}', 'categoryId is 1e400'],
+    ['{"name":"Rex","categoryId":7,"status":null}', 'status is null'],
+    ['{"name":"Rex","categoryId":7,"status":"lost"}', 'status is "lost"'],
     ['{"__proto__":{"name":"Rex"},"categoryId":7}', 'name is missing'],
   ])('%s is refused: %s', (text, problem) => {
     expect(problemsOf(text)).toEqual([expect.stringMatching(new RegExp(`^${problem}: expected `))])
   })
 
-  test('every problem is told, not just the first', () => {
+  test('is refused with all its problems at once', () => {
     const text = '{"name":" ","categoryId":1.5,"status":"lost","id":1,"__proto__":2}'
-    const broken = [
-      `Cannot read name " ": expected ${petName.expected}`,
-      'Cannot read categoryId 1.5: expected a whole number from -9223372036854775808 to 9223372036854775807',
-      'Cannot read status "lost": expected one of available, pending, sold',
+    const problems = [
+      'name is blank: expected at least one visible character',
+      'categoryId is 1.5: expected a 64-bit integer',
+      'status is "lost": expected available, pending or sold',
     ]
-    expect(problemsOf(text)).toEqual(broken)
+    expect(problemsOf(text)).toEqual(problems)
     expect(problemsOf(text, true)).toEqual([
-      ...broken,
-      'Unknown property "id": expected only name, categoryId, status',
-      'Unknown property "__proto__": expected only name, categoryId, status',
+      ...problems,
+      'unknown property "id": expected name, categoryId or status',
+      'unknown property "__proto__": expected name, categoryId or status',
     ])
     expect(problemsOf('{}')).toHaveLength(2)
   })
 
-  test('properties that an animal does not have are left out, and with strict handling they are problems', () => {
-    const text = '{"name":"Rex","categoryId":7,"id":99,"colour":"brown"}'
+  test('loses unknown properties; strict requests are refused for them', () => {
+    const text = '{"name":"Rex","categoryId":7,"id":99}'
     expect(readJsonPet(text)).toStrictEqual({ ok: true, pet: { name: 'Rex', categoryId: 7n } })
-    expect(problemsOf(text, true)).toEqual([
-      'Unknown property "id": expected only name, categoryId, status',
-      'Unknown property "colour": expected only name, categoryId, status',
-    ])
+    expect(readNewPet({ name: 'Rex', categoryId: 7, id: 99 }).ok).toBe(true)
+    expect(problemsOf(text, true)).toHaveLength(1)
   })
 })
 
@@ -179,11 +155,11 @@ describe('an animal as JSON', () => {
       { id: int64Max, name: '"\\\n', categoryId: int64Min, status: 'sold' },
       '{"id":9223372036854775807,"name":"\\"\\\\\\n","categoryId":-9223372036854775808,"status":"sold"}',
     ],
-  ])('case %#: integers digit for digit, the name escaped, no status where there is none', (pet, json) => {
+  ])('has exact integers, an escaped name, and a status only if it was sent: %#', (pet, json) => {
     expect(petToJson(pet)).toBe(json)
   })
 
-  test('every animal that we write can be read again', () => {
+  test('can be read again', () => {
     const codePoint = fc.integer({ min: 0, max: 0x10ffff })
     const anyText = fc.array(codePoint).map(codes => String.fromCodePoint(...codes))
     const int = fc.bigInt({ min: int64Min, max: int64Max })
@@ -196,4 +172,15 @@ describe('an animal as JSON', () => {
       }),
     )
   })
+})
+
+// Stored with each idempotency key: a new version must find a retry equal to the first attempt.
+test.each<[NewPet, string]>([
+  [{ name: 'Rex', categoryId: 7n }, '810054ec1f15cbb0c197421e530227c88e5d68cff4f697578080197806c1f620'],
+  [
+    { name: 'Rex', categoryId: 7n, status: 'sold' },
+    'a3109de333f55c039457f64b588878efa9b27ce9dca34ebdbda2c0fb1fdf81f9',
+  ],
+])('the fingerprint of %p never changes', (pet, fingerprint) => {
+  expect(fingerprintOf(pet)).toBe(fingerprint)
 })

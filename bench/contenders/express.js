@@ -1,11 +1,11 @@
-// Express 5 and better-sqlite3, without the headers that Express adds unless it is told not to.
+// Express 5 and better-sqlite3, without the optional headers `ETag` and `X-Powered-By`.
+import Database from 'better-sqlite3'
 import express from 'express'
-import { openPets } from './better-sqlite3.js'
-import { nextLink, readNewPet, readPage } from './rules.js'
+import { nextLink, openPets, readNewPet, readPage } from './pets.js'
 
 const [port, file] = process.argv.slice(2)
 const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
-const pets = openPets(file)
+const pets = openPets(new Database(file))
 const app = express().disable('x-powered-by').disable('etag')
 
 const refuse = (response, status, code, message) => response.status(status).json({ code, message, status })
@@ -18,7 +18,7 @@ app.use((request, response, next) => {
 app.get('/v1/pets', (request, response) => {
   const { limit, status, cursor } = request.query
   const asked = readPage(limit, status, cursor)
-  if (!asked) return refuse(response, 400, 'invalid_request', 'A parameter breaks its rule')
+  if (!asked) return refuse(response, 400, 'invalid_request', 'A parameter is invalid')
   const page = pets.list(asked)
   if (page.more) response.set('Link', nextLink(asked.limit, status, page.pets.at(-1).id))
   response.json(page.pets)
@@ -32,7 +32,7 @@ app.get('/v1/pets/:petId', (request, response) => {
 
 app.post('/v1/pets', express.json(), (request, response) => {
   const sent = readNewPet(request.body)
-  if (!sent) return refuse(response, 400, 'invalid_request', 'A field breaks its rule')
+  if (!sent) return refuse(response, 400, 'invalid_request', 'A field is invalid')
   const pet = pets.create(sent)
   response.status(201).location(`/v1/pets/${pet.id}`).json(pet)
 })

@@ -1,11 +1,10 @@
-// Fastify 5 and better-sqlite3, as Fastify's own documentation advises: with schemas both ways.
-import { openPets } from './better-sqlite3.js'
-import { absent, createApp } from './fastify-app.js'
-import { createSchema, getSchema, listSchema } from './fastify-schemas.js'
-import { nextLink } from './rules.js'
+// Fastify 5 and better-sqlite3, with schemas for requests and responses, as Fastify's documentation advises.
+import Database from 'better-sqlite3'
+import { createApp, createSchema, getSchema, listSchema, notFound } from './fastify-app.js'
+import { nextLink, openPets } from './pets.js'
 
 const [port, file] = process.argv.slice(2)
-const pets = openPets(file)
+const pets = openPets(new Database(file))
 const app = createApp()
 
 app.get('/v1/pets', { schema: listSchema }, (request, reply) => {
@@ -18,7 +17,7 @@ app.get('/v1/pets', { schema: listSchema }, (request, reply) => {
 app.get('/v1/pets/:petId', { schema: getSchema }, (request, reply) => {
   const pet = pets.get(request.params.petId)
   if (pet) reply.send(pet)
-  else reply.code(404).send(absent)
+  else reply.code(404).send(notFound)
 })
 
 app.post('/v1/pets', { schema: createSchema }, (request, reply) => {

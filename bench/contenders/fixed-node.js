@@ -1,4 +1,4 @@
-// The ceiling of Node: node:http answers the bytes and headers that the petstore would, and looks at nothing else.
+// The upper limit of node:http: it sends the petstore's bytes and headers and reads nothing of the request but the path.
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 
@@ -8,9 +8,9 @@ const prepare = ({ headers, body }) => ({
   headers: { ...headers, 'Content-Length': Buffer.byteLength(body) },
   body: Buffer.from(body),
 })
-const [listAnswer, getAnswer] = [prepare(list), prepare(get)]
+const [listResponse, getResponse] = [prepare(list), prepare(get)]
 
 createServer((request, response) => {
-  const { headers, body } = request.url === '/v1/pets' ? listAnswer : getAnswer
+  const { headers, body } = request.url === '/v1/pets' ? listResponse : getResponse
   response.writeHead(200, headers).end(body)
 }).listen(Number(port), '127.0.0.1')

@@ -1,12 +1,12 @@
 // Hono on Bun with bun:sqlite, with Hono's own validator.
+import { Database } from 'bun:sqlite'
 import { Hono } from 'hono'
 import { validator } from 'hono/validator'
-import { openPets } from './bun-sqlite.js'
-import { nextLink, readNewPet, readPage } from './rules.js'
+import { nextLink, openPets, readNewPet, readPage } from './pets.js'
 
 const [port, file] = process.argv.slice(2)
 const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
-const pets = openPets(file)
+const pets = openPets(new Database(file))
 const app = new Hono()
 
 const refuse = (c, status, code, message) => c.json({ code, message, status }, status)
@@ -19,7 +19,7 @@ app.use('/v1/*', async (c, next) => {
 app.get('/v1/pets', c => {
   const status = c.req.query('status')
   const asked = readPage(c.req.query('limit'), status, c.req.query('cursor'))
-  if (!asked) return refuse(c, 400, 'invalid_request', 'A parameter breaks its rule')
+  if (!asked) return refuse(c, 400, 'invalid_request', 'A parameter is invalid')
   const page = pets.list(asked)
   if (page.more) c.header('Link', nextLink(asked.limit, status, page.pets.at(-1).id))
   return c.json(page.pets)
@@ -32,7 +32,7 @@ app.get('/v1/pets/:petId', c => {
 
 const newPet = validator(
   'json',
-  (sent, c) => readNewPet(sent) ?? refuse(c, 400, 'invalid_request', 'A field breaks its rule'),
+  (sent, c) => readNewPet(sent) ?? refuse(c, 400, 'invalid_request', 'A field is invalid'),
 )
 
 app.post('/v1/pets', newPet, c => {

@@ -1,22 +1,22 @@
-// Bun.serve and bun:sqlite in their shortest form: what the care of a real service is measured against.
-import { openPets } from './bun-sqlite.js'
-import { nextLink, readNewPet, readPage } from './rules.js'
+// Bun.serve and bun:sqlite, in the shortest form that does the work.
+import { Database } from 'bun:sqlite'
+import { nextLink, openPets, readNewPet, readPage } from './pets.js'
 
 const [port, file] = process.argv.slice(2)
 const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
-const pets = openPets(file)
+const pets = openPets(new Database(file))
 
 const refuse = (status, code, message) => Response.json({ code, message, status }, { status })
 
-const withKey = answer => request =>
+const withKey = handler => request =>
   request.headers.get('authorization') === credential
-    ? answer(request)
+    ? handler(request)
     : refuse(401, 'invalid_api_key', 'The API key is missing or unknown')
 
 function listPets({ url }) {
   const { limit, status, cursor } = Object.fromEntries(new URLSearchParams(url.split('?')[1]))
   const asked = readPage(limit, status, cursor)
-  if (!asked) return refuse(400, 'invalid_request', 'A parameter breaks its rule')
+  if (!asked) return refuse(400, 'invalid_request', 'A parameter is invalid')
   const { pets: found, more } = pets.list(asked)
   return Response.json(
     found,
@@ -31,7 +31,7 @@ function getPet({ params }) {
 
 async function createPet(request) {
   const sent = readNewPet(await request.json().catch(() => undefined))
-  if (!sent) return refuse(400, 'invalid_request', 'The body is not JSON, or a field breaks its rule')
+  if (!sent) return refuse(400, 'invalid_request', 'The body is not JSON, or a field is invalid')
   const pet = pets.create(sent)
   return Response.json(pet, { status: 201, headers: { Location: `/v1/pets/${pet.id}` } })
 }

@@ -1,37 +1,40 @@
 import { SetupError } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
-import { exitCode, type Io } from './io.ts'
-import { createNewFile, newFileMend } from './new-file.ts'
-import { startProgress } from './progress.ts'
-import { type Flags, readStoreSettings } from './settings.ts'
+import { command } from './arguments.ts'
+import { createNewFile, newFileProblem } from './new-file.ts'
+import { animals, exitCode, type Io, startProgress } from './output.ts'
+import { settings } from './settings.ts'
+import { interruptible } from './store-command.ts'
 
-export async function backUpStore(file: string, flags: Flags, io: Io): Promise<void> {
-  const databaseUrl = readStoreSettings(flags, io.env)
+export const backupCommand = command({
+  name: 'backup',
+  summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
+  arguments: [{ name: 'file', help: 'a new file; an existing one is not overwritten' }],
+  options: { databaseUrl: settings.databaseUrl },
+  examples: ['petstore backup pets-2030-01-31.db'],
+  async run({ databaseUrl }, [file = ''], io) {
+    await interruptible(
+      io,
+      () => `${file} was not created`,
+      listen => backUpTo(file, databaseUrl, listen(), io),
+    )
+    return exitCode.success
+  },
+})
+
+async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
   const problem = backUpProblem(databaseUrl)
   if (problem) throw new SetupError(problem)
-  const interruption = new AbortController()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interruption.abort())
   const progress = startProgress('Copying the store', io)
   try {
     using target = createNewFile(file)
-    const pets = await backUp(databaseUrl, target.path, progress.update, interruption.signal)
+    const count = await backUp(databaseUrl, target.path, progress.update, signal)
     const bytes = target.publish()
     progress.stop()
-    const size = `${pets.toLocaleString('en')} animals in ${bytes.toLocaleString('en')} bytes`
-    io.err(`${file} holds ${size}; it was read through and is sound\n`)
+    io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
   } catch (error) {
-    if (!interruption.signal.aborted) throw backupErrorOf(error, file)
-    progress.stop()
-    io.err(`petstore: Interrupted: there is no ${file}\n`)
-    // The thread that copies cannot be stopped in the middle of a statement; the process can.
-    process.exit(exitCode.failure)
+    throw newFileProblem(`Cannot back up to ${file}`, error)
   } finally {
     progress.stop()
   }
-}
-
-function backupErrorOf(error: unknown, file: string): unknown {
-  const { code = '' } = error as { code?: string }
-  const why = newFileMend(code)
-  return why ? new SetupError(`Cannot back up to ${file}: ${why} (${code})`, { cause: error }) : error
 }

@@ -1,93 +1,50 @@
-import { writeFile } from 'node:fs/promises'
-import type { Command } from 'commander'
 import type { Check } from '../conform/check.ts'
-import { type Counts, countsOf, reportJson, reportJunit } from '../conform/report.ts'
-import { conform, type Result } from '../conform/run.ts'
-import { SetupError } from '../errors.ts'
-import { fileName } from './command.ts'
-import { exitCode, type Io, Misuse } from './io.ts'
+import { type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
+import { command, switchOption } from './arguments.ts'
+import { exitCode, type Io, UsageError, visible } from './output.ts'
+import { apiKeyOption, baseUrlOption } from './pets.ts'
 
-interface ConformOptions {
-  readonly key?: string
-  readonly strict?: true
-  readonly readOnly?: true
-  readonly json?: true
-  readonly junit?: string
-}
-
-const description = 'check any server against the interface: a line a check, exit 1 if one fails'
-
-export function addConformCommand(program: Command, io: Io, ended: (code: number) => void): void {
-  program
-    .command('conform')
-    .description(description)
-    .summary(description)
-    .argument('<url>', 'the base address of the server, such as http://127.0.0.1:8080/v1')
-    .option(
-      '--key <key>',
-      'a key that the server accepts; the process list shows a flag, so prefer the variable [PETSTORE_API_KEY]',
-    )
-    .option('--strict', 'check what we decided where the interface is silent, too')
-    .option('--read-only', 'send nothing but GET and HEAD, and skip the checks that add animals')
-    .option('--json', 'for programs: one JSON document')
-    .option('--junit <file>', 'write JUnit XML to a file, or to stdout with -', fileName)
-    .action(async (url: string, options: ConformOptions) => ended(await runConform(url, options, io)))
-}
-
-async function runConform(url: string, options: ConformOptions, io: Io): Promise<number> {
-  const { strict = false, readOnly = false, json = false, junit } = options
-  const { baseUrl, key } = readTarget(url, options, io)
-  const forPeople = !json && junit !== '-'
-  const print = createPrinter(io)
-  const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
-    if (forPeople) await print(result)
-  })
-  if (forPeople) await io.out(summary(baseUrl, results))
-  if (json) await io.out(reportJson({ url: baseUrl, strict, readOnly }, results))
-  if (junit === '-') await io.out(reportJunit(results))
-  else if (junit !== undefined) await writeReport(junit, reportJunit(results))
-  return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
-}
-
-const addressForm =
-  'an http or https address without user, query or fragment, such as http://127.0.0.1:8080/v1'
-
-/** All mistakes together. Neither is shown: an address may hold a password, and the key is a secret. */
-function readTarget(url: string, options: ConformOptions, io: Io): { baseUrl: string; key: string } {
-  const problems: string[] = []
-  const baseUrl = baseUrlOf(url)
-  const key = options.key ?? io.env['PETSTORE_API_KEY']
-  if (baseUrl === undefined) problems.push(`Cannot read the address: expected ${addressForm}`)
-  if (!key) problems.push('The key is missing: set PETSTORE_API_KEY, or give --key')
-  else if (!/^[\x21-\x7e]+$/.test(key)) problems.push('Cannot use the key: expected visible ASCII characters')
-  if (options.json && options.junit === '-') {
-    problems.push('--json and --junit - both want stdout: expected one of them, or a file for --junit')
-  }
-  if (baseUrl === undefined || !key || problems.length > 0) throw new Misuse(problems)
-  return { baseUrl, key }
-}
-
-function baseUrlOf(text: string): string | undefined {
-  const url = URL.parse(text)
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
-    return undefined
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
-}
+export const conformCommand = command({
+  name: 'conform',
+  summary: 'Check any server against the interface; exit code 1 if a check fails',
+  arguments: [{ name: 'url', help: 'the base URL of a server, such as http://127.0.0.1:8080/v1' }],
+  options: {
+    key: { ...apiKeyOption, flag: '--key <key>' },
+    strict: switchOption(
+      '--strict',
+      'Also check the decisions of this project where the interface is silent',
+    ),
+    readOnly: switchOption('--read-only', 'Send only GET and HEAD; skip the checks that add animals'),
+    json: switchOption('--json', 'Print one JSON document'),
+  },
+  examples: ['petstore conform http://127.0.0.1:8080/v1 --strict'],
+  async run({ key, strict, readOnly, json }, [url = ''], io) {
+    const baseUrl = baseUrlOption.read(url)
+    if (baseUrl === undefined) throw new UsageError(`<url> ${baseUrlOption.problem()}`)
+    const print = createPrinter(io)
+    const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
+      if (!json) await print(result)
+    })
+    const report = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
+    await io.out(report.split('\n').map(visible).join('\n'))
+    return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
+  },
+})
 
 const headings = {
-  contract: 'The contract: what the interface says',
-  decision: 'Our decisions: where the interface is silent',
+  contract: 'Contract: what the interface says',
+  decision: 'Decisions: what this project decided where the interface is silent',
 }
 
-/** A line for each check, and a heading where another kind of rule begins. */
+/** Prints a line for each check, and a heading before each kind of rule. */
 function createPrinter(io: Io): (result: Result) => Promise<void> {
-  const coloured = process.stdout.isTTY === true && !io.env['NO_COLOR']
+  const isColoured = process.stdout.isTTY === true && !io.env['NO_COLOR']
   let current: Check['rule'] | undefined
   return async result => {
     const { rule } = result.check
     const heading = rule === current ? '' : `${current === undefined ? '' : '\n'}${headings[rule]}\n`
     current = rule
-    await io.out(`${heading}${resultLines(result, coloured)}`)
+    await io.out(`${heading}${resultLines(result, isColoured)}`)
   }
 }
 
@@ -97,31 +54,19 @@ const marks = {
   skipped: { mark: '-', colour: 33 },
 } as const
 
-export function resultLines({ check, finding }: Omit<Result, 'ms'>, coloured: boolean): string {
+export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: boolean): string {
   const { mark, colour } = marks[finding.outcome]
-  const line = `${coloured ? `\x1b[${colour}m${mark}\x1b[0m` : mark} ${check.name}`
+  const line = `${isColoured ? `\x1b[${colour}m${mark}\x1b[0m` : mark} ${check.name}`
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
-  return `${line}\n    expected: ${finding.expected}\n    found:    ${finding.found}\n    rule:     ${check.where}\n`
+  const [expected, found] = [visible(finding.expected), visible(finding.found)]
+  return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${check.where}\n`
 }
 
 function summary(baseUrl: string, results: readonly Result[]): string {
-  const kinds = [`contract: ${counted(countsOf(results, 'contract'))}`]
-  if (results.some(({ check }) => check.rule === 'decision')) {
-    kinds.push(`decisions: ${counted(countsOf(results, 'decision'))}`)
-  }
-  return `\n${baseUrl}: ${kinds.join('; ')}\n`
-}
-
-function counted({ passed, failed, skipped }: Counts): string {
-  return `${passed} passed, ${failed} failed, ${skipped} skipped`
-}
-
-async function writeReport(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text)
-  } catch (cause) {
-    const { code } = cause as { code?: string }
-    throw new SetupError(`Cannot write ${file} (${code ?? 'no cause given'}): check --junit`, { cause })
-  }
+  const countsText = ({ passed, failed, skipped }: Counts) =>
+    `${passed} passed, ${failed} failed, ${skipped} skipped`
+  const hasDecisions = results.some(({ check }) => check.rule === 'decision')
+  const decisions = hasDecisions ? `; decisions: ${countsText(countsOf(results, 'decision'))}` : ''
+  return `\n${baseUrl}: contract: ${countsText(countsOf(results, 'contract'))}${decisions}\n`
 }

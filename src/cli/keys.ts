@@ -4,124 +4,174 @@ import {
   issueApiKey,
   isWellFormedApiKey,
   keyNameCharsMax,
-  type Permission,
   permissions,
   refusalOf,
   shownPart,
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
-import { invalid, oneOfText } from '../field.ts'
-import { expiryForm, readExpiry } from './expiry.ts'
-import { type Io, Misuse } from './io.ts'
-import type { Flags } from './settings.ts'
-import { table } from './table.ts'
-import { withStores } from './with-stores.ts'
+import { oneOf, oneOfText } from '../field.ts'
+import type { Stores } from '../store.ts'
+import { type CommandGroup, command, switchOption } from './arguments.ts'
+import { exitCode, type Io, table } from './output.ts'
+import { settings } from './settings.ts'
+import { withStores } from './store-command.ts'
 
-export interface CreateKeyOptions {
-  readonly name?: string
-  readonly expires?: string
-  readonly permission?: string
-  /** The same as the permission read-only. */
-  readonly readOnly?: boolean
-}
+const { databaseUrl } = settings
 
-export async function createKey(options: CreateKeyOptions, flags: Flags, io: Io): Promise<void> {
-  const wanted = readCreateOptions(options)
-  await withStores(flags, io, { create: true }, async stores => {
-    const { key, record } = issueApiKey(wanted)
-    const { id } = await stores.keys.create(record)
-    io.err(
-      `Key "${record.name}" (${record.permission}) is in ${stores.location}; it is shown only this once:\n`,
-    )
-    try {
-      await io.out(`${key}\n`)
-    } catch (cause) {
-      await stores.keys.revoke(id, new Date())
-      throw new SetupError('Cannot write the key to stdout: it is revoked again, since nobody has seen it', {
-        cause,
-      })
-    }
-  })
-}
+const createCommand = command({
+  name: 'keys create',
+  summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
+  options: {
+    name: {
+      flag: '--name <name>',
+      help: 'Name of the key, for keys list',
+      expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
+      read: name => (isKeyName(name) ? name : undefined),
+    },
+    expiresAt: {
+      flag: '--expires <when>',
+      help: '12h, 90d, 4w or 1y from now, or a date',
+      default: 'never',
+      optional: true,
+      expected: 'a time from now such as 12h, 90d, 4w or 1y, or a future date such as 2030-01-31',
+      read: text => readExpiry(text, new Date()),
+    },
+    permission: {
+      flag: '--permission <permission>',
+      help: 'read-write, read-only (list and fetch) or metrics (only /metrics)',
+      default: 'read-write',
+      ...oneOf(permissions),
+    },
+    readOnly: switchOption('--read-only', 'The same as --permission read-only'),
+    databaseUrl,
+  },
+  examples: [
+    'petstore keys create --name till',
+    'petstore keys create --name screen --permission read-only --expires 90d',
+  ],
+  check({ permission, readOnly }, isGiven) {
+    const isContradiction = readOnly && isGiven('permission') && permission !== 'read-only'
+    return isContradiction ? ['--read-only contradicts --permission: remove one of them'] : []
+  },
+  async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
+    const permission = readOnly ? 'read-only' : options.permission
+    const createdAt = new Date()
+    const issued = issueApiKey({ name, permission, createdAt, ...(expiresAt && { expiresAt }) })
+    await withStores(databaseUrl, io, { create: true }, stores => storeAndPrint(issued, stores, io))
+    return exitCode.success
+  },
+})
 
-/** All mistakes together. */
-function readCreateOptions({ name, expires, permission: wanted, readOnly = false }: CreateKeyOptions) {
-  const createdAt = new Date()
-  const expiresAt = expires === undefined ? undefined : readExpiry(expires, createdAt)
-  const problems: string[] = []
-  const nameForm = `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`
-  if (name === undefined) problems.push(`--name is missing: expected ${nameForm}`)
-  else if (!isKeyName(name)) problems.push(invalid('--name', name, { expected: nameForm }))
-  if (expires !== undefined && !expiresAt) {
-    problems.push(invalid('--expires', expires, { expected: `${expiryForm}, in the future` }))
+async function storeAndPrint(
+  { key, record }: ReturnType<typeof issueApiKey>,
+  { keys, location }: Stores,
+  io: Io,
+): Promise<void> {
+  const { id } = await keys.create(record)
+  io.err(`Created key "${record.name}" (${record.permission}) in ${location}. It is shown only once:\n`)
+  try {
+    await io.out(`${key}\n`)
+  } catch (cause) {
+    await keys.revoke(id, new Date())
+    throw new SetupError('Cannot write the key to stdout: it is revoked again, because nobody can use it', {
+      cause,
+    })
   }
-  const permission = readPermission(wanted, readOnly, problems)
-  if (name === undefined || problems.length > 0) throw new Misuse(problems)
-  return { name, permission, createdAt, ...(expiresAt && { expiresAt }) }
 }
 
-function readPermission(wanted: string | undefined, readOnly: boolean, problems: string[]): Permission {
-  const fallback = readOnly ? 'read-only' : 'read-write'
-  if (wanted === undefined) return fallback
-  const permission = permissions.find(known => known === wanted)
-  if (!permission) problems.push(invalid('--permission', wanted, { expected: oneOfText(permissions) }))
-  else if (readOnly && permission !== 'read-only') {
-    problems.push(`--read-only contradicts --permission ${permission}: give one of them`)
-  }
-  return permission ?? fallback
+const listCommand = command({
+  name: 'keys list',
+  summary: 'List all keys, by their first characters',
+  options: { json: switchOption('--json', 'Print a JSON array'), databaseUrl },
+  examples: ['petstore keys list', 'petstore keys list --json'],
+  async run({ json, databaseUrl }, _, io) {
+    await withStores(databaseUrl, io, { create: false }, async stores => {
+      const keys = await stores.keys.list()
+      if (json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
+      else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
+      else io.err(`The store has no keys: create one with ${io.program} keys create --name NAME\n`)
+    })
+    return exitCode.success
+  },
+})
+
+const revokeCommand = command({
+  name: 'keys revoke',
+  summary: 'Revoke a key; running servers refuse it within 5 seconds',
+  arguments: [
+    { name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" },
+  ],
+  options: { databaseUrl },
+  examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
+  async run({ databaseUrl }, [given = ''], io) {
+    await withStores(databaseUrl, io, { create: false }, stores => revokeKey(given, stores, io))
+    return exitCode.success
+  },
+})
+
+export const keysCommands: CommandGroup = {
+  name: 'keys',
+  summary: 'Create, list and revoke API keys',
+  commands: [createCommand, listCommand, revokeCommand],
+  examples: ['petstore keys create --name till', 'petstore keys list'],
 }
 
 function isKeyName(name: string): boolean {
   return /^[^-\p{Cc}][^\p{Cc}]*$/u.test(name) && /\S/.test(name) && name.length <= keyNameCharsMax
 }
 
-export async function listKeys(options: { readonly json?: boolean }, flags: Flags, io: Io): Promise<void> {
-  await withStores(flags, io, { create: false }, async stores => {
-    const keys = await stores.keys.list()
-    if (options.json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
-    else if (keys.length === 0)
-      io.err('The store holds no key: bin/petstore keys create --name NAME makes one\n')
-    else await io.out(table(columns, keys.map(rowOf)))
-  })
+const unitMs: Readonly<Record<string, number>> = {
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+  y: 365 * 86_400_000,
 }
 
-/** `which` is a key's name, its first characters, or the whole key, as somebody found it where it should not be. */
-export async function revokeKey(which: string, flags: Flags, io: Io): Promise<void> {
-  await withStores(flags, io, { create: false }, async stores => {
-    const whole = isWellFormedApiKey(which)
-    const hash = hashApiKey(which)
-    const matching = (await stores.keys.list()).filter(
-      key => !key.revokedAt && (whole ? key.hash === hash : key.name === which || key.shown === which),
+/** Undefined if the text is not a time from now or a date, or if the date is not in the future. */
+export function readExpiry(text: string, now: Date): Date | undefined {
+  const [, count, unit = ''] = /^([1-9]\d{0,4})([mhdwy])$/.exec(text) ?? []
+  if (count !== undefined) return new Date(now.getTime() + Number(count) * (unitMs[unit] ?? 0))
+  if (!/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z)?$/.test(text)) return undefined
+  const date = new Date(text)
+  // Date reads 31 February as 3 March.
+  if (Number.isNaN(date.getTime()) || !date.toISOString().startsWith(text.slice(0, 10))) return undefined
+  return date > now ? date : undefined
+}
+
+async function revokeKey(given: string, { keys }: Stores, io: Io): Promise<void> {
+  const isWhole = isWellFormedApiKey(given)
+  const hash = hashApiKey(given)
+  const matching = (await keys.list()).filter(
+    key => !key.revokedAt && (isWhole ? key.hash === hash : key.name === given || key.shown === given),
+  )
+  const [key] = matching
+  const label = isWhole ? `${shownPart(given)}…` : given
+  if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
+  if (matching.length > 1) {
+    const choices = oneOfText(matching.map(({ shown }) => shown))
+    throw new SetupError(
+      `${matching.length} keys are called "${label}": use the first characters, ${choices}`,
     )
-    const [key] = matching
-    const label = whole ? `${shownPart(which)}…` : which
-    if (!key) throw new SetupError(`No key in force is called "${label}": bin/petstore keys list shows them`)
-    if (matching.length > 1) {
-      const choices = matching.map(({ shown }) => shown).join(', ')
-      throw new SetupError(
-        `${matching.length} keys are called "${label}": name one by its first characters (${choices})`,
-      )
-    }
-    await stores.keys.revoke(key.id, new Date())
-    io.err(`Key "${key.name}" (${key.shown}…) is revoked; running servers refuse it within 5 seconds\n`)
-  })
+  }
+  await keys.revoke(key.id, new Date())
+  io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
 }
 
 const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
 
 function rowOf(key: ApiKey): string[] {
-  const ended = refusalOf(key, new Date())
-  const expires = ended === 'revoked' ? `revoked ${minute(key.revokedAt)}` : minute(key.expiresAt)
-  const deprecated =
-    key.deprecatedUses === 0n ? 'none' : `${key.deprecatedUses}, last ${minute(key.deprecatedLastUsedAt)}`
+  const refusal = refusalOf(key, new Date())
+  const end = refusal === 'revoked' ? key.revokedAt : key.expiresAt
+  const { deprecatedUses: uses, deprecatedLastUsedAt: lastUsedAt } = key
   return [
     key.name,
     `${key.shown}…`,
     key.permission,
     minute(key.createdAt),
-    ended === 'expired' ? `expired ${expires}` : expires,
+    refusal ? `${refusal} ${minute(end)}` : minute(end),
     minute(key.lastUsedAt),
-    deprecated,
+    uses === 0n ? 'none' : `${uses}, last ${minute(lastUsedAt)}`,
   ]
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { createLog, unwrittenRequestsMax } from './log.ts'
+import { BufferedLog, waitingRequestsMax } from './log.ts'
 
 const fields = {
   requestId: 'r-1',
@@ -12,19 +12,14 @@ const fields = {
 
 function lines(options: { level?: 'debug' | 'info' | 'warn' | 'error'; isTerminal?: boolean } = {}) {
   const written: string[] = []
-  const log = createLog({
-    level: 'info',
-    isTerminal: false,
-    ...options,
-    write: text => void written.push(text),
-  })
-  return { log, written }
+  const write = (text: string) => void written.push(text)
+  return { log: new BufferedLog({ level: 'info', isTerminal: false, ...options, write }), written }
 }
 
 describe('without a terminal', () => {
-  test('a line is a JSON object with time, level and message, and leaves out what is undefined', () => {
+  test('a line is a JSON object with time, level and message, without undefined fields', () => {
     const { log, written } = lines()
-    log.write('info', 'request', { ...fields, path: undefined })
+    log.request('info', { ...fields, path: undefined })
     log.flush()
     const line = JSON.parse(written.join(''))
     expect(line).toEqual({
@@ -41,14 +36,9 @@ describe('without a terminal', () => {
       const { log, written } = lines()
       log.write('error', value, { key: value })
       expect(JSON.parse(written.join(''))).toMatchObject({ message: value, key: value })
+      expect(written.join('').match(/\n/g)).toHaveLength(1)
     },
   )
-
-  test('a line break in a field stays inside its line', () => {
-    const { log, written } = lines()
-    log.write('error', 'fault', { cause: 'one\ntwo' })
-    expect(written.join('').match(/\n/g)).toHaveLength(1)
-  })
 })
 
 describe('on a terminal', () => {
@@ -56,23 +46,23 @@ describe('on a terminal', () => {
 
   test('a request is one readable line', () => {
     const { log, written } = lines({ isTerminal: true })
-    log.write('info', 'request', fields)
+    log.request('info', fields)
     log.flush()
     expect(plain(written.join(''))).toMatch(/^\d\d:\d\d:\d\d 200 GET listPets 0.4 ms till\n$/)
     expect(written.join('')).toContain('\u001b[32m200')
   })
 
-  test('a refused request shows its id, to find it by', () => {
+  test('a failed request shows its id', () => {
     const { log, written } = lines({ isTerminal: true })
-    log.write('info', 'request', { ...fields, operation: undefined, path: '/v1/x', status: 404 })
+    log.request('info', { ...fields, operation: undefined, path: '/v1/x', status: 404 })
     log.flush()
     expect(plain(written.join(''))).toMatch(/404 GET \/v1\/x 0.4 ms till r-1\n$/)
   })
 
-  test('any other line names its fields', () => {
+  test('any other line names its fields, even if its message is "request"', () => {
     const { log, written } = lines({ isTerminal: true })
-    log.write('error', 'fault', { requestId: 'r-1', cause: 'Error: x' })
-    expect(plain(written.join(''))).toMatch(/^\d\d:\d\d:\d\d error fault requestId=r-1 cause=Error: x\n$/)
+    log.write('error', 'request', { requestId: 'r-1', cause: 'Error: x' })
+    expect(plain(written.join(''))).toMatch(/^\d\d:\d\d:\d\d error request requestId=r-1 cause=Error: x\n$/)
   })
 })
 
@@ -98,8 +88,8 @@ describe('levels', () => {
   })
 })
 
-describe('lines are written together', () => {
-  test('after a moment, by themselves', async () => {
+describe('lines are written in batches', () => {
+  test('after 100 ms', async () => {
     const { log, written } = lines()
     log.write('info', 'one')
     log.write('info', 'two')
@@ -108,7 +98,7 @@ describe('lines are written together', () => {
     expect(written).toHaveLength(1)
   })
 
-  test('but an error at once, with what came before it', () => {
+  test('an error at once, with the lines before it', () => {
     const { log, written } = lines()
     log.write('info', 'before')
     log.write('error', 'broken')
@@ -116,18 +106,18 @@ describe('lines are written together', () => {
     expect(written[0]).toContain('before')
   })
 
-  test('and never more than some 64 KB at a time', () => {
+  test('of about 64 KB at most', () => {
     const { log, written } = lines()
     for (let i = 0; i < 3_000; i++) log.write('info', 'x'.repeat(50))
     expect(written.length).toBeGreaterThan(2)
   })
 })
 
-describe('where nobody reads', () => {
+describe('if nobody reads the log', () => {
   const request = (index: number) => ({ requestId: `r-${index}` })
   const lost = 1_000
 
-  /** A log whose reader takes nothing until it is told to. */
+  /** A log whose reader waits for `readAgain`. */
   function unread() {
     const taken: string[] = []
     let reading = Promise.withResolvers<void>()
@@ -135,8 +125,8 @@ describe('where nobody reads', () => {
       taken.push(text)
       return reading.promise
     }
-    const log = createLog({ level: 'info', isTerminal: false, write })
-    for (let i = 0; i < unwrittenRequestsMax + lost; i++) log.write('info', 'request', request(i))
+    const log = new BufferedLog({ level: 'info', isTerminal: false, write })
+    for (let i = 0; i < waitingRequestsMax + lost; i++) log.request('info', request(i))
     log.flush()
     return {
       log,
@@ -156,29 +146,29 @@ describe('where nobody reads', () => {
     }
   }
 
-  test('so many lines of requests wait, and the others are lost', () => {
+  test('a limited number of request lines wait, and the others are dropped', () => {
     const { taken } = unread()
     const waiting = taken()
-    expect(waiting).toHaveLength(unwrittenRequestsMax)
-    expect(waiting.at(-1)).toMatchObject(request(unwrittenRequestsMax - 1))
+    expect(waiting).toHaveLength(waitingRequestsMax)
+    expect(waiting.at(-1)).toMatchObject(request(waitingRequestsMax - 1))
   })
 
-  test('how many were lost is told as soon as somebody has read on', async () => {
+  test('the number of dropped lines is reported once the reader catches up', async () => {
     const { log, taken, readAgain } = unread()
     taken()
     await readAgain()
     expect(taken()).toMatchObject([{ level: 'warn', lines: lost }])
     await readAgain()
-    log.write('info', 'request', request(-1))
+    log.request('info', request(-1))
     log.flush()
     expect(taken()).toMatchObject([request(-1)])
   })
 
-  test('what is told beside the requests is not lost with them, and at the end how many were', () => {
+  test('other lines are not dropped with the requests, and the end reports how many were', () => {
     const { log, taken } = unread()
     taken()
     log.write('error', 'The writer failed')
-    log.write('info', 'request', request(-1))
+    log.request('info', request(-1))
     log.write('info', 'Stopping')
     log.end()
     expect(taken()).toMatchObject([
@@ -188,10 +178,10 @@ describe('where nobody reads', () => {
     ])
   })
 
-  test('but no more of that than as much again', () => {
+  test('other lines have a limit, too', () => {
     const { log, taken } = unread()
     taken()
-    for (let i = 0; i < 3 * unwrittenRequestsMax; i++) log.write('error', 'fault')
-    expect(taken()).toHaveLength(unwrittenRequestsMax)
+    for (let i = 0; i < 3 * waitingRequestsMax; i++) log.write('error', 'fault')
+    expect(taken()).toHaveLength(waitingRequestsMax)
   })
 })

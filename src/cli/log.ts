@@ -3,98 +3,103 @@ import type { Awaitable } from '../store.ts'
 
 export interface LogOptions {
   readonly level: LogLevel
-  /** A readable, coloured line for a person, instead of JSON for a program. */
+  /** Coloured lines for people instead of JSON. */
   readonly isTerminal: boolean
-  /** Settles when the text is written; at once where that is at once. */
+  /** A promise is pending until the text is written. */
   write(text: string): Awaitable<void>
 }
 
-export interface BufferedLog extends Log {
-  flush(): void
-  /** The last word: whoever reads again after it is told what was lost. */
-  end(): void
-}
-
-/** Lines are made and written together: one by one they would cost more than the requests that they tell of. */
+/** Lines are written in batches: one write for each would cost more than the request. */
 const flushEveryMs = 100
-/** Some 64 KB. */
-const linesMax = 256
-/** Where nobody reads them, no more lines of requests than this wait to be written, some 1 MB; the next ones are lost, and counted. */
-export const unwrittenRequestsMax = 4_096
-
-/** What is told beside the requests is rare, and not lost with them. */
-function unwrittenMax({ message }: Line): number {
-  return message === 'request' ? unwrittenRequestsMax : 2 * unwrittenRequestsMax
-}
+/** About 64 KB. */
+const batchLinesMax = 256
+/** If nobody reads the log, this many request lines wait, about 1 MB; further ones are dropped and counted. */
+export const waitingRequestsMax = 4_096
+/** Other lines are rare, and are not dropped because of the requests. */
+const waitingLinesMax = 2 * waitingRequestsMax
 
 interface Line {
   readonly atMs: number
   readonly level: LogLevel
-  readonly message: string
+  /** Absent for a request. */
+  readonly message?: string
   readonly fields: LogFields
 }
 
-export function createLog({ level, isTerminal, write }: LogOptions): BufferedLog {
-  const lowest = logLevels.indexOf(level)
-  const render = isTerminal ? readableLine : jsonLine
-  let lines: Line[] = []
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let unwritten = 0
-  let lost = 0
+export class BufferedLog implements Log {
+  readonly #levelMin: number
+  readonly #write: LogOptions['write']
+  readonly #render: (line: Line) => string
+  #lines: Line[] = []
+  #timer: ReturnType<typeof setTimeout> | undefined
+  /** Lines that were passed to `write` and are not written yet. */
+  #waiting = 0
+  #dropped = 0
 
-  function flush(): void {
-    clearTimeout(timer)
-    timer = undefined
-    if (lines.length === 0) return
-    const taken = lines
-    lines = []
-    const kept = taken.filter(line => unwritten + taken.length <= unwrittenMax(line))
-    lost += taken.length - kept.length
-    if (kept.length > 0) writeAll(kept)
+  constructor({ level, isTerminal, write }: LogOptions) {
+    this.#levelMin = logLevels.indexOf(level)
+    this.#write = write
+    this.#render = isTerminal ? readableLine : jsonLine
   }
 
-  function writeAll(taken: readonly Line[]): void {
-    const writing = write(taken.map(render).join(''))
+  isOn(level: LogLevel): boolean {
+    return logLevels.indexOf(level) >= this.#levelMin
+  }
+
+  write(level: LogLevel, message: string, fields: LogFields = {}): void {
+    if (this.isOn(level)) this.#add({ atMs: Date.now(), level, message, fields })
+  }
+
+  request(level: LogLevel, fields: LogFields): void {
+    if (this.isOn(level)) this.#add({ atMs: Date.now(), level, fields })
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const batch = this.#lines
+    this.#lines = []
+    const total = this.#waiting + batch.length
+    const max = (line: Line) => (line.message === undefined ? waitingRequestsMax : waitingLinesMax)
+    const fitting = batch.filter(line => total <= max(line))
+    this.#dropped += batch.length - fitting.length
+    this.#writeBatch(fitting)
+  }
+
+  /** Flushes, and reports dropped lines to a reader that may come back after the end. */
+  end(): void {
+    this.flush()
+    this.#reportDropped()
+  }
+
+  #add(line: Line): void {
+    this.#lines.push(line)
+    // An error is written at once: the process may end before the next flush.
+    if (line.level === 'error' || this.#lines.length >= batchLinesMax) this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), flushEveryMs).unref()
+  }
+
+  #writeBatch(lines: readonly Line[]): void {
+    const writing = lines.length > 0 && this.#write(lines.map(this.#render).join(''))
     if (!writing) return
-    unwritten += taken.length
+    this.#waiting += lines.length
     void writing.then(() => {
-      unwritten -= taken.length
-      if (unwritten === 0) tellLoss()
+      this.#waiting -= lines.length
+      if (this.#waiting === 0) this.#reportDropped()
     })
   }
 
-  function tellLoss(): void {
-    if (lost === 0) return
-    const fields = { lines: lost }
-    lost = 0
-    writeAll([
-      { atMs: Date.now(), level: 'warn', message: 'Lines of the log were lost: nobody read them', fields },
-    ])
-  }
-
-  const isOn = (asked: LogLevel) => logLevels.indexOf(asked) >= lowest
-  return {
-    isOn,
-    write(asked, message, fields = {}) {
-      if (!isOn(asked)) return
-      lines.push({ atMs: Date.now(), level: asked, message, fields })
-      // What went wrong is told at once: the process may not live to tell it later.
-      if (asked === 'error' || lines.length >= linesMax) flush()
-      else timer ??= setTimeout(flush, flushEveryMs).unref()
-    },
-    request(level, fields) {
-      this.write(level, 'request', fields)
-    },
-    flush,
-    end() {
-      flush()
-      tellLoss()
-    },
+  #reportDropped(): void {
+    if (this.#dropped === 0) return
+    const fields = { lines: this.#dropped }
+    this.#dropped = 0
+    const message = 'Dropped log lines: the log was not read'
+    this.#writeBatch([{ atMs: Date.now(), level: 'warn', message, fields }])
   }
 }
 
-/** The fields are written as they are: to gather everything in one object first takes longer. */
-function jsonLine({ atMs, level, message, fields }: Line): string {
+/** Concatenates, because collecting everything in one object first is slower. */
+function jsonLine({ atMs, level, message = 'request', fields }: Line): string {
   const head = `{"time":"${isoTime(atMs)}","level":"${level}","message":${JSON.stringify(message)}`
   const rest = JSON.stringify(fields).slice(1)
   return rest === '}' ? `${head}}\n` : `${head},${rest}\n`
@@ -102,7 +107,7 @@ function jsonLine({ atMs, level, message, fields }: Line): string {
 
 const lastTime = { ms: 0, text: '' }
 
-/** Many lines are of one millisecond. */
+/** Caches the last result: many lines share a millisecond. */
 function isoTime(ms: number): string {
   if (ms !== lastTime.ms) {
     lastTime.ms = ms
@@ -113,27 +118,28 @@ function isoTime(ms: number): string {
 
 const colours = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 
-function paint(colour: keyof typeof colours, text: string): string {
+function paint(colour: keyof typeof colours, text: unknown): string {
   return `\u001b[${colours[colour]}m${text}\u001b[0m`
 }
 
-/** `12:00:00 200 GET listPets 0.4 ms till` */
 function readableLine({ atMs, level, message, fields }: Line): string {
   const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))
-  if (message === 'request') return `${time} ${requestLine(fields)}\n`
-  const rest = Object.entries(fields).flatMap(([name, value]) =>
+  if (message === undefined) return `${time} ${requestLine(fields)}\n`
+  const named = Object.entries(fields).flatMap(([name, value]) =>
     value === undefined ? [] : [`${name}=${value}`],
   )
   const word = paint(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)
-  return `${[time, word, message, ...rest].join(' ')}\n`
+  return `${[time, word, message, ...named].join(' ')}\n`
 }
 
+/** `200 GET listPets 0.4 ms till` */
 function requestLine({ status, method, operation, path, durationMs, key, requestId }: LogFields): string {
   const code = Number(status)
-  const colour = code >= 500 ? 'red' : code >= 400 ? 'yellow' : 'green'
-  const what = `${method} ${operation ?? path}`
-  const id = code >= 400 ? paint('dim', String(requestId)) : ''
-  return [paint(colour, String(status)), what, `${durationMs} ms`, key ? paint('cyan', String(key)) : '', id]
-    .filter(part => part !== '')
-    .join(' ')
+  const parts = [
+    paint(code >= 500 ? 'red' : code >= 400 ? 'yellow' : 'green', status),
+    `${method} ${operation ?? path} ${durationMs} ms`,
+    key ? paint('cyan', key) : '',
+    code >= 400 ? paint('dim', requestId) : '',
+  ]
+  return parts.filter(part => part !== '').join(' ')
 }

@@ -1,57 +1,62 @@
 import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
-import { exitCode, type Io, Misuse } from './io.ts'
-import { createProcessIo } from './process-io.ts'
+import { type CommandGroup, type Entry, runCommand } from './arguments.ts'
+import { codeOf, createProcessIo, exitCode, type Io, UsageError, version } from './output.ts'
 
-/** Runs one command and says how it ended: 0 success, 1 failure, 2 misuse. */
+/** Each command loads only the modules that it needs. */
+const commands = new Map<string, () => Promise<Entry>>([
+  ['serve', async () => (await import('./serve.ts')).serveCommand],
+  ['keys', async () => (await import('./keys.ts')).keysCommands],
+  ['pets', async () => (await import('./pets.ts')).petsCommands],
+  ['backup', async () => (await import('./backup.ts')).backupCommand],
+  ['export', async () => (await import('./transfer.ts')).exportCommand],
+  ['import', async () => (await import('./transfer.ts')).importCommand],
+  ['conform', async () => (await import('./conform.ts')).conformCommand],
+])
+
+/** Runs one command and returns its exit code. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
-    return await run(withoutProductPrefix(args), io)
+    const [name = '', ...rest] = args
+    if (name === '--version' || name === '-V') {
+      await io.out(`${version}\n`)
+      return exitCode.success
+    }
+    const load = commands.get(name)
+    return load ? await runCommand(await load(), rest, io) : await runCommand(await program(), args, io)
   } catch (error) {
     return report(error, io)
   }
 }
 
-/** Each way loads only what it needs. */
-async function run(args: readonly string[], io: Io): Promise<number> {
-  if (args[0] === 'serve') {
-    const [{ serve }, { plainFlags }] = await Promise.all([import('./serve.ts'), import('./plain-flags.ts')])
-    const flags = plainFlags(args.slice(1))
-    if (flags) return serve(flags, io)
+async function program(): Promise<CommandGroup> {
+  return {
+    name: '',
+    summary: "Serves a store's catalogue of animals over HTTP",
+    commands: await Promise.all([...commands.values()].map(load => load())),
+    examples: ['petstore serve', 'petstore keys create --name till', 'petstore help keys create'],
   }
-  return (await import('./program.ts')).runProgram(args, io)
-}
-
-/** `--petstore-public-url` is PETSTORE_PUBLIC_URL to the letter; `--public-url` is what one types. */
-function withoutProductPrefix(args: readonly string[]): string[] {
-  const end = args.indexOf('--')
-  return args.map((arg, index) => (end === -1 || index < end ? arg.replace(/^--petstore-(?=.)/, '--') : arg))
 }
 
 function report(error: unknown, io: Io): number {
-  if (error instanceof Misuse) {
+  if (error instanceof UsageError) {
     for (const problem of error.problems) io.err(`petstore: ${problem}\n`)
-    return exitCode.misuse
+    return exitCode.usage
   }
-  if (error instanceof SetupError) {
-    io.err(`petstore: ${error.message}\n`)
-    return exitCode.failure
-  }
-  if (error instanceof StoreDamaged) {
-    io.err(`petstore: The store is damaged (${error.message}): restore a backup\n`)
-    return exitCode.failure
-  }
-  if (error instanceof StoreUnavailable) {
-    io.err(`petstore: The store does not answer: ${error.message}; try again\n`)
-    return exitCode.failure
-  }
-  // Whoever read from us has read enough: `keys list | head -1`.
-  if ((error as { code?: string } | undefined)?.code === 'EPIPE') return exitCode.success
-  // A defect of ours: what whoever mends it needs.
-  io.err(`petstore: ${(error instanceof Error && error.stack) || String(error)}\n`)
+  // The reader of a pipe has read enough: `keys list | head -1`.
+  if (codeOf(error) === 'EPIPE') return exitCode.success
+  io.err(`petstore: ${messageOf(error)}\n`)
   return exitCode.failure
 }
 
+function messageOf(error: unknown): string {
+  if (error instanceof SetupError) return error.message
+  if (error instanceof StoreDamaged) return `The store is damaged (${error.message}): restore a backup`
+  if (error instanceof StoreUnavailable) return `The store does not answer (${error.message}): try again`
+  // A bug in the program: print the stack.
+  return (error instanceof Error && error.stack) || String(error)
+}
+
 if (import.meta.main) {
-  // Not process.exit: that would cut off what a pipe has not taken yet.
+  // process.exit would lose output that a pipe has not taken yet.
   process.exitCode = await main(process.argv.slice(2), createProcessIo())
 }

@@ -1,24 +1,25 @@
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { codeOf, explained } from './output.ts'
 
-/** A file that gets its name only when it is whole; what has none by the end is gone: `using file = createNewFile(…)`. */
+/** A file that gets its name when it is complete, and is deleted if it never is: `using file = createNewFile(…)`. */
 export interface NewFile extends Disposable {
-  /** Where to write until then. */
+  /** The file to write to. */
   readonly path: string
-  /** Brings it to the disk, then gives it its name, and answers how many bytes it has. */
+  /** Syncs the file, gives it its name and returns its size in bytes. */
   publish(): number
 }
 
-/** Beside its target, so that it can be given that name in one step; readable by its owner only, from the start. */
+/** The file is in the target's folder, so that it can be renamed, and only its owner can read it. */
 export function createNewFile(target: string): NewFile {
-  if (existsSync(target)) throw Object.assign(new Error('it exists'), { code: 'EEXIST' })
+  if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
   const path = `${target}.partial-${process.pid}`
   closeSync(openSync(path, 'wx', 0o600))
   return {
     path,
     publish() {
       sync(path)
-      giveName(path, target)
+      linkOrRename(path, target)
       sync(dirname(target))
       return statSync(target).size
     },
@@ -26,13 +27,12 @@ export function createNewFile(target: string): NewFile {
   }
 }
 
-/** A link, unlike a rename, never replaces what is there; but not every file system has links. */
-function giveName(path: string, target: string): void {
+/** A link never replaces an existing file, unlike a rename, but not every file system has links. */
+function linkOrRename(path: string, target: string): void {
   try {
     linkSync(path, target)
   } catch (error) {
-    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test((error as { code?: string }).code ?? '') || existsSync(target))
-      throw error
+    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(codeOf(error)) || existsSync(target)) throw error
     renameSync(path, target)
   }
 }
@@ -46,14 +46,12 @@ function sync(path: string): void {
   }
 }
 
-/** Why a new file could not be written, and what to do; undefined where the code tells of something else. */
-export function newFileMend(code: string): string | undefined {
-  return mends.find(([codes]) => codes.test(code))?.[1]
+/** Explains a failure to write the file; any other error is returned unchanged. */
+export function newFileProblem(what: string, error: unknown): unknown {
+  return explained(what, error, [
+    [/^EEXIST$/, 'the file exists; choose another name'],
+    [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist; create it'],
+    [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
+    [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
+  ])
 }
-
-const mends: readonly (readonly [RegExp, string])[] = [
-  [/^EEXIST$/, 'there is a file of this name; choose another one'],
-  [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist; create it'],
-  [/^(EACCES|EPERM|EROFS)$/, 'no right to write there'],
-  [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
-]

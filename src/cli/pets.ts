@@ -1,139 +1,214 @@
-import type { Command } from 'commander'
-import type { PetPage } from '../client/index.ts'
+import {
+  ConnectionError,
+  type DeprecationNotice,
+  ForbiddenError,
+  NotFoundError,
+  type Pet,
+  type PetPage,
+  PetstoreClient,
+  PetstoreError,
+  readBaseUrl,
+  UnauthorizedError,
+  UnexpectedResponseError,
+} from '../client/index.ts'
+import { SetupError } from '../errors.ts'
 import { int64, invalid } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
-import { petStatus } from '../pet.ts'
-import { addDeploymentFlags, type DeploymentFlags, readDeployment, withPetstore } from './deployment.ts'
-import { type Io, Misuse } from './io.ts'
-import { createPetPrinter } from './pet-printer.ts'
+import { petStatus, petToJson } from '../pet.ts'
+import { type CommandGroup, command, switchOption } from './arguments.ts'
+import { codeOf, exitCode, type Io, table, UsageError, visible } from './output.ts'
 
-interface ListFlags extends DeploymentFlags {
-  readonly status?: string
-  readonly limit?: string
-  readonly all?: boolean
-  readonly json?: boolean
+const urlDefault = 'http://127.0.0.1:8080/v1'
+
+/** A base URL of any server. Messages do not show it: it may contain a password. */
+export const baseUrlOption = {
+  expected: `an http or https URL without user, query or fragment, such as ${urlDefault}`,
+  problem: () => `is invalid: expected ${baseUrlOption.expected}`,
+  read(url: string): string | undefined {
+    try {
+      return readBaseUrl('url', url)
+    } catch {
+      return undefined
+    }
+  },
 }
 
-interface AddFlags extends DeploymentFlags {
-  readonly category?: string
-  readonly status?: string
-  readonly json?: boolean
+export const apiKeyOption = {
+  variable: 'PETSTORE_API_KEY',
+  help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
+  expected: 'an API key, as keys create prints it',
+  problem: () => 'is invalid: expected visible ASCII characters',
+  read: (key: string) => (/^[\x21-\x7e]+$/.test(key) ? key : undefined),
 }
 
-interface GetFlags extends DeploymentFlags {
-  readonly json?: boolean
+const serverOptions = {
+  baseUrl: {
+    ...baseUrlOption,
+    flag: '--url <url>',
+    variable: 'PETSTORE_URL',
+    help: 'Base URL of the pet store',
+    default: urlDefault,
+  },
+  apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
 }
 
-export function addPetsCommands(program: Command, io: Io): void {
-  const pets = command(program, 'pets', 'list, add and fetch animals of any pet store, over HTTP')
-  const list = command(pets, 'list', 'show animals in ascending order of id')
-    .option('--status <status>', 'only animals that are available, pending or sold')
-    .option('--limit <number>', `how many animals at most, over all pages (default ${limitDefault})`)
-    .option('--all', 'all animals, however many')
-    .option('--json', 'for programs: one JSON object a line')
-  addDeploymentFlags(list).action(async (flags: ListFlags) => listPets(flags, io))
+const status = { ...petStatus, flag: '--status <status>', optional: true } as const
 
-  const add = command(pets, 'add', 'add an animal and show it with its new id')
-    .argument('<name>', "the animal's name")
-    .option('--category <number>', 'the id of its category, any 64-bit integer (required)')
-    .option('--status <status>', 'available, pending or sold (default: none)')
-    .option('--json', 'for programs: one JSON object')
-  addDeploymentFlags(add).action(async (name: string, flags: AddFlags) => addPet(name, flags, io))
-
-  const get = command(pets, 'get', 'show one animal (deprecated: goes away on 5 December 2030)')
-    .argument('<id>', "the animal's id")
-    .option('--json', 'for programs: one JSON object')
-  addDeploymentFlags(get).action(async (id: string, flags: GetFlags) => getPet(id, flags, io))
-}
-
-function command(parent: Command, name: string, description: string): Command {
-  return parent.command(name).description(description).summary(description)
-}
-
-/** A page of the service holds no more. */
+/** The largest page of the service. */
 const pageLimitMax = 100
 
-async function listPets(flags: ListFlags, io: Io): Promise<void> {
-  const problems: string[] = []
-  const deployment = readDeployment(flags, io.env, problems)
-  const status = readStatus(flags.status, problems)
-  const wanted = flags.all ? Number.POSITIVE_INFINITY : readLimit(flags.limit, problems)
-  if (flags.all && flags.limit !== undefined) problems.push('Cannot use --all with --limit: give one of them')
-  if (problems.length > 0) throw new Misuse(problems)
+const listCommand = command({
+  name: 'pets list',
+  summary: 'List animals in ascending order of id',
+  options: {
+    status: { ...status, help: `Only animals that are ${petStatus.expected}`, default: 'all' },
+    limit: {
+      flag: '--limit <number>',
+      help: 'The most animals to list',
+      default: `${limitDefault}`,
+      expected: 'an integer from 1 to 999999999',
+      read: text => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
+    },
+    all: switchOption('--all', 'List all animals'),
+    json: switchOption('--json', 'Print one JSON object per line'),
+    ...serverOptions,
+  },
+  examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
+  check: ({ all }, isGiven) =>
+    all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : [],
+  async run({ status, limit, all, json, ...server }, _, io) {
+    const max = all ? Number.POSITIVE_INFINITY : limit
+    return withClient(server, io, async client => {
+      const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
+      const { count, hasMore } = await printPages(pages, max, json, io)
+      if (json) return
+      if (count === 0)
+        io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)
+      if (hasMore) io.err('There are more animals: --all lists all\n')
+    })
+  },
+})
 
-  await withPetstore(deployment, io, async store => {
-    const list = store.pets.list({ status, limit: Math.min(wanted, pageLimitMax) })
-    const { shown, more } = await printPages(list.pages(), wanted, flags, io)
-    if (flags.json) return
-    if (shown === 0)
-      io.err(status === undefined ? 'The pet store holds no animals\n' : `No animal is ${status}\n`)
-    if (more) io.err('More animals follow: --all shows them all\n')
-  })
+const addCommand = command({
+  name: 'pets add',
+  summary: 'Add an animal and print it with its new id',
+  arguments: [{ name: 'name', help: "the animal's name" }],
+  options: {
+    categoryId: {
+      ...int64,
+      flag: '--category <number>',
+      help: "The category's id, a 64-bit integer",
+      read: parseInt64,
+    },
+    status: { ...status, help: petStatus.expected, default: 'none' },
+    json: switchOption('--json', 'Print a JSON object'),
+    ...serverOptions,
+  },
+  examples: ['petstore pets add Rex --category 7 --status available'],
+  run: ({ categoryId, status, json, ...server }, [name = ''], io) =>
+    withClient(server, io, async client =>
+      printPets([await client.pets.create({ name, categoryId, status })], json, io),
+    ),
+})
+
+const getCommand = command({
+  name: 'pets get',
+  summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
+  arguments: [{ name: 'id', help: "the animal's id" }],
+  options: { json: switchOption('--json', 'Print a JSON object'), ...serverOptions },
+  examples: ['petstore pets get 1'],
+  async run({ json, ...server }, [text = ''], io) {
+    const id = parseInt64(text)
+    if (id === undefined) throw new UsageError(invalid('<id>', text, int64))
+    return withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
+  },
+})
+
+export const petsCommands: CommandGroup = {
+  name: 'pets',
+  summary: 'List, add and get animals of any pet store over HTTP',
+  commands: [listCommand, addCommand, getCommand],
+  examples: ['petstore pets list', 'petstore pets add Rex --category 7'],
 }
 
-/** Prints as the pages come, until enough are shown or nobody reads on. */
-async function printPages(pages: AsyncIterable<PetPage>, wanted: number, flags: ListFlags, io: Io) {
-  const printer = createPetPrinter(flags.json === true, io)
-  let shown = 0
-  let more = false
+/** A table is printed after this many animals, because its columns have to fit all its rows. */
+const tableRowsMax = 1_000
+
+/** Prints pages as they arrive, until enough animals are printed or the reader closes the pipe. */
+async function printPages(pages: AsyncIterable<PetPage>, max: number, json: boolean, io: Io) {
+  let count = 0
+  let hasMore = false
+  let unprinted: Pet[] = []
   for await (const { pets, next } of pages) {
-    const enough = pets.slice(0, wanted - shown)
-    shown += enough.length
-    more = shown === wanted && (next !== undefined || pets.length > enough.length)
-    if (!(await printer.print(enough)) || shown === wanted) break
+    const fitting = pets.slice(0, max - count)
+    count += fitting.length
+    hasMore = count === max && (next !== undefined || pets.length > fitting.length)
+    unprinted.push(...fitting)
+    if (count === max) break
+    if (!json && unprinted.length < tableRowsMax) continue
+    await printPets(unprinted, json, io)
+    unprinted = []
   }
-  await printer.end()
-  return { shown, more }
+  await printPets(unprinted, json, io)
+  return { count, hasMore }
 }
 
-async function addPet(name: string, flags: AddFlags, io: Io): Promise<void> {
-  const problems: string[] = []
-  const deployment = readDeployment(flags, io.env, problems)
-  const status = readStatus(flags.status, problems)
-  const categoryId = readCategory(flags.category, problems)
-  if (categoryId === undefined || problems.length > 0) throw new Misuse(problems)
+const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
 
-  await withPetstore(deployment, io, async store => {
-    const printer = createPetPrinter(flags.json === true, io)
-    await printer.print([await store.pets.create({ name, categoryId, status })])
-    await printer.end()
-  })
+/** The name is the last column, because it can be a thousand characters wide. */
+function rowOf({ id, name, categoryId, status }: Pet): string[] {
+  return [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
 }
 
-async function getPet(text: string, flags: GetFlags, io: Io): Promise<void> {
-  const problems: string[] = []
-  const deployment = readDeployment(flags, io.env, problems)
-  const id = parseInt64(text)
-  if (id === undefined) problems.push(invalid('the id', text, int64))
-  if (id === undefined || problems.length > 0) throw new Misuse(problems)
-
-  await withPetstore(deployment, io, async store => {
-    const printer = createPetPrinter(flags.json === true, io)
-    await printer.print([await store.pets.get(id)])
-    await printer.end()
-  })
+async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
+  if (pets.length === 0) return
+  const lines = () => pets.map(pet => `${visible(petToJson(pet))}\n`).join('')
+  await io.out(json ? lines() : table(columns, pets.map(rowOf)))
 }
 
-function readStatus(text: string | undefined, problems: string[]) {
-  const status = petStatus.read(text)
-  if (text !== undefined && status === undefined) {
-    problems.push(invalid('--status', text, petStatus))
+interface Server {
+  readonly baseUrl: string
+  readonly apiKey: string
+}
+
+/** Turns errors of the client into one line that says what to do. */
+async function withClient(
+  server: Server,
+  io: Io,
+  work: (client: PetstoreClient) => Promise<void>,
+): Promise<number> {
+  const onDeprecation = (notice: DeprecationNotice) => void io.err(deprecationLine(notice))
+  try {
+    await work(new PetstoreClient({ ...server, onDeprecation }))
+    return exitCode.success
+  } catch (error) {
+    if (!(error instanceof PetstoreError)) throw error
+    throw new SetupError(visible(adviceFor(error, server.baseUrl, io.program)), { cause: error })
   }
-  return status
 }
 
-function readLimit(text: string | undefined, problems: string[]): number {
-  if (text === undefined) return limitDefault
-  if (!/^[1-9]\d{0,8}$/.test(text)) {
-    problems.push(invalid('--limit', text, { expected: 'an integer from 1 to 999999999' }))
+function adviceFor(error: PetstoreError, baseUrl: string, program: string): string {
+  const { message, status = 0, requestId } = error
+  if (error instanceof ConnectionError && codeOf(error.cause) === 'ECONNREFUSED') {
+    return `Nothing answers at ${baseUrl}: start it with ${program} serve, or set PETSTORE_URL`
   }
-  return Number(text)
+  if (error instanceof UnauthorizedError) {
+    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
+  }
+  if (error instanceof ForbiddenError) return `${message}; set PETSTORE_API_KEY to a key that may write`
+  const isElsewhere = error instanceof NotFoundError && error.code === 'not_found'
+  if (error instanceof UnexpectedResponseError || isElsewhere) {
+    return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL, such as ${urlDefault}`
+  }
+  return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message
 }
 
-function readCategory(text: string | undefined, problems: string[]): bigint | undefined {
-  const category = text === undefined ? undefined : parseInt64(text)
-  if (text === undefined) problems.push(`--category is missing: expected ${int64.expected}`)
-  else if (category === undefined) problems.push(invalid('--category', text, int64))
-  return category
+function deprecationLine({ operation, deprecation, sunset, links }: DeprecationNotice): string {
+  const day = (date: Date) => date.toISOString().slice(0, 10)
+  const since = deprecation ? ` since ${day(deprecation)}` : ''
+  const until = sunset ? ` and will be removed on ${day(sunset)}` : ''
+  const successor = links.find(({ rel }) => rel === 'successor-version')
+  const advice = successor ? `; use ${successor.href}` : ''
+  return `${visible(`petstore: ${operation} is deprecated${since}${until}${advice}`)}\n`
 }

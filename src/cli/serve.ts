@@ -1,56 +1,71 @@
 import { readFileSync } from 'node:fs'
-import { StoreDamaged, StoreUnreachable } from '../errors.ts'
+import { issueApiKey } from '../api-key.ts'
+import { SetupError, StoreDamaged, StoreUnreachable } from '../errors.ts'
 import { App } from '../http/app.ts'
 import { listen } from '../http/server.ts'
+import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { OnStoreEvent, PetStore, Stores } from '../store.ts'
+import type { PetStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
-import { greet } from './greet.ts'
-import { exitCode, type Io } from './io.ts'
-import { createLog } from './log.ts'
-import { type Flags, readServeSettings, type ServeSettings } from './settings.ts'
+import { command } from './arguments.ts'
+import { BufferedLog } from './log.ts'
+import { exitCode, type Io, version } from './output.ts'
+import { checkSettings, type ServeSettings, settings } from './settings.ts'
 
-/** How long a use of a key may go unrecorded, should the process be killed. */
+export const serveCommand = command({
+  name: 'serve',
+  summary: 'Run the server until Ctrl-C or SIGTERM',
+  options: settings,
+  details: 'A flag takes precedence over its environment variable.',
+  examples: [
+    'petstore serve',
+    'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db',
+  ],
+  check: checkSettings,
+  run: (settings, _, io) => serve(settings, io),
+})
+
+/** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
 
-/** Keys of creations that are no longer kept are forgotten in steps, so that no step holds up an animal for long. */
+/** Expired idempotency keys are deleted in small batches, so that no write waits long. */
 const sweepEveryMs = 60_000
-const sweptAtOnce = 500
+const sweepBatch = 500
 
-/** At the end, whoever reads the log is waited for so long. */
-const unreadMs = 2_000
+/** At the end, how long to wait for the reader of the log. */
+const logReaderMs = 2_000
 
-/** Between two attempts to reach a database that is not there yet. */
-const tryAgainMs = 500
+const retryDatabaseMs = 500
 
-/** Puts the service together, runs it until it is told to stop, and takes it apart again. */
-export async function serve(flags: Flags, io: Io): Promise<number> {
-  const settings = readServeSettings(flags, io.env)
-  const stopRequested = nextStopSignal()
-  const log = createLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
-  const onEvent: OnStoreEvent = (level, message) => log.write(level, message)
-  const stores = await openPatiently(settings, onEvent, stopRequested)
-  // Not by returning: what waits for the database would keep the process.
+/** Builds the service, runs it until a signal, and shuts it down. */
+async function serve(settings: ServeSettings, io: Io): Promise<number> {
+  const stopped = nextStopSignal()
+  const log = new BufferedLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
+  const stores = await openWithRetry(settings, log, stopped)
+  // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
   const app = new App({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => {
+      // The store has reported it.
       if (cause instanceof StoreDamaged) return
-      log.write('error', 'work in the background failed', { cause: String(cause) })
+      log.write('error', 'Background work failed', { cause: String(cause) })
     })
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
   const sweeping = setInterval(() => inBackground(deleteExpiredKeys(stores.pets)), sweepEveryMs)
   try {
     await stores.startWriting()
-    const listener = listen(app, settings)
+    const { tlsCert: cert, tlsKey: key } = settings
+    const listener = listen(app, { ...settings, ...(cert && key && { tls: { cert, key } }) })
     try {
       await greet(settings, listener.port, stores, io)
-      await stopRequested
+      await stopped
       log.write('info', 'Stopping')
       log.flush()
     } finally {
-      const cutOff = await listener.stop(settings.drainMs)
-      if (cutOff > 0) log.write('warn', 'Cut off unanswered after the drain time', { requests: cutOff })
+      const unanswered = await listener.stop(settings.drainMs)
+      if (unanswered > 0)
+        log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
     return exitCode.success
   } finally {
@@ -59,38 +74,39 @@ export async function serve(flags: Flags, io: Io): Promise<number> {
     await inBackground(app.flush())
     await stores.close()
     log.end()
-    // By returning, so that whoever reads the log gets all of it. But a reader who has stopped reading is not waited for.
-    setTimeout(() => process.exit(), unreadMs).unref()
+    // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
+    setTimeout(() => process.exit(), logReaderMs).unref()
   }
 }
 
-/** A database that starts at the same time as we do may need a moment. Undefined where we were told to stop meanwhile. */
-async function openPatiently(
+/** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
+async function openWithRetry(
   { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs }: ServeSettings,
-  onEvent: OnStoreEvent,
-  stopRequested: Promise<void>,
+  log: Log,
+  stopped: Promise<void>,
 ): Promise<Stores | undefined> {
-  const end = performance.now() + waitForDatabaseMs
-  const stopped = stopRequested.then(() => undefined)
-  for (let tries = 0; ; tries++) {
+  const onEvent: Log['write'] = (level, message) => log.write(level, message)
+  const endMs = performance.now() + waitForDatabaseMs
+  const stop = stopped.then(() => undefined)
+  for (let attempt = 0; ; attempt++) {
     try {
       const opening = openStores(databaseUrl, { create: true, onEvent, readUrl, connectionsMax })
-      return await Promise.race([opening, stopped])
+      return await Promise.race([opening, stop])
     } catch (error) {
-      const left = end - performance.now()
-      if (!(error instanceof StoreUnreachable) || left <= 0) throw error
-      if (tries === 0) onEvent('error', `${error.message}; trying again for ${waitForDatabaseMs / 1_000} s`)
-      const again = Bun.sleep(Math.min(tryAgainMs, left)).then(() => true)
-      if (!(await Promise.race([stopped, again]))) return undefined
+      const leftMs = endMs - performance.now()
+      if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
+      if (attempt === 0) log.write('error', `${error.message}; retrying for ${waitForDatabaseMs / 1_000} s`)
+      const retry = Bun.sleep(Math.min(retryDatabaseMs, leftMs)).then(() => true)
+      if (!(await Promise.race([stop, retry]))) return undefined
     }
   }
 }
 
 async function deleteExpiredKeys(pets: PetStore): Promise<void> {
-  while ((await pets.deleteExpiredKeys(new Date(), sweptAtOnce)) === sweptAtOnce) await Bun.sleep(10)
+  while ((await pets.deleteExpiredKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
 }
 
-/** Ctrl-C under npm can arrive twice; the second one changes nothing. */
+/** Further signals change nothing: Ctrl-C under npm can arrive twice. */
 function nextStopSignal(): Promise<void> {
   const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
   if (!ignoresHangup()) signals.push('SIGHUP')
@@ -108,4 +124,37 @@ function ignoresHangup(): boolean {
   } catch {
     return true
   }
+}
+
+/** Prints the address, a curl line to paste, and the first key of a store that has never had one. */
+async function greet(
+  settings: ServeSettings,
+  port: number,
+  { keys, location }: Stores,
+  io: Io,
+): Promise<void> {
+  const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
+  const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
+  const origin = `${settings.tlsCert ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
+  // -k: the certificate may be self-signed.
+  const tryIt = (header: string) =>
+    `\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
+  const access = first
+    ? `\nThe first API key, shown only this once: ${key}\n${tryIt(`'Authorization: Bearer ${key}'`)}`
+    : settings.environmentKey !== undefined
+      ? tryIt('"Authorization: Bearer $PETSTORE_API_KEY"')
+      : `Create an API key with: ${io.program} keys create --name NAME\n`
+  try {
+    await io.out(`petstore ${version} serves ${origin}/v1 from ${location}\n${access}\nStop with Ctrl-C.\n`)
+  } catch (cause) {
+    if (first) await keys.revoke(first.id, new Date())
+    throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
+  }
+}
+
+/** The address by which a client on this machine reaches a server that listens on `host`. */
+function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') ? `[${host}]` : host
 }

@@ -1,312 +1,218 @@
 import { existsSync } from 'node:fs'
-import { invalid } from '../field.ts'
-import { type LogLevel, logLevels } from '../log.ts'
-import { databaseUrlProblem } from '../store/open.ts'
-import { Misuse } from './io.ts'
-import {
-  baseAddressForm,
-  baseAddressOf,
-  databasePoolMax,
-  databasePoolOf,
-  hostOf,
-  logLevelOf,
-  originsForm,
-  originsOf,
-  portOf,
-  rateLimitOf,
-  switchOf,
-  timeForm,
-  timeOf,
-} from './setting-forms.ts'
+import { oneOf, oneOfText } from '../field.ts'
+import { logLevels } from '../log.ts'
+import { databaseUrlProblem, isPostgres } from '../store/open.ts'
+import { flagName, type Option, switchOption, type Values } from './arguments.ts'
 
-export type Env = Readonly<Record<string, string | undefined>>
+const environmentKeyCharsMin = 16
+const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
+const baseUrl = {
+  optional: true,
+  expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
+  read: readPublicUrl,
+} as const
+const pemFile = {
+  default: 'plain HTTP',
+  optional: true,
+  expected: 'a file that exists',
+  read: (file: string) => (existsSync(file) ? file : undefined),
+} as const
 
-/** What the flags of a command gave, by the name that commander makes of them; `true` for a switch. */
-export type Flags = Readonly<Record<string, string | true | undefined>>
-
-export interface ServeSettings {
-  readonly port: number
-  readonly host: string
-  /** Whether several instances may share the port. */
-  readonly reusePort: boolean
-  readonly databaseUrl: string
-  /** Where animals are listed and fetched from, if not where they are written. */
-  readonly readUrl?: string
-  /** Connections to PostgreSQL for reading. */
-  readonly databasePool?: number
-  /** How long a start goes on trying to reach the database. */
-  readonly waitForDatabaseMs: number
-  readonly environmentKey?: string
-  readonly publicUrl?: string
-  readonly stagingUrl?: string
-  /** Requests of one key in so many seconds; absent where there is no limit. */
-  readonly rateLimit?: { readonly requests: number; readonly seconds: number }
-  /** Origins whose pages may use the interface. */
-  readonly corsOrigins?: readonly string[]
-  readonly tls?: { readonly cert: string; readonly key: string }
-  readonly logLevel: LogLevel
-  /** How long a stop waits for requests that are under way. */
-  readonly drainMs: number
-}
-
-/** A setting has one name in two spellings: a variable, and a flag that wins over it. */
-export interface Setting {
-  readonly variable: string
-  readonly flag: string
-  /** Absent for a switch: its flag takes no value, and its variable is `true` or `false`. */
-  readonly placeholder?: string
-  readonly help: string
-}
-
+/** Every setting of `serve`, in the order of the help and the documentation. */
 export const settings = {
   port: {
     variable: 'PORT',
-    flag: 'port',
-    placeholder: 'number',
-    help: 'port to listen on, 0 for any free one (default 8080)',
+    flag: '--port <number>',
+    help: 'Port to listen on; 0 takes any free port',
+    default: '8080',
+    ...integer(0, 65_535),
   },
   host: {
     variable: 'HOST',
-    flag: 'host',
-    placeholder: 'address',
-    help: 'address to listen on (default 127.0.0.1)',
+    flag: '--host <address>',
+    help: 'Address to listen on: 0.0.0.0 for all IPv4 addresses, :: for all IPv6 addresses',
+    default: '127.0.0.1',
+    expected: 'a host name or an IP address',
+    read: readHost,
   },
   reusePort: {
+    ...switchOption('--reuse-port', 'Share the port with other instances of the same store (Linux only)'),
     variable: 'PETSTORE_REUSE_PORT',
-    flag: 'reuse-port',
-    help: 'share the port with other instances of the same store (Linux; default: a taken port is refused)',
   },
   databaseUrl: {
     variable: 'DATABASE_URL',
-    flag: 'database-url',
-    placeholder: 'url',
-    help: 'the store: sqlite:FILE, or postgres://USER:PASSWORD@HOST/DATABASE (default sqlite:data/petstore.db)',
+    flag: '--database-url <url>',
+    help: 'The store: sqlite:FILE, or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+    default: 'sqlite:data/petstore.db',
+    expected: 'sqlite:FILE or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+    read: url => (databaseUrlProblem(url) === undefined ? url : undefined),
+    // It may contain a password.
+    problem: url => `is invalid: ${databaseUrlProblem(url)}`,
   },
   readUrl: {
     variable: 'PETSTORE_READ_URL',
-    flag: 'read-url',
-    placeholder: 'url',
-    help: 'PostgreSQL only: list and fetch from these replicas, a little behind (default: from the store itself)',
+    flag: '--read-url <url>',
+    help: 'PostgreSQL only: read animals from these replicas, which may lag behind',
+    default: 'the store itself',
+    optional: true,
+    expected: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+    read: url => (isPostgres(url) && databaseUrlProblem(url) === undefined ? url : undefined),
+    problem: url =>
+      `is invalid: ${isPostgres(url) ? databaseUrlProblem(url) : 'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE'}`,
   },
   databasePool: {
     variable: 'PETSTORE_DATABASE_POOL',
-    flag: 'database-pool',
-    placeholder: 'number',
-    help: `PostgreSQL only: connections for reading, 1 to ${databasePoolMax} (default 10; 2 more for writing)`,
+    flag: '--database-pool <number>',
+    help: 'PostgreSQL only: connections for reads, 1 to 1000; 2 more are for writes',
+    default: '10',
+    ...integer(1, 1_000),
   },
-  waitForDatabase: {
+  waitForDatabaseMs: {
+    ...time,
     variable: 'PETSTORE_WAIT_FOR_DATABASE',
-    flag: 'wait-for-database',
-    placeholder: 'time',
-    help: 'how long to try again when the database cannot be reached at the start, such as 30s (default 0s)',
+    flag: '--wait-for-database <time>',
+    help: 'How long to retry at the start if the database does not answer, such as 30s; at most 300s',
+    default: '0s',
   },
-  apiKey: {
+  environmentKey: {
     variable: 'PETSTORE_API_KEY',
-    flag: 'api-key',
-    placeholder: 'key',
-    help: 'a key to accept beside those in the store; the process list shows a flag, so prefer the variable',
+    flag: '--api-key <key>',
+    help: `An API key to accept besides those in the store, at least ${environmentKeyCharsMin} characters. Prefer the variable: other users can see flags in the process list`,
+    default: 'none',
+    optional: true,
+    expected: 'visible ASCII characters',
+    read: key => (new RegExp(`^[\\x21-\\x7e]{${environmentKeyCharsMin},}$`).test(key) ? key : undefined),
+    problem: key =>
+      `is invalid (${key.length} characters): expected at least ${environmentKeyCharsMin} visible ASCII characters`,
   },
   publicUrl: {
+    ...baseUrl,
     variable: 'PETSTORE_PUBLIC_URL',
-    flag: 'public-url',
-    placeholder: 'url',
-    help: 'base address as clients see it, for links (default: links are relative)',
+    flag: '--public-url <url>',
+    help: 'Base URL as clients see it, for links and the OpenAPI document; /v1 is added if it is missing',
+    default: 'relative links',
   },
   stagingUrl: {
+    ...baseUrl,
     variable: 'PETSTORE_STAGING_URL',
-    flag: 'staging-url',
-    placeholder: 'url',
-    help: 'base address of the staging deployment, for the OpenAPI document',
+    flag: '--staging-url <url>',
+    help: 'Base URL of the staging deployment, for the OpenAPI document',
+    default: 'none',
   },
   rateLimit: {
     variable: 'PETSTORE_RATE_LIMIT',
-    flag: 'rate-limit',
-    placeholder: 'rate',
-    help: 'requests of one key on this instance, such as 100/s, 600/m or 5000/h (default: no limit)',
+    flag: '--rate-limit <rate>',
+    help: 'Requests that each key may send to this instance, such as 100/s, 600/m or 5000/h',
+    default: 'no limit',
+    optional: true,
+    expected: 'requests per second, minute or hour, such as 100/s, 600/m or 5000/h',
+    read: readRate,
   },
-  drainTime: {
+  drainMs: {
+    ...time,
     variable: 'PETSTORE_DRAIN_TIME',
-    flag: 'drain-time',
-    placeholder: 'time',
-    help: 'how long a stop waits for requests under way, such as 500ms or 30s (default 10s)',
+    flag: '--drain-time <time>',
+    help: 'How long a stop waits for requests in progress, such as 500ms or 30s; at most 300s',
+    default: '10s',
   },
   corsOrigins: {
     variable: 'PETSTORE_CORS_ORIGINS',
-    flag: 'cors-origins',
-    placeholder: 'origins',
-    help: 'origins whose pages may use the interface, with commas between them (default: none)',
+    flag: '--cors-origins <origins>',
+    help: 'Origins whose pages may use the API from a browser, separated by commas',
+    default: 'none',
+    optional: true,
+    expected: 'origins separated by commas, such as https://shop.example.com,http://localhost:3000',
+    read: readOrigins,
   },
   tlsCert: {
+    ...pemFile,
     variable: 'PETSTORE_TLS_CERT',
-    flag: 'tls-cert',
-    placeholder: 'file',
-    help: 'certificate in PEM; with --tls-key the server speaks HTTPS',
+    flag: '--tls-cert <file>',
+    help: 'Certificate file (PEM); with the key, the server speaks HTTPS',
   },
   tlsKey: {
+    ...pemFile,
     variable: 'PETSTORE_TLS_KEY',
-    flag: 'tls-key',
-    placeholder: 'file',
-    help: "the certificate's key in PEM",
+    flag: '--tls-key <file>',
+    help: "File with the certificate's key (PEM)",
   },
   logLevel: {
     variable: 'PETSTORE_LOG_LEVEL',
-    flag: 'log-level',
-    placeholder: 'level',
-    help: `${logLevels.join(', ')} (default info: a line for each request)`,
+    flag: '--log-level <level>',
+    help: `${oneOfText(logLevels)}; info logs every request`,
+    default: 'info',
+    ...oneOf(logLevels),
   },
-} as const satisfies Record<string, Setting>
+} as const satisfies Record<string, Option & { variable: string; default: string }>
 
-const environmentKeyCharsMin = 16
+export type ServeSettings = Values<typeof settings>
 
-/** Reads every setting of `serve`, and reports all mistakes together. */
-export function readServeSettings(flags: Flags, env: Env): ServeSettings {
-  const reader = createReader(flags, env)
-  const port = reader.read('port', portOf, 'a whole number from 0 to 65535') ?? 8080
-  const host = reader.read('host', hostOf, 'a host name or an IP address') ?? '127.0.0.1'
-  const reusePort = readReusePort(reader)
-  const databaseUrl = readDatabaseUrl(reader)
-  const readUrl = readReadUrl(reader, databaseUrl)
-  const databasePool = reader.read(
-    'databasePool',
-    databasePoolOf,
-    `a whole number from 1 to ${databasePoolMax}`,
-  )
-  const waitForDatabaseMs = reader.read('waitForDatabase', timeOf, timeForm) ?? 0
-  const environmentKey = readEnvironmentKey(reader)
-  const publicUrl = reader.read('publicUrl', baseAddressOf, baseAddressForm)
-  const stagingUrl = reader.read('stagingUrl', baseAddressOf, baseAddressForm)
-  const rateLimit = reader.read(
-    'rateLimit',
-    rateLimitOf,
-    'requests per second, minute or hour, such as 100/s or 600/m',
-  )
-  const drainMs = reader.read('drainTime', timeOf, timeForm) ?? 10_000
-  const corsOrigins = reader.read('corsOrigins', originsOf, originsForm)
-  const tls = readTls(reader)
-  const logLevel = reader.read('logLevel', logLevelOf, `one of ${logLevels.join(', ')}`) ?? 'info'
-  reader.finish()
-  return {
-    drainMs,
-    logLevel,
-    ...(corsOrigins && { corsOrigins }),
-    ...(tls && { tls }),
-    ...(rateLimit && { rateLimit }),
-    port,
-    host,
-    reusePort,
-    databaseUrl,
-    ...(readUrl !== undefined && { readUrl }),
-    ...(databasePool !== undefined && { databasePool }),
-    waitForDatabaseMs,
-    ...(environmentKey !== undefined && { environmentKey }),
-    ...(publicUrl !== undefined && { publicUrl }),
-    ...(stagingUrl !== undefined && { stagingUrl }),
+/** Problems of settings that contradict each other. */
+export function checkSettings(
+  { reusePort, readUrl, databaseUrl }: Partial<ServeSettings>,
+  isGiven: (name: keyof ServeSettings) => boolean,
+): readonly string[] {
+  const problems: readonly [boolean | undefined, string][] = [
+    [
+      reusePort && process.platform !== 'linux',
+      '--reuse-port works on Linux only: put a proxy in front of several instances',
+    ],
+    [
+      readUrl !== undefined && databaseUrl !== undefined && !isPostgres(databaseUrl),
+      '--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL',
+    ],
+    [isGiven('tlsCert') !== isGiven('tlsKey'), '--tls-cert and --tls-key: set both or neither'],
+  ]
+  return problems.flatMap(([isProblem, text]) => (isProblem ? [text] : []))
+}
+
+function integer(min: number, max: number) {
+  const read = (text: string) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+    return value >= min && value <= max ? value : undefined
   }
+  return { expected: `an integer from ${min} to ${max}`, read }
 }
 
-/** The one setting of the commands that work on the store itself. */
-export function readStoreSettings(flags: Flags, env: Env): string {
-  const reader = createReader(flags, env)
-  const databaseUrl = readDatabaseUrl(reader)
-  reader.finish()
-  return databaseUrl
+function readHost(text: string): string | undefined {
+  const host = text.replace(/^\[(.*)\]$/, '$1')
+  return /^[A-Za-z0-9._:-]+$/.test(host) ? host : undefined
 }
 
-type SettingName = keyof typeof settings
-
-interface Reader {
-  /** What was given, and how it was called; undefined where nothing was. An empty variable counts as not set. */
-  given(name: SettingName): { readonly value: string; readonly label: string } | undefined
-  read<T>(name: SettingName, parse: (text: string) => T | undefined, expected: string): T | undefined
-  problem(text: string): void
-  /** Throws where there was any problem. */
-  finish(): void
+function readTimeMs(text: string): number | undefined {
+  const [, amount, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
+  const ms = Number(amount) * (unit === 's' ? 1_000 : 1)
+  return ms <= 300_000 ? ms : undefined
 }
 
-function createReader(flags: Flags, env: Env): Reader {
-  const problems: string[] = []
-  const reader: Reader = {
-    given(name) {
-      const { variable, flag } = settings[name]
-      const flagged = flags[name]
-      // A switch has no value of its own.
-      if (flagged !== undefined) return { value: String(flagged), label: `--${flag}` }
-      const value = env[variable]
-      return value ? { value, label: variable } : undefined
-    },
-    read(name, parse, expected) {
-      const given = reader.given(name)
-      if (!given) return undefined
-      const value = parse(given.value)
-      if (value === undefined) problems.push(invalid(given.label, withoutPassword(given.value), { expected }))
-      return value
-    },
-    problem: text => problems.push(text),
-    finish() {
-      if (problems.length > 0) throw new Misuse(problems)
-    },
-  }
-  return reader
+function readRate(text: string): { readonly requests: number; readonly seconds: number } | undefined {
+  const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
+  return unit === undefined
+    ? undefined
+    : { requests: Number(requests), seconds: { s: 1, m: 60, h: 3_600 }[unit] ?? 0 }
 }
 
-function readReusePort(reader: Reader): boolean {
-  const wanted = reader.read('reusePort', switchOf, 'true or false') ?? false
-  if (wanted && process.platform !== 'linux') {
-    reader.problem(
-      'Cannot share the port: --reuse-port works on Linux only; put a proxy in front of several instances',
-    )
-  }
-  return wanted
+function readOrigins(text: string): readonly string[] | undefined {
+  const origins = text.split(',').map(origin => origin.trim())
+  const isOrigin = (origin: string) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
+  return origins.every(isOrigin) ? origins : undefined
 }
 
-function readDatabaseUrl(reader: Reader): string {
-  const given = reader.given('databaseUrl')
-  if (!given) return 'sqlite:data/petstore.db'
-  const problem = databaseUrlProblem(given.value)
-  if (problem) reader.problem(`Cannot read ${given.label}: ${problem}`)
-  return given.value
+/** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */
+const strictUrl =
+  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
+
+/** The interface's base addresses end in /v1: it is added if it is missing. */
+function readPublicUrl(text: string): string | undefined {
+  const url = strictUrl.test(text) ? URL.parse(text) : null
+  return url ? `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/(?<!\/v1)$/, '/v1') : undefined
 }
 
-/** Replicas of another database would show another catalogue; that they are of this one cannot be told from here. */
-function readReadUrl(reader: Reader, databaseUrl: string): string | undefined {
-  const given = reader.given('readUrl')
-  if (!given) return undefined
-  const isPostgres = (url: string) => /^postgres(ql)?:/.test(url)
-  if (!isPostgres(databaseUrl))
-    reader.problem(`Cannot use ${given.label}: the store is a file, and has no replicas`)
-  const problem = isPostgres(given.value)
-    ? databaseUrlProblem(given.value)
-    : 'expected the replicas of a PostgreSQL store, such as postgres://USER:PASSWORD@HOST:PORT/DATABASE'
-  if (problem) reader.problem(`Cannot read ${given.label}: ${problem}`)
-  return given.value
-}
-
-/** A secret: what is wrong with it is said without showing it. */
-function readEnvironmentKey(reader: Reader): string | undefined {
-  const given = reader.given('apiKey')
-  if (!given) return undefined
-  const { value, label } = given
-  if (value.length < environmentKeyCharsMin || !/^[\x21-\x7e]*$/.test(value)) {
-    reader.problem(
-      `Cannot use ${label} (${value.length} characters): expected at least ${environmentKeyCharsMin}, all of them visible ASCII; bin/petstore keys create makes a good one`,
-    )
-  }
-  return value
-}
-
-/** One without the other serves nobody. */
-function readTls(reader: Reader): ServeSettings['tls'] {
-  const [cert, key] = [reader.given('tlsCert'), reader.given('tlsKey')]
-  for (const given of [cert, key]) {
-    if (given && !existsSync(given.value))
-      reader.problem(`Cannot read ${given.label}: there is no file ${given.value}`)
-  }
-  if (cert && key) return { cert: cert.value, key: key.value }
-  if (cert || key) reader.problem('--tls-cert and --tls-key go together: expected both or neither')
-  return undefined
-}
-
-/** An address in a message shows who, where and what, but not the secret in front of the @. */
-function withoutPassword(text: string): string {
-  return text.replace(/\/\/.*@/s, '//…@')
+/** The table of settings in docs/operating.md. */
+export function settingsTable(): string {
+  const rows = Object.values<Option>(settings).map(setting => {
+    const { variable, default: fallback, optional, help } = setting
+    return `| \`${variable}\` | \`${flagName(setting)}\` | ${optional ? fallback : `\`${fallback}\``} | ${help} |`
+  })
+  return ['| Variable | Flag | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
 }

@@ -1,17 +1,17 @@
-/** What is known of a failure beside its message. */
+/** What is known about a failure besides its message. */
 export interface ErrorDetails {
-  /** What to decide by: the service's own code, or `connection_failed`, `timeout` or `unexpected_response`. */
+  /** The service's error code, or `connection_failed`, `timeout` or `unexpected_response`. */
   readonly code: string
-  /** The HTTP status, where there was an answer. */
+  /** The HTTP status, if there was a response. */
   readonly status?: number | undefined
-  /** Under which the operator finds the request in the log. */
+  /** Identifies the request in the operator's log. */
   readonly requestId?: string | undefined
   /** How long the server asked to wait. */
   readonly retryAfterSeconds?: number | undefined
   readonly cause?: unknown
 }
 
-/** Everything that the client fails with, except a caller's own abort and a TypeError for what cannot be sent. */
+/** Every failure of a call, except the caller's own abort and a TypeError for invalid arguments. */
 export class PetstoreError extends Error {
   override readonly name: string = 'PetstoreError'
   readonly code: string
@@ -28,7 +28,7 @@ export class PetstoreError extends Error {
   }
 }
 
-/** 400 and every other 4xx without a class of its own: the request has to be mended. */
+/** 400 and every 4xx without a class of its own: correct the request. */
 export class InvalidRequestError extends PetstoreError {
   override readonly name = 'InvalidRequestError'
 }
@@ -38,49 +38,44 @@ export class UnauthorizedError extends PetstoreError {
   override readonly name = 'UnauthorizedError'
 }
 
-/** 403: the API key may read, but not add. */
+/** 403: the API key lacks the permission. */
 export class ForbiddenError extends PetstoreError {
   override readonly name = 'ForbiddenError'
 }
 
-/** 404: no animal has this id; with the code `not_found`, the base address is wrong. */
+/** 404: no animal has this id (`pet_not_found`), or the base address is wrong (`not_found`). */
 export class NotFoundError extends PetstoreError {
   override readonly name = 'NotFoundError'
 }
 
-/** 429: the API key has made too many requests. */
+/** 429: too many requests with this API key. */
 export class RateLimitedError extends PetstoreError {
   override readonly name = 'RateLimitedError'
 }
 
-/** 503, and 502 or 504 of a proxy: the same request may succeed later. */
+/** 503, or 502 or 504 from a proxy: the same request may succeed later. */
 export class ServiceUnavailableError extends PetstoreError {
   override readonly name = 'ServiceUnavailableError'
 }
 
-/** 500 and every other 5xx: the service failed, and its operator needs the request id. */
+/** 500 and every other 5xx: report the request id to the operator. */
 export class ServerError extends PetstoreError {
   override readonly name = 'ServerError'
 }
 
-/** No answer, or not the whole of it: nothing listens, the name is unknown, the connection broke. */
+/** No complete response: the host is unknown, nothing listens there, or the connection broke. */
 export class ConnectionError extends PetstoreError {
   override readonly name = 'ConnectionError'
 }
 
-/** No whole answer in time; or 408, where the server had not got the whole request in time. */
+/** No complete response in time, or 408: the server did not receive the complete request in time. */
 export class TimeoutError extends PetstoreError {
   override readonly name = 'TimeoutError'
 }
 
-/** An answer that a pet store does not give: a proxy's page, a redirect, another shape. */
+/** A response that a pet store does not send: a proxy's page, a redirect, a body of another shape. */
 export class UnexpectedResponseError extends PetstoreError {
   override readonly name = 'UnexpectedResponseError'
-}
-
-/** The class for an answer of this status, from 400 on. */
-export function errorClassOf(status: number): typeof PetstoreError {
-  return byStatus.get(status) ?? (status < 500 ? InvalidRequestError : ServerError)
 }
 
 const byStatus = new Map<number, typeof PetstoreError>([
@@ -93,3 +88,8 @@ const byStatus = new Map<number, typeof PetstoreError>([
   [503, ServiceUnavailableError],
   [504, ServiceUnavailableError],
 ])
+
+/** The error class for a status of 400 or more. */
+export function errorClassOf(status: number): typeof PetstoreError {
+  return byStatus.get(status) ?? (status < 500 ? InvalidRequestError : ServerError)
+}

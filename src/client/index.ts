@@ -1,5 +1,15 @@
-export { PetstoreClient } from './client.ts'
-export type { DeprecationNotice, OperationName } from './deprecation.ts'
+export {
+  type ClientOptions,
+  type CreateOptions,
+  type Deployment,
+  type Environment,
+  type ListOptions,
+  type PetList,
+  type PetPage,
+  type Pets,
+  PetstoreClient,
+  readBaseUrl,
+} from './client.ts'
 export {
   ConnectionError,
   ForbiddenError,
@@ -13,8 +23,6 @@ export {
   UnauthorizedError,
   UnexpectedResponseError,
 } from './errors.ts'
-export type { Link } from './links.ts'
-export type { ClientOptions, Deployment, Environment, Fetch } from './options.ts'
-export type { NewPet, Pet, PetStatus } from './pet.ts'
-export type { CreateOptions, ListOptions, PetList, PetPage, Pets } from './pets.ts'
-export type { CallOptions } from './request.ts'
+export { type DeprecationNotice, type Link, type OperationName, readLinks } from './headers.ts'
+export type { NewPet, Pet, PetStatus } from './json.ts'
+export type { CallOptions, Fetch } from './request.ts'

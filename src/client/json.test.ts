@@ -1,79 +1,177 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { integerOf, parseJson } from './json.ts'
-
-function idIn(text: string): unknown {
-  return integerOf((parseJson(text) as { id: unknown }).id)
-}
+import type * as Domain from '../pet.ts'
+import { petStatus, readNewPet } from '../pet.ts'
+import {
+  InvalidResponse,
+  int64ToText,
+  integerOf,
+  type NewPet,
+  newPetToJson,
+  type Pet,
+  type PetStatus,
+  parseJson,
+  readError,
+  readPet,
+  readPets,
+} from './json.ts'
 
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
-const anyText = fc.string({ unit: 'binary' })
-/** Texts that look like what the parser is looking for. */
+/** Looks like the text around an integer. */
 const baitText = fc
   .array(fc.constantFrom('id', '"', ':', ' ', '\\', ',', '}', ']', '[', '{', '-', '9007199254740993', '\n'))
   .map(parts => parts.join(''))
 
-test('every 64-bit integer is read digit for digit, whatever stands around it', () => {
-  fc.assert(
-    fc.property(int64, int64, fc.oneof(anyText, baitText), fc.boolean(), (id, other, text, pretty) => {
-      const gap = pretty ? '\n  ' : ''
-      const name = JSON.stringify(text)
-      const json = `[{${gap}"name":${gap}${name},${gap}"id":${gap}${id}${gap},"otherId":${other},"name2":${name}}]`
-      const [parsed] = parseJson(json) as [Record<string, unknown>]
-      expect(integerOf(parsed['id'])).toBe(id)
-      expect(integerOf(parsed['otherId'])).toBe(other)
-      expect([parsed['name'], parsed['name2']]).toEqual([text, text])
-    }),
-    { numRuns: 1_000 },
-  )
-})
-
-test('strings and names of properties that look like integers stay what they are', () => {
-  fc.assert(
-    fc.property(fc.array(baitText), fc.dictionary(baitText, baitText), (texts, named) => {
-      const value = { texts, named }
-      expect(parseJson(JSON.stringify(value))).toEqual(value)
-    }),
-    { numRuns: 1_000 },
-  )
-})
-
 describe('an integer', () => {
-  test.each<[string, bigint]>([
-    ['{"id":0}', 0n],
+  test('is read exactly, next to any text', () => {
+    const anyText = fc.oneof(fc.string({ unit: 'binary' }), baitText)
+    fc.assert(
+      fc.property(int64, int64, anyText, fc.constantFrom('', '\n  '), (id, other, text, gap) => {
+        const name = JSON.stringify(text)
+        const json = `[{${gap}"name":${gap}${name},${gap}"id":${gap}${id}${gap},"otherId":${other},"name2":${name}}]`
+        const [parsed] = parseJson(json) as [Record<string, unknown>]
+        expect(integerOf(parsed['id'])).toBe(id)
+        expect(integerOf(parsed['otherId'])).toBe(other)
+        expect([parsed['name'], parsed['name2']]).toEqual([text, text])
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test('is not found in strings and property names that look like one', () => {
+    fc.assert(
+      fc.property(fc.array(baitText), fc.dictionary(baitText, baitText), (texts, named) => {
+        const value = { texts, named }
+        expect(parseJson(JSON.stringify(value))).toEqual(value)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  test.each<[string, bigint | undefined]>([
     ['{"id":-7}', -7n],
     ['{"id":7.0}', 7n],
     ['{"id":7e2}', 700n],
-    ['{"id":9007199254740991}', 9007199254740991n],
     ['{"id":9007199254740993}', 9007199254740993n],
     ['{"id" : -9223372036854775808 }', -9223372036854775808n],
     ['{"id":\n9223372036854775807\n}', 9223372036854775807n],
     ['{"x\\"id":1,"id":9007199254740993}', 9007199254740993n],
-  ])('is read from %s', (text, id) => {
-    expect(idIn(text)).toBe(id)
+    ['{"id":"7"}', undefined],
+    ['{"id":"9007199254740993"}', undefined],
+    ['{"id":["9007199254740993"]}', undefined],
+    ['{"id":1.5}', undefined],
+    ['{"id":9007199254740993.5}', undefined],
+    ['{"id":9.007199254740993e15}', undefined],
+    ['{"id":1e400}', undefined],
+    ['{"id":null}', undefined],
+    ['{"id":true}', undefined],
+    ['{"id":{}}', undefined],
+    ['{"id":[]}', undefined],
+    ['{}', undefined],
+  ])('in %s is %p', (text, id) => {
+    expect(integerOf((parseJson(text) as { id: unknown }).id)).toBe(id as bigint)
   })
 
-  test.each([
-    '{"id":"7"}',
-    '{"id":"9007199254740993"}',
-    '{"id":["9007199254740993"]}',
-    '{"id":1.5}',
-    '{"id":9007199254740993.5}',
-    '{"id":9.007199254740993e15}',
-    '{"id":1e400}',
-    '{"id":null}',
-    '{"id":true}',
-    '{"id":{}}',
-    '{"id":[]}',
-    '{}',
-  ])('is not read from %s: it is none, or may have been rounded', text => {
-    expect(idIn(text)).toBeUndefined()
+  test.each(['{"id":00000000000000001}', '{"id":-}', '{id":9007199254740993}', '{"id":9007199254740993'])(
+    'does not make %s valid JSON',
+    text => {
+      expect(() => parseJson(text)).toThrow(SyntaxError)
+    },
+  )
+})
+
+describe('an animal to send', () => {
+  test('comes back as the same animal', () => {
+    const status = fc.option(fc.constantFrom('available', 'pending', 'sold'), { nil: undefined })
+    fc.assert(
+      fc.property(int64, fc.string({ unit: 'binary' }), int64, status, (id, name, categoryId, given) => {
+        const returned = newPetToJson({ name, categoryId, status: given }).replace('{', `{"id":${id},`)
+        const pet = given === undefined ? { id, name, categoryId } : { id, name, categoryId, status: given }
+        expect(readPet(parseJson(returned))).toStrictEqual(pet)
+      }),
+    )
+  })
+
+  test('may have integers as numbers', () => {
+    expect(newPetToJson({ name: 'Rex', categoryId: -7 })).toBe('{"name":"Rex","categoryId":-7}')
+    expect(int64ToText('id', 2 ** 53 - 1)).toBe('9007199254740991')
+    expect(int64ToText('id', -0)).toBe('0')
+  })
+
+  test('is valid for the service, which has the same types', () => {
+    type Same<A, B> = [A, B] extends [B, A] ? true : never
+    const same: [Same<Pet, Domain.Pet>, Same<PetStatus, Domain.PetStatus>] = [true, true]
+    const pet: NewPet & Domain.NewPet = { name: 'Rex "the dog"\n', categoryId: 7n, status: 'sold' }
+    expect(readNewPet(JSON.parse(newPetToJson(pet)))).toEqual({ ok: true, pet })
+    expect(petStatus.schema['enum']).toEqual(['available', 'pending', 'sold'] satisfies PetStatus[])
+    expect(same).toEqual([true, true])
+  })
+
+  test.each<[string, object]>([
+    ['categoryId is 1.5: expected a 64-bit bigint or a number that is a safe integer', { categoryId: 1.5 }],
+    ['categoryId is 9007199254740992: expected', { categoryId: 2 ** 53 }],
+    ['categoryId is NaN: expected', { categoryId: Number.NaN }],
+    ['categoryId is 9223372036854775808: expected', { categoryId: 2n ** 63n }],
+    ['categoryId is -9223372036854775809: expected', { categoryId: -(2n ** 63n) - 1n }],
+    ['categoryId is "7": expected', { categoryId: '7' }],
+    ['categoryId is null: expected', { categoryId: null }],
+    ['categoryId is an object: expected', { categoryId: {} }],
+    ['categoryId is undefined: expected', { categoryId: undefined }],
+    ['name is 7: expected a string', { name: 7 }],
+    ['name is undefined: expected a string', { name: undefined }],
+    ['status is "lost": expected available, pending or sold', { status: 'lost' }],
+    [`status is "${'x'.repeat(40)}": expected`, { status: 'x'.repeat(50) }],
+    ['status is null: expected available, pending or sold', { status: null }],
+  ])('is a TypeError: %s', (message, fields) => {
+    const write = () => newPetToJson({ name: 'Rex', categoryId: 7n, ...fields } as NewPet)
+    expect(write).toThrow(TypeError)
+    expect(write).toThrow(message)
   })
 })
 
-test.each(['{"id":00000000000000001}', '{"id":-}', '{id":9007199254740993}', '{"id":9007199254740993'])(
-  '%s is refused like JSON.parse does',
-  text => {
-    expect(() => parseJson(text)).toThrow(SyntaxError)
-  },
-)
+describe('a response', () => {
+  const rex = '"name":"Rex","categoryId":7'
+
+  test('loses properties that a Pet does not have', () => {
+    expect(readPet(parseJson(`{"id":1,${rex},"age":3}`))).toStrictEqual({
+      id: 1n,
+      name: 'Rex',
+      categoryId: 7n,
+    })
+  })
+
+  test.each([
+    ['null', 'the animal is not an object'],
+    ['[]', 'the animal is not an object'],
+    ['"Rex"', 'the animal is not an object'],
+    [`{${rex}}`, 'id is not a 64-bit integer'],
+    [`{"id":"1",${rex}}`, 'id is not a 64-bit integer'],
+    [`{"id":9223372036854775808,${rex}}`, 'id is not a 64-bit integer'],
+    ['{"id":1,"categoryId":7}', 'name is not a string'],
+    ['{"id":1,"name":9007199254740993,"categoryId":7}', 'name is not a string'],
+    ['{"id":1,"name":"Rex","categoryId":1.5}', 'categoryId is not a 64-bit integer'],
+    ['{"id":1,"name":"Rex","categoryId":-9223372036854775809}', 'categoryId is not a 64-bit integer'],
+    [`{"id":1,${rex},"status":"lost"}`, 'status is not available, pending or sold'],
+    [`{"id":1,${rex},"status":null}`, 'status is not available, pending or sold'],
+  ])('of %s is not a Pet', (text, problem) => {
+    expect(() => readPet(parseJson(text))).toThrow(new InvalidResponse(problem))
+    const second = `[{"id":1,${rex}},${text}]`
+    expect(() => readPets(parseJson(second))).toThrow(problem.replace(' is not', ' at index 1 is not'))
+  })
+
+  test('of an object is not a list', () => {
+    expect(() => readPets(parseJson(`{"id":1,${rex}}`))).toThrow(
+      new InvalidResponse('the body is not an array'),
+    )
+  })
+
+  test.each<[string, unknown]>([
+    ['{"code":"a","message":"b","status":400}', { code: 'a', message: 'b' }],
+    ['{"code":9007199254740993,"message":"b"}', undefined],
+    ['{"code":"a"}', undefined],
+    ['null', undefined],
+    ['[]', undefined],
+  ])('of %s as an Error is %j', (text, error) => {
+    expect(readError(parseJson(text))).toEqual(error as undefined)
+  })
+})

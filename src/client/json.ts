@@ -1,22 +1,115 @@
-// A quote right after a letter ends a string (an escaped one follows a backslash), so these digits stand outside of any.
+export type PetStatus = 'available' | 'pending' | 'sold'
+
+/** An animal of the catalogue. Its integers are exact over the whole 64-bit range. */
+export interface Pet {
+  readonly id: bigint
+  readonly name: string
+  readonly categoryId: bigint
+  /** Absent if the animal was added without one. */
+  readonly status?: PetStatus
+}
+
+/** An animal to add; the service assigns its id. */
+export interface NewPet {
+  readonly name: string
+  /** A number must be a safe integer. */
+  readonly categoryId: bigint | number
+  readonly status?: PetStatus | undefined
+}
+
+/** The Error body of the service. */
+export interface ErrorBody {
+  readonly code: string
+  readonly message: string
+}
+
+/** Thrown by the functions that read a response; `send` adds which request it was. */
+export class InvalidResponse extends Error {}
+
+// In JSON, a quote after a letter always ends a string, so these digits are outside of strings.
 const longInteger = /([A-Za-z]"\s*:\s*)(-?[1-9]\d{15,})(?=[\s,\]}])/g
 
-// Nobody who writes an answer knows it, so nothing in an answer is taken for an integer that is none.
+// A server cannot guess the mark, so it cannot forge a marked integer.
 const mark = `int:${Math.random()}:`
 
 /**
- * Parses JSON with integers of 16 digits or more, as values of properties, left as they were written: for
- * {@link integerOf} to read. Not every runtime gives a reviver the source text (Node 20 does not), so they are
- * wrapped before the parser sees them. Throws a SyntaxError like JSON.parse.
+ * Parses JSON, with long integers wrapped for {@link integerOf}. They are wrapped before parsing, because Node 20 does
+ * not pass the source text to a reviver. Throws a SyntaxError like JSON.parse.
  */
 export function parseJson(text: string): unknown {
   return JSON.parse(/\d{16}/.test(text) ? text.replace(longInteger, `$1["${mark}$2"]`) : text)
 }
 
-/** The integer that a parsed value stands for, exact; undefined where it is none or may have been rounded. */
+/** The exact integer in a parsed value; undefined if it is not an integer or may have been rounded. */
 export function integerOf(value: unknown): bigint | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : undefined
   const wrapped: unknown = Array.isArray(value) ? value[0] : undefined
   if (typeof wrapped !== 'string' || !wrapped.startsWith(mark)) return undefined
   return BigInt(wrapped.slice(mark.length))
+}
+
+export function readPets(value: unknown): Pet[] {
+  if (!Array.isArray(value)) throw new InvalidResponse('the body is not an array')
+  return value.map((item, index) => readPet(item, ` at index ${index}`))
+}
+
+/** Drops unknown properties. `place` tells a message which animal it is about. */
+export function readPet(value: unknown, place = ''): Pet {
+  const invalid = (what: string, expected: string) =>
+    new InvalidResponse(`${what}${place} is not ${expected}`)
+  if (!isObject(value)) throw invalid('the animal', 'an object')
+  const { name, status } = value
+  const id = integerOf(value['id'])
+  const categoryId = integerOf(value['categoryId'])
+  if (id === undefined || !isInt64(id)) throw invalid('id', 'a 64-bit integer')
+  if (typeof name !== 'string') throw invalid('name', 'a string')
+  if (categoryId === undefined || !isInt64(categoryId)) throw invalid('categoryId', 'a 64-bit integer')
+  if (status === undefined) return { id, name, categoryId }
+  if (!isStatus(status)) throw invalid('status', statusesText)
+  return { id, name, categoryId, status }
+}
+
+/** Undefined if the value is not an Error body. */
+export function readError(value: unknown): ErrorBody | undefined {
+  if (!isObject(value)) return undefined
+  const { code, message } = value
+  return typeof code === 'string' && typeof message === 'string' ? { code, message } : undefined
+}
+
+/** Throws a TypeError for a value that JSON or the service cannot hold. */
+export function newPetToJson({ name, categoryId, status }: NewPet): string {
+  if (typeof name !== 'string') throw new TypeError(`name is ${show(name)}: expected a string`)
+  const required = `"name":${JSON.stringify(name)},"categoryId":${int64ToText('categoryId', categoryId)}`
+  if (status === undefined) return `{${required}}`
+  if (!isStatus(status)) throw new TypeError(`status is ${show(status)}: expected ${statusesText}`)
+  return `{${required},"status":"${status}"}`
+}
+
+/** Throws a TypeError for an integer that is not exact or does not fit into 64 bits. */
+export function int64ToText(name: string, value: bigint | number): string {
+  const exact = typeof value === 'bigint' ? isInt64(value) : Number.isSafeInteger(value)
+  if (exact) return BigInt(value).toString()
+  throw new TypeError(
+    `${name} is ${show(value)}: expected a 64-bit bigint or a number that is a safe integer`,
+  )
+}
+
+function isInt64(value: bigint): boolean {
+  return value === BigInt.asIntN(64, value)
+}
+
+const statuses: readonly unknown[] = ['available', 'pending', 'sold'] satisfies PetStatus[]
+const statusesText = 'available, pending or sold'
+
+function isStatus(value: unknown): value is PetStatus {
+  return statuses.includes(value)
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

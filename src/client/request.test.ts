@@ -1,32 +1,21 @@
-import { describe, expect, test } from 'bun:test'
-import {
-  errorAnswer,
-  type ScriptedServer,
-  type Step,
-  silence,
-  startScriptedServer,
-} from '../../test/support/scripted-server.ts'
-import { PetstoreClient } from './client.ts'
-import type { DeprecationNotice } from './deprecation.ts'
-import {
-  ConnectionError,
-  PetstoreError,
-  RateLimitedError,
-  ServiceUnavailableError,
-  TimeoutError,
-} from './errors.ts'
-import type { ClientOptions } from './options.ts'
+import { describe, expect, spyOn, test } from 'bun:test'
+import { inspect } from 'node:util'
+import { errorAnswer, type Step, silence, startScriptedServer } from '../../test/support/scripted-server.ts'
+import { errorClassOf } from './errors.ts'
+import * as client from './index.ts'
+import { waitMsBeforeRetry } from './request.ts'
 
-const apiKey = 'key-that-nobody-may-see'
+const apiKey = 'key-that-must-stay-secret'
 const rex = { name: 'Rex', categoryId: 7n }
-const created = Response.json({ id: 1, name: 'Rex', categoryId: 7 }, { status: 201 })
-const none = Response.json([])
+const rexBody = { id: 1, name: 'Rex', categoryId: 7 }
+const created = Response.json(rexBody, { status: 201 })
+const empty = Response.json([])
 
-function clientOf({ url }: { url: string }, options: Partial<ClientOptions> = {}): PetstoreClient {
-  return new PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as ClientOptions)
+function petsAt({ url }: { url: string }, options: Partial<client.ClientOptions> = {}): client.Pets {
+  return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions)
+    .pets
 }
 
-/** Whatever it rejects with. */
 function failureOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     value => ({ value }),
@@ -34,206 +23,370 @@ function failureOf(promise: Promise<unknown>): Promise<unknown> {
   )
 }
 
-function gapsMs({ requests }: ScriptedServer): number[] {
-  return requests.slice(1).map(({ atMs }, i) => atMs - (requests[i]?.atMs ?? 0))
+/** The error of a list without retries, for this response. */
+async function failureOn(response: Response): Promise<client.PetstoreError> {
+  await using server = startScriptedServer(response)
+  const pets = petsAt(server, { retries: 0 })
+  return (await failureOf(pets.list().page())) as client.PetstoreError
 }
 
-describe('a request', () => {
-  test('carries the key, asks for JSON, and nothing more', async () => {
-    await using server = startScriptedServer(none)
-    await clientOf(server).pets.list().page()
-    const [asked] = server.requests
-    expect(asked).toMatchObject({ method: 'GET', path: '/v1/pets', body: '' })
-    expect(asked?.headers.get('authorization')).toBe(`Bearer ${apiKey}`)
-    expect(asked?.headers.get('accept')).toBe('application/json')
-    expect(asked?.headers.get('idempotency-key')).toBeNull()
-  })
+test.each(['application/json', 'application/json;charset=utf-8', 'Application/JSON ; x=y'])(
+  'a response of type %s is JSON',
+  async type => {
+    await using server = startScriptedServer(typed('[]', type))
+    expect(await petsAt(server).list().page()).toEqual({ pets: [] })
+  },
+)
 
-  test('goes through the fetch that it was given', async () => {
-    const urls: string[] = []
-    const fetch = async (url: string) => {
-      urls.push(url)
-      return Response.json([])
-    }
-    const client = clientOf({ url: 'https://pets.example.com/v1' }, { fetch })
-    expect(await client.pets.list({ status: 'sold', limit: 3 }).page()).toEqual({ pets: [] })
-    expect(urls).toEqual(['https://pets.example.com/v1/pets?limit=3&status=sold'])
-  })
+test('a request carries the key and asks for JSON', async () => {
+  await using server = startScriptedServer(empty)
+  await petsAt(server).list().page()
+  const [request] = server.requests
+  expect(request).toMatchObject({ method: 'GET', path: '/v1/pets', body: '' })
+  expect(request?.headers.get('authorization')).toBe(`Bearer ${apiKey}`)
+  expect(request?.headers.get('accept')).toBe('application/json')
+  expect(request?.headers.get('idempotency-key')).toBeNull()
 })
 
-describe('a passing trouble', () => {
-  test.each([
-    ['429', () => errorAnswer(429, 'rate_limited')],
-    ['503', () => errorAnswer(503, 'store_unavailable')],
-    ["a proxy's 502", () => new Response('<h1>Bad gateway</h1>', { status: 502 })],
-    ['408', () => errorAnswer(408, 'request_timeout')],
-  ])('is waited out: %s', async (_what, trouble) => {
-    await using server = startScriptedServer(trouble(), trouble(), created)
-    expect(await clientOf(server).pets.create(rex)).toEqual({ ...rex, id: 1n })
-    expect(server.requests).toHaveLength(3)
-  })
-
-  test('is the same creation each time, with one key of its own', async () => {
-    await using server = startScriptedServer(errorAnswer(503, 'a'), created, errorAnswer(503, 'a'), created)
-    const { pets } = clientOf(server)
-    await pets.create(rex)
-    await pets.create(rex)
+describe('a temporary failure', () => {
+  test('is retried with the same Idempotency-Key and body', async () => {
+    const badGateway = new Response('<h1>Bad gateway</h1>', { status: 502 })
+    await using server = startScriptedServer(errorAnswer(503, 'a'), badGateway, created)
+    expect(await petsAt(server).create(rex)).toEqual({ ...rex, id: 1n })
     const sent = server.requests.map(({ headers, body }) => `${headers.get('idempotency-key')} ${body}`)
     expect(sent[0]).toMatch(/^[0-9a-f-]{36} {"name":"Rex","categoryId":7}$/)
-    expect([sent[1], sent[3]]).toEqual([sent[0], sent[2]])
-    expect(sent[2]).not.toBe(sent[0])
+    expect(sent).toEqual(Array(3).fill(sent[0]))
+    expect(server.requests[0]?.headers.get('content-type')).toBe('application/json')
   })
 
-  test('may be a creation under a name that the caller gave', async () => {
-    await using server = startScriptedServer(errorAnswer(503, 'a'), created)
-    await clientOf(server).pets.create(rex, { idempotencyKey: 'order-4711' })
-    expect(server.requests.map(({ headers }) => headers.get('idempotency-key'))).toEqual([
-      'order-4711',
-      'order-4711',
-    ])
-  })
-
-  test('that does not pass is the error, after two retries unless told otherwise', async () => {
+  test('is the error after two retries, or as many as were set', async () => {
     await using server = startScriptedServer(errorAnswer(503, 'store_unavailable', { 'x-request-id': 'r-1' }))
-    const error = await failureOf(clientOf(server).pets.create(rex))
-    expect(error).toBeInstanceOf(ServiceUnavailableError)
+    const error = await failureOf(petsAt(server).create(rex))
+    expect(error).toBeInstanceOf(client.ServiceUnavailableError)
     expect(error).toMatchObject({ code: 'store_unavailable', status: 503, requestId: 'r-1' })
     expect(server.requests).toHaveLength(3)
-    await failureOf(clientOf(server, { retries: 0 }).pets.create(rex))
+    await failureOf(petsAt(server, { retries: 0 }).create(rex))
     expect(server.requests).toHaveLength(4)
   })
 
-  test('is waited out for as long as the server asks', async () => {
-    const inASecond = new Date(Date.now() + 2_000).toUTCString()
-    await using server = startScriptedServer(
-      errorAnswer(429, 'rate_limited', { 'retry-after': '1' }),
-      errorAnswer(503, 'store_unavailable', { 'retry-after': inASecond }),
-      none,
-    )
-    await clientOf(server).pets.list().page()
-    const [first = 0, second = 0] = gapsMs(server)
-    expect(first).toBeWithin(995, 2_500)
-    expect(second).toBeLessThan(2_500)
-    expect(first + second).toBeGreaterThan(1_000)
-  })
-
-  test('is given up where the server asks for too long a wait', async () => {
+  test('is the error at once if the server asks for too long a wait', async () => {
     await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '3600' }))
-    const error = await failureOf(clientOf(server).pets.list().page())
-    expect(error).toBeInstanceOf(RateLimitedError)
+    const error = await failureOf(petsAt(server).list().page())
+    expect(error).toBeInstanceOf(client.RateLimitedError)
     expect(error).toMatchObject({ retryAfterSeconds: 3600, message: 'This is rate_limited' })
     expect(server.requests).toHaveLength(1)
   })
 })
 
+describe('the wait before a retry', () => {
+  const settings = { retries: 10, backoffMs: 100, backoffMaxMs: 1_000, retryAfterMaxMs: 5_000 }
+
+  function failed(status: number, retryAfterSeconds?: number, code = 'some_code'): client.PetstoreError {
+    return new (errorClassOf(status))('', { code, status, retryAfterSeconds })
+  }
+
+  /** The shortest and the longest of many waits. */
+  function range(error: client.PetstoreError, attemptsMade: number): { min: number; max: number } {
+    const waits = Array.from({ length: 2_000 }, () => waitMsBeforeRetry(error, attemptsMade, settings) ?? -1)
+    return { min: Math.min(...waits), max: Math.max(...waits) }
+  }
+
+  test.each([
+    [1, 100],
+    [2, 200],
+    [4, 800],
+    [5, 1_000],
+    [9, 1_000],
+  ])('after %d attempts is random, up to %d ms', (attemptsMade, longest) => {
+    const { min, max } = range(failed(503), attemptsMade)
+    expect(min).toBeWithin(0, longest / 10)
+    expect(max).toBeWithin(longest * 0.9, longest + 1)
+  })
+
+  test('is added to the time that the server asked for', () => {
+    const { min, max } = range(failed(429, 3), 1)
+    expect(min).toBeWithin(3_000, 3_010)
+    expect(max).toBeWithin(3_090, 3_101)
+  })
+
+  test.each([
+    ['a broken connection', new client.ConnectionError('', { code: 'connection_failed' })],
+    ['a time-out', new client.TimeoutError('', { code: 'timeout' })],
+    ...[408, 429, 502, 503, 504].map(status => [`${status}`, failed(status)] as const),
+    ['Retry-After at its limit', failed(429, 5)],
+  ])('exists for %s', (_what, error) => {
+    expect(waitMsBeforeRetry(error, 10, settings)).toBeNumber()
+    expect(waitMsBeforeRetry(error, 11, settings)).toBeUndefined()
+  })
+
+  test.each([
+    ...[400, 401, 403, 404, 405, 413, 415, 422, 500, 501].map(
+      status => [`${status}`, failed(status)] as const,
+    ),
+    ['503 ids_exhausted', failed(503, undefined, 'ids_exhausted')] as const,
+    ['Retry-After above its limit', failed(429, 6)] as const,
+    [
+      'an unexpected response',
+      new client.UnexpectedResponseError('', { code: 'unexpected_response' }),
+    ] as const,
+  ])('does not exist for %s', (_what, error) => {
+    expect(waitMsBeforeRetry(error, 1, settings)).toBeUndefined()
+  })
+})
+
 describe('a broken connection', () => {
-  test('is tried again, and in the end an error with its cause', async () => {
-    const refusing = startScriptedServer(none)
+  test('is an error with its cause', async () => {
+    const refusing = startScriptedServer(empty)
     await refusing[Symbol.asyncDispose]()
-    const error = await failureOf(clientOf(refusing).pets.create(rex))
-    expect(error).toBeInstanceOf(ConnectionError)
-    expect(error).toMatchObject({ code: 'connection_failed', status: undefined, requestId: undefined })
+    const error = await failureOf(petsAt(refusing).create(rex))
+    expect(error).toBeInstanceOf(client.ConnectionError)
+    expect(error).toMatchObject({ name: 'ConnectionError', code: 'connection_failed', status: undefined })
     expect((error as Error).message).toStartWith(`Cannot reach ${refusing.url}/pets: `)
     expect((error as Error).cause).toBeInstanceOf(Error)
   })
 
-  test('in the middle of an answer is one too', async () => {
-    const cut = () =>
-      new Response(
-        new ReadableStream({
-          async pull(controller) {
-            controller.enqueue('[{"id":1,')
-            await Bun.sleep(20)
-            controller.error(new Error('the disk is on fire'))
-          },
-        }),
-        { headers: { 'content-type': 'application/json' } },
-      )
-    await using server = startScriptedServer(cut, cut, none)
-    expect(await clientOf(server).pets.list().page()).toEqual({ pets: [] })
+  test.each([
+    ['connect ECONNREFUSED', new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') })],
+    ['fetch failed', new TypeError('fetch failed')],
+    ['no error', 'no error'],
+  ])('has the innermost reason in its message: %s', async (reason, cause) => {
+    const fetch = () => Promise.reject(cause)
+    const error = await failureOf(petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page())
+    expect(error).toMatchObject({ message: `Cannot reach http://a/pets: ${reason}`, cause })
+  })
+
+  test('in the middle of a response is retried', async () => {
+    const cut = () => {
+      const body = new ReadableStream({
+        async pull(controller) {
+          controller.enqueue('[{"id":1,')
+          await Bun.sleep(20)
+          controller.error(new Error('The disk is on fire'))
+        },
+      })
+      return new Response(body, { headers: { 'content-type': 'application/json' } })
+    }
+    await using server = startScriptedServer(cut, cut, empty)
+    expect(await petsAt(server).list().page()).toEqual({ pets: [] })
   })
 })
 
 describe('a time-out', () => {
-  test('ends an attempt, and the next one may do better', async () => {
-    await using server = startScriptedServer(silence, none)
-    expect(await clientOf(server, { timeoutMs: 50 }).pets.list().page()).toEqual({ pets: [] })
+  test('ends an attempt, and the next one may succeed', async () => {
+    await using server = startScriptedServer(silence, empty)
+    expect(await petsAt(server, { timeoutMs: 50 }).list().page()).toEqual({ pets: [] })
   })
 
   test.each<[string, Step]>([
-    ['no answer', silence],
-    ['an answer without an end', () => new Response(new ReadableStream({ start: c => c.enqueue('[') }))],
+    ['no response', silence],
+    ['an endless response', () => new Response(new ReadableStream({ start: c => c.enqueue('[') }))],
   ])('is an error after all attempts: %s', async (_what, step) => {
     await using server = startScriptedServer(step)
-    const error = await failureOf(clientOf(server).pets.list({ timeoutMs: 40 }).page())
-    expect(error).toBeInstanceOf(TimeoutError)
-    expect(error).toMatchObject({
-      code: 'timeout',
-      message: `No whole answer from ${server.url}/pets within 40 ms`,
-    })
+    const error = await failureOf(petsAt(server).list({ timeoutMs: 40 }).page())
+    expect(error).toBeInstanceOf(client.TimeoutError)
+    const message = `No complete response from ${server.url}/pets within 40 ms`
+    expect(error).toMatchObject({ code: 'timeout', message, cause: expect.any(Error) })
     expect(server.requests).toHaveLength(3)
   })
 })
 
-describe("the caller's abort", () => {
-  const reason = new Error('the user went away')
+describe("the caller's signal", () => {
+  const reason = new Error('The user left')
 
-  test('before the call sends nothing', async () => {
-    await using server = startScriptedServer(none)
-    const error = await failureOf(clientOf(server).pets.create(rex, { signal: AbortSignal.abort(reason) }))
-    expect(error).toBe(reason)
+  test('sends nothing if it is aborted before the call', async () => {
+    await using server = startScriptedServer(empty)
+    expect(await failureOf(petsAt(server).create(rex, { signal: AbortSignal.abort(reason) }))).toBe(reason)
     expect(server.requests).toHaveLength(0)
   })
 
-  test('ends the call at once, with the reason that was given, and is not tried again', async () => {
-    await using server = startScriptedServer(silence)
+  test('ends a call at once, without a retry', async () => {
     const controller = new AbortController()
-    const failure = failureOf(clientOf(server).pets.create(rex, { signal: controller.signal }))
-    setTimeout(() => controller.abort(reason), 30)
-    expect(await failure).toBe(reason)
+    await using server = startScriptedServer(() => {
+      controller.abort(reason)
+      return silence()
+    })
+    expect(await failureOf(petsAt(server).create(rex, { signal: controller.signal }))).toBe(reason)
     expect(server.requests).toHaveLength(1)
   })
 
   test('ends a wait between attempts', async () => {
     await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '30' }))
     const error = await failureOf(
-      clientOf(server)
-        .pets.list({ signal: AbortSignal.timeout(50) })
+      petsAt(server)
+        .list({ signal: AbortSignal.timeout(50) })
         .page(),
     )
     expect(error).toMatchObject({ name: 'TimeoutError' })
-    expect(error).not.toBeInstanceOf(PetstoreError)
+    expect(error).not.toBeInstanceOf(client.PetstoreError)
     expect(server.requests).toHaveLength(1)
+  })
+
+  test('aborted by a callback prevents the retry', async () => {
+    const controller = new AbortController()
+    const headers = { deprecation: 'true', 'retry-after': '30' }
+    await using server = startScriptedServer(errorAnswer(503, 'a', headers))
+    const pets = petsAt(server, { onDeprecation: () => controller.abort(reason) })
+    expect(await failureOf(pets.list({ signal: controller.signal }).page())).toBe(reason)
+  })
+
+  test('keeps no listener after the call', async () => {
+    await using server = startScriptedServer(errorAnswer(503, 'a'), empty)
+    const { signal } = new AbortController()
+    using added = spyOn(signal, 'addEventListener')
+    using removed = spyOn(signal, 'removeEventListener')
+    await petsAt(server).list({ signal }).page()
+    const listeners = (calls: unknown[][]) => calls.map(([type, listener]) => [type, listener])
+    expect(listeners(removed.mock.calls)).toEqual(listeners(added.mock.calls))
+    expect(added).toHaveBeenCalledTimes(3)
   })
 })
 
-describe('a notice of deprecation', () => {
+describe('a deprecation', () => {
   const headers = { deprecation: '@1794700800', sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' }
 
-  test('reaches the callback with success and failure alike', async () => {
-    await using server = startScriptedServer(
-      Response.json({ id: 1, name: 'Rex', categoryId: 7 }, { headers }),
-      errorAnswer(404, 'pet_not_found', headers),
-      none,
-    )
-    const notices: DeprecationNotice[] = []
-    const { pets } = clientOf(server, { onDeprecation: notice => notices.push(notice) })
-    await pets.get(1n)
+  test('is reported for success and failure', async () => {
+    const found = Response.json(rexBody, { headers })
+    await using server = startScriptedServer(found, errorAnswer(404, 'pet_not_found', headers), empty)
+    const notices: client.DeprecationNotice[] = []
+    const pets = petsAt(server, { onDeprecation: notice => notices.push(notice) })
+    expect(await pets.get(1n)).toEqual({ ...rex, id: 1n })
     await failureOf(pets.get(2n))
     await pets.list().page()
-    const sunset = new Date('2030-12-05T00:00:00Z')
-    expect(notices).toMatchObject([
-      { operation: 'getPet', sunset },
-      { operation: 'getPet', sunset },
-    ])
+    expect(server.requests.map(({ path }) => path)).toEqual(['/v1/pets/1', '/v1/pets/2', '/v1/pets'])
+    const notice = { operation: 'getPet', sunset: new Date('2030-12-05T00:00:00Z') }
+    expect(notices).toMatchObject([notice, notice])
   })
 
-  test('fails the call where the callback throws', async () => {
+  test('fails the call if the callback throws', async () => {
     await using server = startScriptedServer(Response.json([], { headers }))
     const onDeprecation = () => {
       throw new RangeError('not in our tests')
     }
-    expect(await failureOf(clientOf(server, { onDeprecation }).pets.list().page())).toBeInstanceOf(RangeError)
+    expect(await failureOf(petsAt(server, { onDeprecation }).list().page())).toBeInstanceOf(RangeError)
     expect(server.requests).toHaveLength(1)
   })
+})
+
+test.each([
+  [400, 'invalid_request', client.InvalidRequestError],
+  [401, 'invalid_api_key', client.UnauthorizedError],
+  [403, 'read_only_key', client.ForbiddenError],
+  [404, 'not_found', client.NotFoundError],
+  [408, 'request_timeout', client.TimeoutError],
+  [422, 'idempotency_key_reused', client.InvalidRequestError],
+  [429, 'rate_limited', client.RateLimitedError],
+  [500, 'internal_error', client.ServerError],
+  [501, 'some_code', client.ServerError],
+  [503, 'store_unavailable', client.ServiceUnavailableError],
+])('%d %s is an error of its class', async (status, code, ErrorClass) => {
+  const error = await failureOn(errorAnswer(status, code, { 'x-request-id': 'r-1', 'retry-after': '9' }))
+  expect(error).toBeInstanceOf(ErrorClass)
+  expect(error).toBeInstanceOf(client.PetstoreError)
+  const { name } = ErrorClass
+  const message = `This is ${code}`
+  expect(error).toMatchObject({ name, code, message, status, requestId: 'r-1', retryAfterSeconds: 9 })
+})
+
+const html = (body: string | null, status = 200) =>
+  new Response(body, { status, headers: { 'content-type': 'text/html' } })
+const typed = (body: string, type: string) => new Response(body, { headers: { 'content-type': type } })
+
+describe('an unexpected response', () => {
+  test.each<[string, () => Response, string]>([
+    ["a proxy's page", () => html('<h1>Hi</h1>'), '200, the body is not JSON (text/html): "<h1>Hi</h1>"'],
+    ['a page as JSON', () => typed('<h1>', 'application/json'), 'is not JSON (application/json): "<h1>"'],
+    ['JSON as text', () => typed('[]', 'text/plain'), 'is not JSON (text/plain): "[]"'],
+    ['JSON of another kind', () => typed('[]', 'application/jsonl'), 'is not JSON (application/jsonl)'],
+    ['JSON of a third kind', () => typed('[]', 'x-application/json'), 'is not JSON (x-application/json)'],
+    ['half a response', () => typed('[{', 'application/json'), 'is not JSON (application/json): "[{"'],
+    [
+      'invalid UTF-8',
+      () => new Response(new Uint8Array([0x22, 0xff])),
+      'is not JSON (application/octet-stream, not UTF-8)',
+    ],
+    ['nothing', () => new Response(null, { status: 204 }), '204, expected 200'],
+    ['another success', () => Response.json([], { status: 202 }), '202, expected 200'],
+    ['an object in place of a list', () => Response.json(rexBody), '200, the body is not an array'],
+    ['null', () => Response.json(null), '200, the body is not an array'],
+    [
+      'an animal without an id',
+      () => Response.json([rexBody, {}]),
+      '200, id at index 1 is not a 64-bit integer',
+    ],
+    ['a page for 404', () => html('Gone', 404), '404, the body is not an Error (text/html): "Gone"'],
+    [
+      'another shape for 400',
+      () => Response.json({ error: 'no' }, { status: 400 }),
+      '{\\"error\\":\\"no\\"}',
+    ],
+    [
+      'an empty 500',
+      () => new Response(null, { status: 500 }),
+      '500, the body is not an Error (no Content-Type): ""',
+    ],
+  ])('is reported: %s', async (_what, response, problem) => {
+    const error = await failureOn(response())
+    expect(error).toBeInstanceOf(client.UnexpectedResponseError)
+    const { status } = response()
+    expect(error).toMatchObject({ name: 'UnexpectedResponseError', code: 'unexpected_response', status })
+    expect(error.message).toMatch(/^Unexpected response to GET http:\/\/127\.0\.0\.1:\d+\/v1\/pets: \d/)
+    expect(error.message).toContain(problem)
+  })
+
+  test('is cut after 80 characters', async () => {
+    expect((await failureOn(html('x'.repeat(80)))).message).toEndWith(`"${'x'.repeat(80)}"`)
+    expect((await failureOn(html('x'.repeat(81)))).message).toEndWith(`"${'x'.repeat(80)}"…`)
+  })
+
+  test.each([
+    [429, client.RateLimitedError],
+    [502, client.ServiceUnavailableError],
+    [503, client.ServiceUnavailableError],
+    [504, client.ServiceUnavailableError],
+  ])('with %d keeps the class of its status', async (status, ErrorClass) => {
+    const headers = { 'retry-after': '5' }
+    const error = await failureOn(new Response('<h1>Later</h1>', { status, headers }))
+    expect(error).toBeInstanceOf(ErrorClass)
+    expect(error).toMatchObject({ code: 'unexpected_response', status, retryAfterSeconds: 5 })
+  })
+
+  test.each([301, 302, 307, 308])(
+    'of a redirect (%d) is not followed, so the key stays here',
+    async status => {
+      await using elsewhere = startScriptedServer(empty)
+      const location = `${elsewhere.origin}/v1/pets`
+      const error = await failureOn(new Response(null, { status, headers: { location } }))
+      expect(error).toBeInstanceOf(client.UnexpectedResponseError)
+      expect(error.message).toEndWith(`: ${status}, a redirect to ${location}; correct the base address`)
+      expect(elsewhere.requests).toHaveLength(0)
+    },
+  )
+
+  test('of a redirect in a browser has no status and no location', async () => {
+    const response = Object.defineProperties(new Response(), {
+      type: { value: 'opaqueredirect' },
+      status: { value: 0 },
+    })
+    const fetch = async () => response
+    const error = await failureOf(petsAt({ url: 'http://a' }, { fetch }).list().page())
+    expect(error).toBeInstanceOf(client.UnexpectedResponseError)
+    expect((error as Error).message).toEndWith('a redirect to another address; correct the base address')
+  })
+})
+
+test.each<[string, () => Response]>([
+  ['a page', () => html(`Your key: ${apiKey}`)],
+  ['a page that is cut there', () => html(`${' '.repeat(70)}${apiKey}`)],
+  [
+    'an Error',
+    () => Response.json({ code: apiKey, message: `Unknown ${apiKey}`, status: 401 }, { status: 401 }),
+  ],
+  ['a page for 503', () => html(`Your key: ${apiKey}`, 503)],
+  ['invalid JSON', () => typed(`{${apiKey}`, 'application/json')],
+  ['a redirect', () => new Response(null, { status: 302, headers: { location: `/login?key=${apiKey}` } })],
+])('an error does not contain the key that the server echoed in %s', async (_what, response) => {
+  const error = await failureOn(response())
+  expect(error).toBeInstanceOf(client.PetstoreError)
+  expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(apiKey.slice(0, 8))
+  expect(error.message).toContain('…')
 })

@@ -30,7 +30,7 @@ export interface AppParts {
 }
 
 /** Fixed, except in tests. */
-export interface TimeLimits {
+interface TimeLimits {
   /** A body has to arrive within this time. */
   readonly bodyMs: number
   /** The rest of a refused body is read for at most this time. */

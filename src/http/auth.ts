@@ -3,13 +3,12 @@ import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
 import type { Caller, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
 
-const verifiedKeysMax = 10_000
-
 /** Longer headers are not cached: one key with ever more spaces before it must not fill the memory. */
 const cachedHeaderCharsMax = 300
 
 interface Verified {
   readonly caller: Caller
+  readonly usage: Usage
   /** On the monotonic clock. */
   readonly untilMs: number
   /** On the wall clock. */
@@ -21,6 +20,7 @@ export class Authenticator {
   readonly #keys: KeyStore
   readonly #usage: KeyUsage
   readonly #verifiedForMs: number
+  readonly #verifiedKeysMax: number
   readonly #environmentHash: Buffer | undefined
   /** By the whole Authorization header: the time of a lookup reveals only an exact match. */
   readonly #verified = new Map<string, Verified>()
@@ -31,11 +31,13 @@ export class Authenticator {
     readonly usage: KeyUsage
     readonly environmentKey?: string | undefined
     readonly verifiedForMs: number
+    readonly verifiedKeysMax?: number
   }) {
     const { environmentKey } = parts
     this.#keys = parts.keys
     this.#usage = parts.usage
     this.#verifiedForMs = parts.verifiedForMs
+    this.#verifiedKeysMax = parts.verifiedKeysMax ?? 10_000
     this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashApiKey(environmentKey))
   }
 
@@ -44,53 +46,47 @@ export class Authenticator {
     const header = context.request.headers.get('authorization')
     if (header === null) return missingKey()
     const known = this.#verified.get(header)
-    if (!known || performance.now() >= known.untilMs || Date.now() >= known.expiresAtMs) {
+    const now = Date.now()
+    if (!known || context.startedMs >= known.untilMs || now >= known.expiresAtMs) {
       return this.#verify(header, context)
     }
-    this.#accept(known.caller, context)
+    known.usage.lastUsedAtMs = now
+    context.caller = known.caller
     return undefined
   }
 
   async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
     const [, token] = /^bearer(?: +(\S.*))?$/i.exec(withoutTrailingBlanks(header)) ?? []
     if (token === undefined) return missingKey()
-    if (!/^[\x21-\x7e]+$/.test(token))
+    if (!/^[\x21-\x7e]+$/.test(token)) {
       return invalidKey('Malformed credential: expected one API key after Bearer')
+    }
     const hash = hashApiKey(token)
     if (this.#environmentHash && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))) {
-      const caller: Caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
-      this.#remember(header, { caller, expiresAtMs: Number.POSITIVE_INFINITY })
-      this.#accept(caller, context)
+      context.caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
+      this.#remember(header, context)
       return undefined
     }
     const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
     if (!key) return invalidKey('Unknown API key: check it for typos')
     const refusal = refusalOf(key, new Date())
-    if (refusal === 'expired') return invalidKey('The API key has expired: use another one')
-    if (refusal === 'revoked') return invalidKey('The API key is revoked: use another one')
-    const caller = callerOf(key)
-    this.#remember(header, { caller, expiresAtMs: key.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY })
-    this.#accept(caller, context)
+    if (refusal) return invalidKey(`The API key is ${refusal}: use another one`)
+    context.caller = { keyName: key.name, permission: key.permission, scope: hash }
+    this.#remember(header, context, key)
     return undefined
   }
 
-  #remember(header: string, verified: Omit<Verified, 'untilMs'>): void {
+  #remember(header: string, { caller }: RequestContext, key?: ApiKey): void {
+    const usage = this.#usage.recordUse(caller, key?.id)
     if (header.length > cachedHeaderCharsMax) return
     // A Map iterates in insertion order: the first entry is the oldest.
     this.#verified.delete(header)
-    if (this.#verified.size >= verifiedKeysMax)
+    if (this.#verified.size >= this.#verifiedKeysMax)
       this.#verified.delete(this.#verified.keys().next().value ?? '')
-    this.#verified.set(header, { ...verified, untilMs: performance.now() + this.#verifiedForMs })
+    const untilMs = performance.now() + this.#verifiedForMs
+    const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
+    this.#verified.set(header, { caller, usage, untilMs, expiresAtMs })
   }
-
-  #accept(caller: Caller, context: RequestContext): void {
-    context.caller = caller
-    this.#usage.recordUse(caller)
-  }
-}
-
-function callerOf({ id, name, permission, hash }: ApiKey): Caller {
-  return { keyId: id, keyName: name, permission, scope: hash }
 }
 
 /** Removes only ASCII space and tab, unlike trimEnd. A loop, because /[ \t]+$/ takes quadratic time. */
@@ -137,46 +133,48 @@ function forbidden(code: 'read_only_key' | 'insufficient_permission', message: s
   return problem(code, message, { 'WWW-Authenticate': header })
 }
 
+/** The uses of one key since the start, and how many of them the store has. */
 interface Usage {
+  /** Absent for the key from the environment, which is not in the store. */
+  readonly keyId?: bigint | undefined
+  readonly keyName: string
   lastUsedAtMs: number
-  /** The last use that the store has. */
-  storedAtMs: number
-  /** Calls since the start. */
   deprecatedCalls: number
   deprecatedLastUsedAtMs: number
-  /** Calls that the store has. */
+  storedAtMs: number
   storedDeprecatedCalls: number
-  readonly keyName: string
 }
 
 /** Counts the uses of each key in memory, so that a request costs no write. `flush` stores them. */
 export class KeyUsage {
   readonly #keys: KeyStore
-  readonly #byKey = new Map<bigint | undefined, Usage>()
+  /** By the key's hash. */
+  readonly #usages = new Map<string, Usage>()
   #flushing = Promise.resolve()
 
   constructor(keys: KeyStore) {
     this.#keys = keys
   }
 
-  recordUse({ keyId, keyName = '' }: Caller): void {
-    const usage = this.#byKey.get(keyId)
-    if (usage) usage.lastUsedAtMs = Date.now()
-    else {
-      this.#byKey.set(keyId, {
-        keyName,
-        lastUsedAtMs: Date.now(),
-        storedAtMs: 0,
+  recordUse({ scope, keyName = '' }: Caller, keyId: bigint | undefined): Usage {
+    let usage = this.#usages.get(scope)
+    if (!usage) {
+      const counts = {
         deprecatedCalls: 0,
         deprecatedLastUsedAtMs: 0,
+        storedAtMs: 0,
         storedDeprecatedCalls: 0,
-      })
+      }
+      usage = { keyId, keyName, lastUsedAtMs: 0, ...counts }
+      this.#usages.set(scope, usage)
     }
+    usage.lastUsedAtMs = Date.now()
+    return usage
   }
 
-  /** Counts a call of a deprecated operation by a key whose use was recorded. */
-  recordDeprecatedCall({ keyId }: Caller): void {
-    const usage = this.#byKey.get(keyId)
+  /** Counts a call of a deprecated operation, by a key whose use was recorded. */
+  recordDeprecatedCall({ scope }: Caller): void {
+    const usage = this.#usages.get(scope)
     if (!usage) return
     usage.deprecatedCalls++
     usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
@@ -184,7 +182,7 @@ export class KeyUsage {
 
   /** The keys that have called a deprecated operation since the start. */
   deprecatedCallers(): readonly Readonly<Usage>[] {
-    return [...this.#byKey.values()].filter(({ deprecatedCalls }) => deprecatedCalls > 0)
+    return [...this.#usages.values()].filter(({ deprecatedCalls }) => deprecatedCalls > 0)
   }
 
   /** Stores the uses since the last flush. If that fails, the next flush stores them. */
@@ -195,14 +193,14 @@ export class KeyUsage {
   }
 
   async #store(): Promise<void> {
-    const pending = [...this.#byKey].flatMap(([id, usage]) =>
-      id === undefined || isStored(usage) ? [] : [{ id, usage, snapshot: { ...usage } }],
+    const pending = [...this.#usages.values()].flatMap(usage =>
+      usage.keyId === undefined || isStored(usage) ? [] : [{ usage, use: keyUseOf(usage.keyId, usage) }],
     )
     if (pending.length === 0) return
-    await this.#keys.recordUses(pending.map(({ id, snapshot }) => keyUseOf(id, snapshot)))
-    for (const { usage, snapshot } of pending) {
-      usage.storedAtMs = snapshot.lastUsedAtMs
-      usage.storedDeprecatedCalls = snapshot.deprecatedCalls
+    await this.#keys.recordUses(pending.map(({ use }) => use))
+    for (const { usage, use } of pending) {
+      usage.storedAtMs = use.lastUsedAt.getTime()
+      usage.storedDeprecatedCalls += use.deprecatedUses
     }
   }
 }

@@ -3,8 +3,6 @@ import { type Field, invalid, unknownNames } from '../field.ts'
 
 /** The client, by its API key. */
 export interface Caller {
-  /** Absent for the key from the environment, which is not in the store. */
-  readonly keyId?: bigint
   readonly keyName?: string
   readonly permission: Permission | 'all' | 'none'
   /** The key's hash: the owner of idempotency keys and of a rate limit. */

@@ -19,7 +19,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-const alone = {
+const selfOnly = {
   'default-src': "'none'",
   'script-src': "'self'",
   'style-src': "'self'",
@@ -30,24 +30,23 @@ const alone = {
   'frame-ancestors': "'none'",
 }
 
-/** What a browser is shown, by its path: the catalogue at `/`, the reference at `/docs`. */
+/** The pages by path: the catalogue at `/`, the reference at `/docs`. */
 export function createPages(): Pages {
   return new Map([...catalogue(), ...reference()])
 }
 
 function catalogue(): Pages {
   const folder = new URL('catalogue/', import.meta.url)
-  const headers = pageHeaders({ ...alone, 'require-trusted-types-for': "'script'" })
+  const headers = pageHeaders({ ...selfOnly, 'require-trusted-types-for': "'script'" })
   const pages = readdirSync(folder).map(name => [`/${name}`, page(name, folder, headers)] as const)
   return new Map(pages.map(([path, asset]) => [path === '/index.html' ? '/' : path, asset]))
 }
 
 function reference(): Pages {
   const folder = new URL('docs/', import.meta.url)
-  // Wherever npm put it: beside this package, or inside of it.
   const swaggerUi = import.meta.resolve('swagger-ui-dist/package.json')
-  // The style sheet of Swagger UI holds its icons as data.
-  const headers = pageHeaders({ ...alone, 'img-src': "'self' data:" })
+  // Swagger UI's style sheet contains its icons as data URLs.
+  const headers = pageHeaders({ ...selfOnly, 'img-src': "'self' data:" })
   return new Map([
     ['/docs', page('index.html', folder, headers)],
     ['/docs/docs.css', page('docs.css', folder, headers)],
@@ -64,12 +63,12 @@ function pageHeaders(policy: Readonly<Record<string, string>>): Headers {
 
 function page(name: string, folder: URL | string, headers: Headers): Asset {
   const type = types[extname(name)]
-  if (type === undefined) throw new Error(`Cannot serve ${name}: no media type is known for it`)
+  if (type === undefined) throw new Error(`Cannot serve ${name}: unknown media type`)
   const file = new URL(name, folder)
   if (!existsSync(file)) {
-    throw new SetupError(`The installation is not complete: ${file.pathname} is missing; install it again`)
+    throw new SetupError(`The installation is incomplete: ${file.pathname} is missing; reinstall it`)
   }
-  // Begun now, so that pages and program are of one version, and not awaited, so that the start is short.
+  // Read now, so that pages and program have one version, but not awaited, so that the start is quick.
   const bytes = Bun.file(file).bytes()
   const read = () => bytes.catch(() => Bun.file(file).bytes())
   bytes.catch(() => {})

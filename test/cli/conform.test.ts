@@ -1,13 +1,11 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { resultLines } from '../../src/cli/conform.ts'
 import { checks } from '../../src/conform/run.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { petstore, startServer, testMsMax } from '../support/process.ts'
 import { startWrongServer, type Wrongness } from '../support/wrong-server.ts'
-import { adding, answering } from '../support/wrongness.ts'
+import { answering } from '../support/wrongness.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -23,7 +21,7 @@ async function conformWrong(wrongness: Wrongness, ...options: string[]) {
 
 const badName = answering(201, pet => ({ ...pet, name: '<b>&"\u001b[31m\u202e' }))
 
-test('our server passes with --strict, and the key from the environment does', async () => {
+test('our server passes with --strict, with the key from the environment', async () => {
   using folder = temporaryFolder()
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ cwd: folder.path, env })
@@ -31,51 +29,47 @@ test('our server passes with --strict, and the key from the environment does', a
   expect(ended).toMatchObject({ exitCode: 0, stderr: '' })
   const lines = ended.stdout.trimEnd().split('\n')
   expect(lines.filter(line => line.startsWith('✓ '))).toHaveLength(checks.length)
-  expect(lines[0]).toBe('The contract: what the interface says')
+  expect(lines[0]).toStartWith('Contract: ')
   expect(lines.at(-1)).toMatch(
     /^http:.+\/v1: contract: \d+ passed, 0 failed, 0 skipped; decisions: \d+ passed/,
   )
   for (const text of ['\u001b', '✗']) expect(ended.stdout).not.toContain(text)
 })
 
-test('another server passes without --strict, and not with it', async () => {
+test('another server passes without --strict, and fails with it', async () => {
   const plain = await conformWrong({})
   expect(plain).toMatchObject({ exitCode: 0, stderr: '' })
   expect(plain.stdout).toEndWith(`/v1: contract: ${contractChecks} passed, 0 failed, 0 skipped\n`)
-  expect(plain.stdout).not.toContain('Our decisions')
+  expect(plain.stdout).not.toContain('Decisions: ')
   const strict = await conformWrong({}, '--strict')
   expect(strict.exitCode).toBe(1)
   expect(strict.stdout).toContain(`contract: ${contractChecks} passed, 0 failed, 0 skipped; decisions: `)
 })
 
-test('a failed check says what was expected, what was found and where the rule is', async () => {
+test('a failed check prints what was expected, what was found and the rule', async () => {
   const { exitCode, stdout } = await conformWrong(badName)
   expect(exitCode).toBe(1)
   expect(stdout).toMatch(
-    /^✗ POST \/pets keeps the name and the categoryId\n {4}expected: the name conform .+\n {4}found: {4}POST .+ answered 201 .+\n {4}rule: {5}interface part 4\.2/m,
+    /^✗ POST .+\n {4}expected: .+\n {4}found: {4}POST .+ 201 .+\n {4}rule: {5}docs\/interface\.md, createPet/m,
   )
   expect(stdout).toContain('<b>&\\"\\u001b[31m\\u202e')
-  for (const unseen of ['\u001b', '\u202e']) expect(stdout).not.toContain(unseen)
+  for (const control of ['\u001b', '\u202e']) expect(stdout).not.toContain(control)
 })
 
-test('--read-only skips what writes, and says so', async () => {
-  const { exitCode, stdout } = await conformWrong({}, '--read-only')
-  expect(exitCode).toBe(0)
-  expect(stdout).toContain(
-    '- POST /pets is 201 with the Pet and its id (skipped: it writes, and this run only reads)',
-  )
-})
+test('--read-only skips the checks that write, and --json prints one document', async () => {
+  const plain = await conformWrong({}, '--read-only')
+  expect(plain.exitCode).toBe(0)
+  expect(plain.stdout).toMatch(/^- POST \/pets .+ \(skipped: .+\)$/m)
 
-test('--json prints one document', async () => {
   const { exitCode, stdout } = await conformWrong(badName, '--json', '--read-only', '--strict')
   const report = JSON.parse(stdout)
   expect(exitCode).toBe(1)
   expect(report).toMatchObject({ strict: true, readOnly: true })
   expect(report.checks).toHaveLength(checks.length)
   expect(report.checks[0]).toEqual({
-    name: 'the base address ends in /v1',
+    name: expect.any(String),
     rule: 'contract',
-    where: 'interface part 9, versioning',
+    where: expect.stringContaining('docs/interface.md, '),
     outcome: 'passed',
     ms: expect.any(Number),
   })
@@ -85,101 +79,34 @@ test('--json prints one document', async () => {
   }
 })
 
-test('--junit writes XML to a file beside the lines, or alone to stdout', async () => {
-  using folder = temporaryFolder()
-  const file = join(folder.path, 'junit.xml')
-  const { exitCode, stdout } = await conformWrong(badName, '--junit', file)
-  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: expect.stringContaining('✗ POST /pets') })
-  const written = readFileSync(file, 'utf8')
-  const printed = (await conformWrong(badName, '--junit', '-')).stdout
-  for (const xml of [written, printed]) {
-    const elements = elementsOf(xml)
-    expect(elements.filter(name => name === 'testcase')).toHaveLength(contractChecks)
-    expect(elements.filter(name => name === 'failure')).toHaveLength(2)
-    expect(xml).toContain(`tests="${contractChecks}" failures="2" errors="0" skipped="0"`)
-    expect(xml).toContain('&lt;b&gt;&amp;\\&quot;\\u001b[31m')
-  }
-})
-
-test('a server that sends the key back does not bring it into any output', async () => {
-  const talkative: Wrongness = {
+test('the output does not contain the key, even if the server echoes it', async () => {
+  const echo: Wrongness = {
     say: (reply, { headers }) => ({
       status: reply.status === 200 ? 200 : 500,
       body: `${'x'.repeat(240)}${headers.get('authorization')}`,
       headers: { 'X-Request-Id': headers.get('authorization') ?? 'none' },
     }),
   }
-  for (const form of [[], ['--json'], ['--junit', '-']]) {
-    const { exitCode, stdout, stderr } = await conformWrong(talkative, '--strict', ...form)
+  for (const form of [[], ['--json']]) {
+    const { exitCode, stdout, stderr } = await conformWrong(echo, '--strict', ...form)
     expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' })
     expect(stdout).toContain('[key]')
     expect(stdout).not.toContain('the-only')
   }
 })
 
-test.each<[string, string, string, RegExp]>([
-  [
-    'that nobody listens at',
-    'http://127.0.0.1:1/v1',
-    apiKey,
-    /^petstore: Cannot reach http:\/\/127\.0\.0\.1:1\/v1: .+\n$/,
-  ],
-  [
-    'that refuses the key',
-    'wrong',
-    'another-key-0123456789',
-    /^petstore: http.+ refuses the key \(401\): .+\n$/,
-  ],
-  ['with nothing at it', 'nothing', 'the-only-key', /^petstore: Nothing is at http.+ \(404\): .+\n$/],
-])('an address %s is one clear line', async (_, where, key, line) => {
+test.each<[string, (url: string) => string, string, RegExp]>([
+  ['does not answer', () => 'http://127.0.0.1:1/v1', apiKey, /^petstore: .*http:\/\/127\.0\.0\.1:1\/v1.*\n$/],
+  ['refuses the key', url => url, 'another-key-0123456789', /^petstore: .*\(401\).*\n$/],
+  ['has no such path', url => url.replace('/v1', ''), 'the-only-key', /^petstore: .*\(404\).*\n$/],
+])('a server that %s is reported in one line', async (_, urlOf, key, line) => {
   using server = startWrongServer()
-  const url = { wrong: server.url, nothing: server.url.replace('/v1', '') }[where] ?? where
-  const { exitCode, stdout, stderr } = await petstore(['conform', url, '--key', key], { cwd: tmpdir() })
-  expect({ exitCode, stdout, stderr }).toEqual({
-    exitCode: 1,
-    stdout: '',
-    stderr: expect.stringMatching(line),
-  })
-  expect(stderr).not.toContain(key)
+  const ended = await petstore(['conform', urlOf(server.url), '--key', key], { cwd: tmpdir() })
+  expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(line) })
+  expect(ended.stderr).not.toContain(key)
 })
 
-test.each<[string, string[], RegExp]>([
-  ['no address', [], /missing required argument 'url'/],
-  [
-    'no key',
-    ['http://127.0.0.1:1/v1'],
-    /^petstore: The key is missing: set PETSTORE_API_KEY, or give --key\n$/,
-  ],
-  [
-    'a key of two words',
-    ['http://127.0.0.1:1/v1', '--key', 'se cret'],
-    /^petstore: Cannot use the key: .+\n$/,
-  ],
-  ['no such scheme', ['ftp://127.0.0.1/v1', '--key', 'secret'], /^petstore: Cannot read the address: .+\n$/],
-  ['a password in the address', ['http://me:secret@127.0.0.1/v1', '--key', 'k'], /Cannot read the address/],
-  ['stdout for two', ['http://127.0.0.1:1/v1', '--key', 'k', '--json', '--junit', '-'], /both want stdout/],
-  ['an unknown option', ['http://127.0.0.1:1/v1', '--kee', 'secret'], /unknown option '--kee'/],
-])('%s is misuse', async (_, args, message) => {
-  const { exitCode, stdout, stderr } = await petstore(['conform', ...args], { cwd: tmpdir() })
-  expect({ exitCode, stdout, stderr }).toEqual({
-    exitCode: 2,
-    stdout: '',
-    stderr: expect.stringMatching(message),
-  })
-  expect(stderr).not.toMatch(/secret|se cret/)
-})
-
-test('a JUnit file that cannot be written is a failure, in one line', async () => {
-  const { exitCode, stderr } = await conformWrong(
-    adding({}),
-    '--junit',
-    join(tmpdir(), 'no/such/folder/x.xml'),
-  )
-  expect(exitCode).toBe(1)
-  expect(stderr).toMatch(/^petstore: Cannot write .+ \(ENOENT\): check --junit\n$/)
-})
-
-test('on a terminal the marks are coloured', () => {
+test('marks are coloured on a terminal', () => {
   const [check] = checks
   if (!check) throw new Error('There is no check')
   expect(resultLines({ check, finding: { outcome: 'passed' } }, true)).toStartWith('\u001b[32m✓\u001b[0m ')
@@ -187,21 +114,3 @@ test('on a terminal the marks are coloured', () => {
   expect(resultLines({ check, finding: failed }, true)).toStartWith('\u001b[31m✗\u001b[0m ')
   expect(resultLines({ check, finding: failed }, false)).toStartWith('✗ ')
 })
-
-/** The names of all elements; throws where the XML is not well-formed. */
-function elementsOf(xml: string): string[] {
-  const names: string[] = []
-  const open: string[] = []
-  const token = /<\?xml [^?]*\?>|<(\/?)([a-z]+)((?: [a-z]+="[^"<]*")*)(\/?)>|[^<]+/gy
-  let end = 0
-  for (const { 0: text, 1: closing, 2: name, 4: empty, index } of xml.matchAll(token)) {
-    end = index + text.length
-    if (/&(?!(?:amp|lt|gt|quot);)/.test(text)) throw new Error(`A bare ampersand: ${text}`)
-    if (name === undefined) continue
-    if (closing && open.pop() !== name) throw new Error(`</${name}> closes another element`)
-    if (!closing) names.push(name)
-    if (!closing && !empty) open.push(name)
-  }
-  if (end !== xml.length || open.length > 0) throw new Error(`Not well-formed after ${xml.slice(0, end)}`)
-  return names
-}

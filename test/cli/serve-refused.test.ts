@@ -22,7 +22,7 @@ interface Attempt {
   readonly env?: Record<string, string>
 }
 
-/** Starts what cannot start, and gives its lines on stderr: whole sentences, never a stack trace. */
+/** The lines on stderr of a server that cannot start. */
 async function refusedLines(exitCode: 1 | 2, { cwd, args = [], env = {} }: Attempt): Promise<string[]> {
   const ended = await petstore(['serve', ...args], { cwd, env: { PORT: '0', ...env } })
   expect(ended).toMatchObject({ exitCode, stdout: '' })
@@ -31,88 +31,59 @@ async function refusedLines(exitCode: 1 | 2, { cwd, args = [], env = {} }: Attem
   return ended.stderr.trimEnd().split('\n')
 }
 
-const tooShort = 'fifteen-chars-x'
-
-test('a PETSTORE_API_KEY of 15 characters is refused, and not shown', async () => {
-  using folder = temporaryFolder()
-  const lines = await refusedLines(2, { cwd: folder.path, env: { PETSTORE_API_KEY: tooShort } })
-  expect(lines).toEqual([expect.stringMatching(/^petstore: Cannot use PETSTORE_API_KEY .*at least 16/)])
-  expect(lines.join()).not.toContain(tooShort)
-  expect(readdirSync(folder.path)).toEqual([])
-})
-
-test('all mistakes in the settings are told at once, each on its own line, and nothing is made', async () => {
+test('all invalid settings are reported at once, each on its own line, and no store is created', async () => {
   using folder = temporaryFolder()
   const env = {
     PORT: '65536',
-    HOST: 'not a host',
     DATABASE_URL: 'mysql://somebody:secret@db/pets',
-    PETSTORE_API_KEY: tooShort,
-    PETSTORE_PUBLIC_URL: 'ftp://pets.example.com',
+    PETSTORE_API_KEY: 'secret-15-chars',
+    PETSTORE_REUSE_PORT: 'yes',
   }
-  const lines = await refusedLines(2, { cwd: folder.path, env, args: ['--staging-url', 'pets'] })
+  const lines = await refusedLines(2, {
+    cwd: folder.path,
+    env,
+    args: ['--staging-url', 'pets', '--tls-cert', 'no.pem'],
+  })
   expect(lines).toEqual([
-    expect.stringContaining('Cannot read PORT "65536"'),
-    expect.stringContaining('Cannot read HOST "not a host"'),
-    expect.stringContaining('Cannot read DATABASE_URL'),
-    expect.stringContaining('Cannot use PETSTORE_API_KEY'),
-    expect.stringContaining('Cannot read PETSTORE_PUBLIC_URL "ftp://pets.example.com"'),
-    expect.stringContaining('Cannot read --staging-url "pets"'),
+    'petstore: PORT is "65536": expected an integer from 0 to 65535',
+    'petstore: PETSTORE_REUSE_PORT is "yes": expected true or false',
+    expect.stringMatching(/^petstore: DATABASE_URL is invalid: expected /),
+    expect.stringMatching(/^petstore: PETSTORE_API_KEY is invalid \(15 characters\): /),
+    expect.stringMatching(/^petstore: --staging-url is "pets": /),
+    'petstore: --tls-cert is "no.pem": expected a file that exists',
+    'petstore: --tls-cert and --tls-key: set both or neither',
   ])
   expect(lines.join()).not.toContain('secret')
   expect(readdirSync(folder.path)).toEqual([])
 })
 
-test.each(['', 'abc', '-1', '80.5', '0x50'])('--port=%s is misuse', async port => {
-  using folder = temporaryFolder()
-  const lines = await refusedLines(2, { cwd: folder.path, args: [`--port=${port}`] })
-  expect(lines).toEqual([`petstore: Cannot read --port "${port}": expected a whole number from 0 to 65535`])
-})
-
-test('an address that is not of this machine is named', async () => {
+test('an address of another machine is refused', async () => {
   using folder = temporaryFolder()
   const lines = await refusedLines(1, { cwd: folder.path, args: ['--host', '192.0.2.1'] })
   expect(lines).toEqual([expect.stringMatching(/^petstore: Cannot listen on 192\.0\.2\.1:0: /)])
 })
 
-test.each([
-  ['a text', 'Dear diary,\n'],
-  ['random bytes', crypto.getRandomValues(new Uint8Array(8192))],
-])('a file with %s is no database, and stays byte for byte as it was', async (_, bytes) => {
+test.each<[string, (file: string) => void]>([
+  ['a text file', file => writeFileSync(file, 'Dear diary,\n')],
+  [
+    'a database of another program',
+    file => {
+      using database = new Database(file)
+      database.run('CREATE TABLE books (title TEXT)')
+    },
+  ],
+])('%s is refused and not changed', async (_, write) => {
   using folder = temporaryFolder()
-  const file = join(folder.path, 'diary.db')
-  writeFileSync(file, bytes)
-  const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', 'sqlite:diary.db'] })
-  expect(lines).toEqual([expect.stringContaining('diary.db: it is not an SQLite database')])
-  expect(readFileSync(file).equals(Buffer.from(bytes))).toBe(true)
-  expect(readdirSync(folder.path)).toEqual(['diary.db'])
-})
-
-test('a database of another program is refused, and stays byte for byte as it was', async () => {
-  using folder = temporaryFolder()
-  const file = join(folder.path, 'books.db')
-  using database = new Database(file)
-  database.run('CREATE TABLE books (title TEXT)')
-  database.close()
+  const file = join(folder.path, 'other.db')
+  write(file)
   const before = readFileSync(file)
-  const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', 'sqlite:books.db'] })
-  expect(lines).toEqual([expect.stringContaining('books.db: it is a database of another program')])
+  const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', 'sqlite:other.db'] })
+  expect(lines).toEqual([expect.stringMatching(/^petstore: .*other\.db: .*(SQLite|program)/)])
   expect(readFileSync(file).equals(before)).toBe(true)
-  expect(readdirSync(folder.path)).toEqual(['books.db'])
+  expect(readdirSync(folder.path)).toEqual(['other.db'])
 })
 
-test('a store of a newer version is refused: the program is told to be the older one', async () => {
-  using folder = temporaryFolder()
-  const cwd = folder.path
-  await petstore(['keys', 'create', '--name', 'till', '--database-url', 'sqlite:pets.db'], { cwd })
-  using database = new Database(join(cwd, 'pets.db'))
-  database.run('PRAGMA user_version = 99')
-  database.close()
-  const lines = await refusedLines(1, { cwd, args: ['--database-url', 'sqlite:pets.db'] })
-  expect(lines).toEqual([expect.stringMatching(/pets\.db has schema version 99, .* upgrade it$/)])
-})
-
-test('a folder that nobody may write to is refused', async () => {
+test('a folder without write permission is refused', async () => {
   using folder = temporaryFolder()
   const locked = join(folder.path, 'locked')
   mkdirSync(locked)
@@ -121,23 +92,16 @@ test('a folder that nobody may write to is refused', async () => {
   const place = process.getuid?.() === 0 ? '/sys' : locked
   for (const file of [join(place, 'petstore.db'), join(place, 'new', 'petstore.db')]) {
     const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', `sqlite:${file}`] })
-    expect(lines).toEqual([expect.stringContaining(`Cannot open the store ${file}: no right to write there`)])
+    expect(lines).toEqual([expect.stringContaining(`Cannot open the store ${file}: `)])
   }
 })
 
-test('a folder in the place of the file is refused', async () => {
-  using folder = temporaryFolder()
-  mkdirSync(join(folder.path, 'pets.db'))
-  const lines = await refusedLines(1, { cwd: folder.path, args: ['--database-url', 'sqlite:pets.db'] })
-  expect(lines).toEqual([expect.stringContaining('Cannot open the store pets.db: ')])
-})
-
-test('where the greeting cannot be written it ends, and the key that nobody saw is revoked', async () => {
+test('if the greeting cannot be written, the server ends and revokes the first key', async () => {
   using folder = temporaryFolder()
   const command = `"${join(projectFolder, 'bin/petstore')}" serve --port 0 > /dev/full`
   const { exitCode, stderr } = await run(['sh', '-c', command], { cwd: folder.path })
   expect(exitCode).toBe(1)
-  expect(stderr).toContain('petstore: Cannot write to stdout')
+  expect(stderr).toContain('petstore: Cannot write the address to stdout')
   expect(stderr).not.toMatch(/\n\s+at /)
   const { stdout } = await petstore(['keys', 'list', '--json'], { cwd: folder.path })
   expect(JSON.parse(stdout)).toEqual([
@@ -145,7 +109,7 @@ test('where the greeting cannot be written it ends, and the key that nobody saw 
   ])
 })
 
-test('where the store is locked by another program it ends, in one line', async () => {
+test('a store that another program has locked is reported in one line', async () => {
   using folder = temporaryFolder()
   await (
     await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: 'a-key-from-outside-0123456789' } })
@@ -157,7 +121,7 @@ test('where the store is locked by another program it ends, in one line', async 
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
 })
 
-test('where a page is missing it names the file, and serves nothing', async () => {
+test('an incomplete installation is refused, and the missing file is named', async () => {
   using folder = temporaryFolder()
   for (const name of ['src', 'bin', 'package.json'])
     cpSync(join(projectFolder, name), join(folder.path, name), { recursive: true })
@@ -166,5 +130,5 @@ test('where a page is missing it names the file, and serves nothing', async () =
   const program = join(folder.path, 'bin/petstore')
   const { exitCode, stdout, stderr } = await run([program, 'serve', '--port', '0'], { cwd: folder.path })
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-  expect(stderr).toMatch(/^petstore: The installation is not complete: .*\/docs\/docs\.js is missing; .*\n$/)
+  expect(stderr).toMatch(/^petstore: .*\/docs\/docs\.js.*\n$/)
 })

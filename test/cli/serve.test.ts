@@ -18,7 +18,7 @@ setDefaultTimeout(testMsMax)
 
 const outsideKey = 'a-key-from-outside-0123456789'
 
-test('the first start in an empty folder makes a private store and shows a key that works when pasted', async () => {
+test('the first start creates a private store and shows a key in a curl line that works when pasted', async () => {
   using folder = temporaryFolder()
   await using server = await startServer({ cwd: folder.path })
   expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
@@ -32,7 +32,7 @@ test('the first start in an empty folder makes a private store and shows a key t
   for (const file of files) expect([file, mode(file)]).toEqual([file, '600'])
 })
 
-test('a second start finds the animals again and shows no key', async () => {
+test('a second start has the same animals and shows no key', async () => {
   using folder = temporaryFolder()
   await using first = await startServer({ cwd: folder.path })
   const [key = ''] = /pets_\w+/.exec(first.stdout) ?? []
@@ -41,12 +41,12 @@ test('a second start finds the animals again and shows no key', async () => {
 
   await using second = await startServer({ cwd: folder.path })
   expect(second.stdout).not.toContain('pets_')
-  expect(second.stdout).toContain('keys create --name')
+  expect(second.stdout).toContain('bin/petstore keys create --name NAME')
   const response = await second.fetch('/pets', key)
   expect(await response.text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
 })
 
-test('with PETSTORE_API_KEY set no key is made, and that key works but is shown nowhere', async () => {
+test('with PETSTORE_API_KEY, no key is created, and that key works but is never shown', async () => {
   using folder = temporaryFolder()
   const env = { PETSTORE_API_KEY: outsideKey }
   await using server = await startServer({ cwd: folder.path, env })
@@ -64,7 +64,7 @@ test.each([
   ['SIGINT twice', ['SIGINT', 'SIGINT']],
   ['SIGINT, then SIGTERM', ['SIGINT', 'SIGTERM']],
 ] as [string, NodeJS.Signals[]][])(
-  '%s stops it with exit code 0 and without a word on stdout',
+  '%s stops it with exit code 0 and no output on stdout',
   async (_, signals) => {
     using folder = temporaryFolder()
     await using server = await startServer({ cwd: folder.path })
@@ -72,12 +72,12 @@ test.each([
     const ended = await server.stop(...signals)
     expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
     expect(loggedBy(ended)).toEqual(['info Stopping'])
-    // The last one out folds the write-ahead log back in: one file is the whole store.
+    // A clean stop moves the write-ahead log into the file.
     expect(readdirSync(join(folder.path, 'data'))).toEqual(['petstore.db'])
   },
 )
 
-test('npm start serves, and Ctrl-C, which reaches it twice under npm, stops it with exit code 0', async () => {
+test('npm start serves, and Ctrl-C, which arrives twice under npm, stops it with exit code 0', async () => {
   using folder = temporaryFolder()
   const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
   await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
@@ -86,7 +86,7 @@ test('npm start serves, and Ctrl-C, which reaches it twice under npm, stops it w
   await expect(fetch(server.url)).rejects.toThrow()
 })
 
-test('SIGTERM to npm start alone stops the server behind it too', async () => {
+test('SIGTERM to npm alone stops the server, too', async () => {
   using folder = temporaryFolder()
   const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
   await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
@@ -94,7 +94,7 @@ test('SIGTERM to npm start alone stops the server behind it too', async () => {
   await expect(fetch(server.url)).rejects.toThrow()
 })
 
-test('a flag wins over its variable', async () => {
+test('a flag takes precedence over its variable', async () => {
   using folder = temporaryFolder()
   const env = { PORT: '1', HOST: '192.0.2.1', DATABASE_URL: 'sqlite:variable.db' }
   const args = ['serve', '--port', '0', '--host', '127.0.0.1', '--database-url', 'sqlite:flag.db']
@@ -104,9 +104,9 @@ test('a flag wins over its variable', async () => {
   expect(existsSync(join(folder.path, 'variable.db'))).toBe(false)
 })
 
-test.each(['--public-url', '--petstore-public-url'])('%s makes Location absolute', async flag => {
+test('--public-url makes Location absolute', async () => {
   using folder = temporaryFolder()
-  const args = ['serve', '--port=0', `${flag}=https://pets.example.com/shop`]
+  const args = ['serve', '--port=0', '--public-url=https://pets.example.com/shop']
   const env = { PETSTORE_API_KEY: outsideKey, PETSTORE_PUBLIC_URL: 'https://other.example.com' }
   await using server = await startServer({ cwd: folder.path, args, env })
   const body = '{"name":"Rex","categoryId":7}'
@@ -123,7 +123,7 @@ test('a .env file in the working folder is ignored', async () => {
   expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
 })
 
-/** Its stdout stays ours; its log goes to another program. */
+/** Its log goes to another program. */
 function startReadBy(reader: string, cwd: string) {
   const program = `"${join(projectFolder, 'bin/petstore')}" serve --port 0`
   const command = ['bash', '-c', `exec ${program} 2> >(${reader})`]
@@ -133,7 +133,7 @@ function startReadBy(reader: string, cwd: string) {
 test.each([
   ['has ended', 'exec true'],
   ['reads nothing', 'exec sleep 60 >&2'],
-])('a reader of its log that %s holds it up neither in serving nor in stopping', async (_, reader) => {
+])('a reader of the log that %s blocks neither requests nor the stop', async (_, reader) => {
   using folder = temporaryFolder()
   await using server = await startReadBy(reader, folder.path)
   // More than a pipe holds: a line is about 200 bytes.
@@ -144,7 +144,7 @@ test.each([
   await until('its end', () => (isAlive(server.pid) ? undefined : true))
 })
 
-test('a reader of its log that comes back is told how many lines it has missed', async () => {
+test('a reader of the log that comes back sees how many lines were dropped', async () => {
   using folder = temporaryFolder()
   const [gate, late] = [join(folder.path, 'gate'), join(folder.path, 'late.log')]
   await run(['mkfifo', gate], { cwd: folder.path })

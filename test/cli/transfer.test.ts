@@ -9,8 +9,9 @@ import { animalLines, type Workplace, workplace } from '../support/workplace.ts'
 setDefaultTimeout(testMsMax)
 
 const key = 'a-key-from-outside-0123456789'
+const rex = '{"id":1,"name":"Rex","categoryId":7}'
 
-test('a catalogue that is exported and imported with its ids is the same to the byte', async () => {
+test('an export that is imported with its ids gives the same export', async () => {
   const lines = animalLines(12_000)
   using place = workplace(lines)
   expect(await place.petstore('import', '--keep-ids', 'animals.ndjson')).toEqual({
@@ -18,14 +19,14 @@ test('a catalogue that is exported and imported with its ids is the same to the 
     stdout: '',
     stderr: `Created a new store at ${join(realpathSync(place.path), 'pets.db')}
 Reading animals.ndjson
-All lines are good; adding 12,000 animals to pets.db
+All lines are valid; adding 12,000 animals to pets.db
 Imported 12,000 animals into pets.db, with their own ids
 `,
   })
   const made = await place.petstore('export', 'out.ndjson')
   expect(made).toMatchObject({ exitCode: 0, stdout: '' })
   expect(made.stderr).toMatch(
-    /^Exporting the animals of pets.db\nout.ndjson holds 12,000 animals in [\d,]+ bytes\n$/,
+    /^Exporting the animals of pets.db\nExported 12,000 animals to out.ndjson \([\d,]+ bytes\)\n$/,
   )
   expect(readFileSync(place.file('out.ndjson'), 'utf8')).toBe(lines)
   expect(statSync(place.file('out.ndjson')).mode & 0o777).toBe(0o600)
@@ -37,14 +38,14 @@ Imported 12,000 animals into pets.db, with their own ids
   expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'out.ndjson', 'pets.db', 'two.db'])
 })
 
-test('a store that holds animals gives new ids, and does not keep others', async () => {
+test('a store with animals assigns new ids, and refuses to keep ids', async () => {
   using place = workplace(animalLines(3))
   for (let i = 0; i < 2; i++) expect((await place.petstore('import', 'animals.ndjson')).exitCode).toBe(0)
   const bodies = [0, 1, 2, 0, 1, 2].map((number, i) => `{"id":${i + 1},${animalBody(number).slice(1)}\n`)
   expect(await place.exported()).toBe(bodies.join(''))
   const refused = await place.petstore('import', '--keep-ids', 'animals.ndjson')
   expect(refused).toMatchObject({ exitCode: 1, stdout: '' })
-  expect(refused.stderr).toContain('petstore: Cannot keep the ids: the store pets.db holds animals already;')
+  expect(refused.stderr).toContain('petstore: Cannot keep the ids: ')
   expect(await place.exported()).toBe(bodies.join(''))
 })
 
@@ -57,28 +58,65 @@ test.each<[string, string | Uint8Array, string]>([
   ['no line end at the end', animalLines(2).trimEnd(), '2 animals'],
   ['blank lines at the end', `${animalLines(1)}\n\r\n \n`, '1 animal '],
   ['no ids', `${animalBody(1)}\n${animalBody(2)}\n`, '2 animals'],
-  ['nothing', '', 'holds no animals: nothing is imported'],
-  ['a byte order mark alone', '\ufeff', 'holds no animals: nothing is imported'],
-])('a file with %s is imported', async (_, lines, message) => {
+  ['nothing', '', 'has no animals: nothing was imported'],
+  ['a byte order mark alone', '\ufeff', 'has no animals: nothing was imported'],
+])('a file with %s can be imported', async (_, lines, message) => {
   using place = workplace(lines)
   const { exitCode, stderr } = await place.petstore('import', 'animals.ndjson')
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining(message) })
 })
 
-test('whoever closes the pipe has read enough; whoever says too little is told', async () => {
+test('a reader that closes the pipe of an export causes no error', async () => {
   using place = workplace(animalLines(20_000))
   await place.petstore('import', '--keep-ids', 'animals.ndjson')
   const { stdout, stderr } = await place.shell('petstore export | head -2')
-  expect(stdout).toBe(animalLines(2))
-  expect(stderr).toBe('Exporting the animals of pets.db\n')
-  const misused = await place.petstore('import')
-  expect({ exitCode: misused.exitCode, stderr: misused.stderr }).toEqual({
-    exitCode: 2,
-    stderr: "petstore: missing required argument 'file'\n",
-  })
+  expect({ stdout, stderr }).toEqual({ stdout: animalLines(2), stderr: 'Exporting the animals of pets.db\n' })
 })
 
-test('a running, busy server is exported at one moment, and takes in an import', async () => {
+test.each<[string, string | Uint8Array, string[], string]>([
+  [
+    'is not UTF-8',
+    Buffer.from([...Buffer.from(`${rex}\n`), 0xff, 0x0a]),
+    [],
+    'line 2: it is not valid UTF-8',
+  ],
+  ['is far down', `${animalLines(11_000, 1n)}{}\n`, ['--keep-ids'], 'line 11001: id is missing'],
+  [
+    'has control characters',
+    `{"name":"Rex","categoryId":7,"\u009b2J":1}`,
+    [],
+    'line 1: unknown property "\\u009b2J"',
+  ],
+])('an import is refused as a whole if a line %s', async (_, lines, args, message) => {
+  using place = workplace(lines)
+  const { exitCode, stdout, stderr } = await place.petstore('import', 'animals.ndjson', ...args)
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  const [created, reading, said, ...rest] = stderr.split('\n')
+  expect(created).toStartWith('Created a new store at ')
+  expect({ reading, rest }).toEqual({ reading: 'Reading animals.ndjson', rest: [''] })
+  expect(said).toStartWith(`petstore: Cannot import animals.ndjson: ${message}`)
+  expect(said).toEndWith('; nothing was imported')
+  expect(await place.exported()).toBe('')
+})
+
+test.each<[string, boolean, RegExp]>([
+  ['import nowhere.ndjson', false, /Cannot import nowhere.ndjson: the file does not exist/],
+  ['import .', false, /Cannot import .: it is not a file or a pipe/],
+  ['export', false, /There is no store at pets.db/],
+  ['export animals.ndjson', true, /Cannot export to animals.ndjson: the file exists/],
+])('%s is refused and changes nothing', async (line, hasStore, message) => {
+  using place = workplace('mine')
+  if (hasStore) await place.shell(`echo '${rex}' | petstore import -`)
+  const before = readdirSync(place.path)
+  const { exitCode, stdout, stderr } = await place.petstore(...line.split(' '))
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  expect(stderr).toMatch(message)
+  expect(stderr).not.toMatch(/\n\s+at /)
+  expect(readdirSync(place.path)).toEqual(before)
+  expect(readFileSync(place.file('animals.ndjson'), 'utf8')).toBe('mine')
+})
+
+test('a busy server can be exported as of one moment, and imported into', async () => {
   using place = workplace(animalLines(12_000))
   await using server = await startServer({
     ...place.surroundings,
@@ -98,7 +136,7 @@ test('a running, busy server is exported at one moment, and takes in an import',
   for (let i = 0; i < 3; i++) {
     const before = added
     const ids = (await place.exported()).match(/(?<=^\{"id":)\d+/gm) ?? []
-    // SQLite gives ids without a gap: a moment is a beginning of the list.
+    // SQLite assigns ids without gaps, so an export of one moment has none.
     expect([...ids]).toEqual(ids.map((_, index) => `${index + 1}`))
     expect(ids.length).toBeGreaterThanOrEqual(12_000 + before)
     expect(ids.length).toBeLessThanOrEqual(12_000 + added + 4)
@@ -110,7 +148,7 @@ test('a running, busy server is exported at one moment, and takes in an import',
 
 const manyLines = '{"name":"Rex","categoryId":7}\n'.repeat(100_000)
 
-/** What it says on stderr up to this text. */
+/** Waits for a text on stderr. */
 async function says(child: ReturnType<Workplace['start']>, text: string): Promise<string> {
   let said = ''
   const decoder = new TextDecoder()
@@ -134,14 +172,14 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s
     child.kill(signal)
     expect(await child.exited).toBe(exitCode)
     if (signal !== 'SIGKILL')
-      expect(await child.stderr.text()).toEndWith(': Interrupted: nothing is imported\n')
+      expect(await child.stderr.text()).toEndWith(': Interrupted: nothing was imported\n')
     expect(await place.exported()).toBe('')
   })
 
-  test('while the store takes in the animals', async () => {
+  test('while the store adds the animals', async () => {
     using place = workplace(`{"name":"${'x'.repeat(400)}","categoryId":7}\n`.repeat(100_000))
     await using child = place.start('import', 'animals.ndjson')
-    // What does not fit into the cache goes to the log before it is committed.
+    // Changes that do not fit into the cache go to the log before the commit.
     const logBytes = () => statSync(place.file('pets.db-wal'), { throwIfNoEntry: false })?.size ?? 0
     await until('animals in the log', () => logBytes() > 1_000_000 || undefined)
     child.kill(signal)
@@ -151,7 +189,7 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s
   })
 })
 
-test('an export that is interrupted leaves no file', async () => {
+test('an interrupted export leaves no file', async () => {
   using place = workplace(manyLines)
   await place.petstore('import', 'animals.ndjson')
   await using child = place.start('export', 'out.ndjson')

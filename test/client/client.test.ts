@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
 import { startLossyProxy } from '../support/lossy-proxy.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
@@ -9,217 +9,146 @@ const rex = { name: 'Rex', categoryId: 7n, status: 'available' } as const
 
 type Options = Partial<Omit<client.ClientOptions, 'baseUrl' | 'baseUrls' | 'environment'>>
 
-function storeAt(service: Service, options: Options = {}): client.PetstoreClient {
-  return new client.PetstoreClient({
-    baseUrl: `${service.origin}/v1`,
-    apiKey: service.key,
-    backoffMs: 5,
-    ...options,
-  })
+function petsAt(service: Service, options: Options = {}): client.Pets {
+  const baseUrl = `${service.origin}/v1`
+  return new client.PetstoreClient({ baseUrl, apiKey: service.key, backoffMs: 5, ...options }).pets
 }
 
-async function all(pets: AsyncIterable<client.Pet>): Promise<client.Pet[]> {
-  return await Array.fromAsync(pets)
-}
-
-describe('animals', () => {
-  test('come back as they were added, over the whole range of 64 bits', async () => {
-    await using service = await startService()
-    const { pets } = storeAt(service)
-    const added: client.Pet[] = []
-    for (const categoryId of [
-      int64Min,
-      -(2n ** 53n) - 1n,
-      -1n,
-      0n,
-      2n ** 53n - 1n,
-      2n ** 53n + 1n,
-      int64Max,
-    ]) {
-      added.push(await pets.create({ name: `"${categoryId}" in {"id":${int64Max}}`, categoryId }))
-    }
-    expect(added.map(({ id }) => id)).toEqual([1n, 2n, 3n, 4n, 5n, 6n, 7n])
-    expect(added.map(({ categoryId }) => categoryId)).toEqual([
-      -9223372036854775808n,
-      -9007199254740993n,
-      -1n,
-      0n,
-      9007199254740991n,
-      9007199254740993n,
-      9223372036854775807n,
-    ])
-    expect(await all(pets.list())).toEqual(added)
-    expect(await pets.get(7n)).toEqual(added[6] as client.Pet)
-  })
-
-  test('have exact ids beyond 2^53', async () => {
-    await using service = await startService()
-    await keepAnimals(service, [{ id: 9007199254740992n, name: 'Before', categoryId: 1n }])
-    const { pets } = storeAt(service)
-    const added = [await pets.create(rex), await pets.create(rex)]
-    expect(added.map(({ id }) => id)).toEqual([9007199254740993n, 9007199254740994n])
-    expect((await all(pets.list({ limit: 1 }))).slice(1)).toEqual(added)
-    expect(await pets.get(9007199254740993n)).toEqual(added[0] as client.Pet)
-  })
-
-  test.each(['Rex', '  Rex  ', '犬 😀', '\u001b[31m\n', '"\\"', 'é', '1234567890123456789', '</script>'])(
-    'keep the name %j',
-    async name => {
-      await using service = await startService()
-      const { pets } = storeAt(service)
-      const pet = await pets.create({ name, categoryId: 7 })
-      expect(pet).toStrictEqual({ id: 1n, name, categoryId: 7n })
-      expect(await all(pets.list())).toStrictEqual([pet])
-    },
-  )
-
-  test('are found by their status, and without one by none', async () => {
-    await using service = await startService()
-    const { pets } = storeAt(service)
-    const sold = await pets.create({ ...rex, status: 'sold' })
-    await pets.create({ name: 'Kim', categoryId: 7n })
-    expect(await all(pets.list({ status: 'sold' }))).toEqual([sold])
-    expect(await all(pets.list({ status: 'pending' }))).toEqual([])
-  })
+/** Used by the tests that do not depend on its content. */
+let shared: Service
+beforeAll(async () => {
+  shared = await startService()
 })
+afterAll(() => shared[Symbol.asyncDispose]())
 
-describe.each([
-  ['relative links', {}],
-  ['absolute links', { publicUrl: true }],
-])('a walk over %s', (_what, { publicUrl = false }: { publicUrl?: boolean }) => {
-  test('shows every animal once, in order, at any size of a page', async () => {
-    await using inner = await startService()
-    for (let i = 0; i < 45; i++)
-      await inner.stores.pets.create({ name: 'Rex', categoryId: BigInt(i), status: 'sold' })
-    const fetch = publicUrl ? withAbsoluteLinks(inner.origin) : undefined
-    const { pets } = storeAt(inner, { fetch })
-    const ids = Array.from({ length: 45 }, (_, i) => BigInt(i + 1))
-    for (const limit of [undefined, 1, 7, 45, 100]) {
-      const walked = await all(pets.list({ limit, status: 'sold' }))
-      expect(walked.map(({ id }) => id)).toEqual(ids)
-    }
-    const sizes: number[] = []
-    for await (const page of pets.list({ limit: 20 }).pages()) sizes.push(page.pets.length)
-    expect(sizes).toEqual([20, 20, 5])
-  })
-})
-
-/** As a service with a public base address answers. */
-function withAbsoluteLinks(origin: string): client.Fetch {
-  return async (url, init) => {
-    const response = await fetch(url, init)
-    const headers = new Headers(response.headers)
-    headers.set('link', (headers.get('link') ?? '').replace('</', `<${origin}/`))
-    return new Response(await response.arrayBuffer(), { status: response.status, headers })
-  }
-}
-
-test('page by page, next leads on until it is absent', async () => {
+test('animals come back exactly as they were added', async () => {
   await using service = await startService()
-  const { pets } = storeAt(service)
-  for (let i = 0; i < 3; i++) await pets.create(rex)
-  const first = await pets.list({ limit: 2 }).page()
-  expect(first.pets.map(({ id }) => id)).toEqual([1n, 2n])
-  const second = await first.next?.()
-  expect(second?.pets.map(({ id }) => id)).toEqual([3n])
-  expect(second?.next).toBeUndefined()
+  const pets = petsAt(service)
+  const categories = [int64Min, -(2n ** 53n) - 1n, 0n, 2n ** 53n + 1n, int64Max]
+  const names = ['  Rex  ', '犬 😀', '\u001b[31m\n', '"\\"', `{"id":${int64Max}}`]
+  const added: client.Pet[] = []
+  for (const [index, name] of names.entries()) {
+    const newPet = { name, categoryId: categories[index] ?? 0n }
+    const pet = await pets.create(newPet)
+    expect(pet).toStrictEqual({ id: BigInt(index + 1), ...newPet })
+    added.push(pet)
+  }
+  expect(await Array.fromAsync(pets.list())).toStrictEqual(added)
+  expect(await pets.get(5n)).toStrictEqual(added[4] as client.Pet)
 })
 
-describe('a refusal', () => {
-  test.each([
-    [
-      'a wrong key',
-      client.UnauthorizedError,
-      'invalid_api_key',
-      401,
-      { apiKey: 'no-key-of-this-service' },
-      rex,
-    ],
-    ['a blank name', client.InvalidRequestError, 'invalid_request', 400, {}, { ...rex, name: ' ' }],
-    [
-      'too long a body',
-      client.InvalidRequestError,
-      'body_too_large',
-      413,
-      {},
-      { ...rex, name: 'x'.repeat(70_000) },
-    ],
-  ])('of %s', async (_what, ErrorClass, code, status, options, pet) => {
-    await using service = await startService()
-    const error = await storeAt(service, options)
-      .pets.create(pet)
-      .catch(error => error)
-    expect(error).toBeInstanceOf(ErrorClass)
-    expect(error).toMatchObject({ code, status, requestId: expect.stringMatching(/./) })
-  })
-
-  test('of a read-only key that would add', async () => {
-    await using service = await startService()
-    const { pets } = storeAt(service, { apiKey: await service.newKey({ permission: 'read-only' }) })
-    expect(await pets.list().page()).toEqual({ pets: [] })
-    const error = await pets.create(rex).catch(error => error)
-    expect(error).toBeInstanceOf(client.ForbiddenError)
-    expect(error).toMatchObject({ code: 'read_only_key', status: 403 })
-  })
-
-  test('of an animal that is not there', async () => {
-    await using service = await startService()
-    const error = await storeAt(service)
-      .pets.get(99)
-      .catch(error => error)
-    expect(error).toBeInstanceOf(client.NotFoundError)
-    expect(error).toMatchObject({ code: 'pet_not_found', status: 404, message: 'No animal has id 99' })
-  })
-
-  test('of a limit beyond the bounds', async () => {
-    await using service = await startService()
-    const error = await storeAt(service)
-      .pets.list({ limit: 101 })
-      .page()
-      .catch(error => error)
-    expect(error).toBeInstanceOf(client.InvalidRequestError)
-    expect(error.message).toBe('Cannot read limit "101": expected a whole number from 1 to 100')
-  })
-
-  test('of another animal under a used key', async () => {
-    await using service = await startService()
-    const { pets } = storeAt(service)
-    const options = { idempotencyKey: 'order-4711' }
-    const first = await pets.create(rex, options)
-    expect(await pets.create(rex, options)).toEqual(first)
-    const error = await pets.create({ ...rex, name: 'Tom' }, options).catch(error => error)
-    expect(error).toMatchObject({ code: 'idempotency_key_reused', status: 422 })
-    expect(await all(pets.list())).toHaveLength(1)
-  })
+test('ids above 2^53 are exact', async () => {
+  await using service = await startService()
+  await keepAnimals(service, [{ id: 9007199254740992n, name: 'Before', categoryId: 1n }])
+  const pets = petsAt(service)
+  const added = [await pets.create(rex), await pets.create(rex)]
+  expect(added.map(({ id }) => id)).toEqual([9007199254740993n, 9007199254740994n])
+  expect((await Array.fromAsync(pets.list({ limit: 1 }))).slice(1)).toEqual(added)
+  expect(await pets.get(9007199254740993n)).toEqual(added[0] as client.Pet)
 })
 
-test('a rate limit is waited out', async () => {
+test.each([
+  ['relative', undefined],
+  ['absolute', absoluteLinks],
+])('a list follows %s links and shows every animal with its status once, in order', async (_links, fetch) => {
+  await using service = await startService()
+  for (let i = 0; i < 45; i++) await service.stores.pets.create({ ...rex, status: 'sold' })
+  await service.stores.pets.create({ name: 'Kim', categoryId: 7n })
+  const pets = petsAt(service, { fetch })
+  const ids = Array.from({ length: 45 }, (_, i) => BigInt(i + 1))
+  for (const limit of [undefined, 1, 7, 45, 100]) {
+    const listed = await Array.fromAsync(pets.list({ limit, status: 'sold' }))
+    expect(listed.map(({ id }) => id)).toEqual(ids)
+  }
+  const pages = await Array.fromAsync(pets.list({ limit: 20 }).pages())
+  expect(pages.map(page => page.pets.length)).toEqual([20, 20, 6])
+  expect(await pets.list({ status: 'pending' }).page()).toStrictEqual({ pets: [] })
+})
+
+/** As if the service had a public base address. */
+async function absoluteLinks(url: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url, init)
+  const headers = new Headers(response.headers)
+  const link = headers.get('link')
+  if (link !== null) headers.set('link', link.replaceAll('</v1', `<${new URL(url).origin}/v1`))
+  return new Response(response.body, { status: response.status, headers })
+}
+
+test.each<[string, object, () => Promise<unknown>]>([
+  [
+    'a wrong key',
+    { name: 'UnauthorizedError', code: 'invalid_api_key', status: 401 },
+    () => petsAt(shared, { apiKey: 'not-a-key-of-this-service' }).create(rex),
+  ],
+  [
+    'a blank name',
+    { name: 'InvalidRequestError', code: 'invalid_request', status: 400 },
+    () => petsAt(shared).create({ ...rex, name: ' ' }),
+  ],
+  [
+    'a body that is too large',
+    { name: 'InvalidRequestError', code: 'body_too_large', status: 413 },
+    () => petsAt(shared).create({ ...rex, name: 'x'.repeat(70_000) }),
+  ],
+  [
+    'an absent animal',
+    { name: 'NotFoundError', code: 'pet_not_found', status: 404, message: 'No animal has id 99' },
+    () => petsAt(shared).get(99),
+  ],
+  [
+    'a limit of 101',
+    { name: 'InvalidRequestError', message: 'limit is "101": expected an integer from 1 to 100' },
+    () => petsAt(shared).list({ limit: 101 }).page(),
+  ],
+])('%s is an error of its class, with a request id', async (_what, expected, call) => {
+  const error = await call().catch(error => error)
+  expect(error).toBeInstanceOf(client.PetstoreError)
+  expect(error).toMatchObject({ ...expected, requestId: expect.stringMatching(/./) })
+})
+
+test('a read-only key lists, and is forbidden to add', async () => {
+  const pets = petsAt(shared, { apiKey: await shared.newKey({ permission: 'read-only' }) })
+  await pets.list().page()
+  const error = await pets.create(rex).catch(error => error)
+  expect(error).toBeInstanceOf(client.ForbiddenError)
+  expect(error).toMatchObject({ code: 'read_only_key', status: 403 })
+})
+
+test('an idempotencyKey adds one animal, and is refused for another', async () => {
+  await using service = await startService()
+  const pets = petsAt(service)
+  const options = { idempotencyKey: 'order-4711' }
+  const first = await pets.create(rex, options)
+  expect(await pets.create(rex, options)).toEqual(first)
+  const error = await pets.create({ ...rex, name: 'Tom' }, options).catch(error => error)
+  expect(error).toMatchObject({ code: 'idempotency_key_reused', status: 422 })
+  expect(await Array.fromAsync(pets.list())).toEqual([first])
+})
+
+test('the client waits for a rate limit', async () => {
   await using service = await startService({ rateLimit: { requests: 2, seconds: 1 } })
-  const { pets } = storeAt(service)
+  const pets = petsAt(service)
   for (let i = 0; i < 5; i++) await pets.create(rex)
-  const error = await all(storeAt(service, { retries: 0 }).pets.list({ limit: 1 })).catch(error => error)
+  const error = await Array.fromAsync(petsAt(service, { retries: 0 }).list({ limit: 1 })).catch(
+    error => error,
+  )
   expect(error).toBeInstanceOf(client.RateLimitedError)
   expect(error).toMatchObject({ status: 429, retryAfterSeconds: 1 })
 })
 
-test('a creation whose answers are lost on the way is retried, and adds one animal', async () => {
+test('a creation whose responses are lost is retried, and adds one animal', async () => {
   await using service = await startService()
   await using proxy = await startLossyProxy(service.port, 2)
-  const store = new client.PetstoreClient({
-    baseUrl: `http://127.0.0.1:${proxy.port}/v1`,
-    apiKey: service.key,
-    backoffMs: 5,
-  })
-  const pet = await store.pets.create(rex)
+  const options = { baseUrl: `http://127.0.0.1:${proxy.port}/v1`, apiKey: service.key, backoffMs: 5 }
+  const pet = await new client.PetstoreClient(options).pets.create(rex)
   expect(pet).toEqual({ ...rex, id: 1n })
   expect(proxy.connections).toBe(3)
-  expect(await all(storeAt(service).pets.list())).toEqual([pet])
+  expect(await Array.fromAsync(petsAt(service).list())).toEqual([pet])
 })
 
-test('a deprecated operation is told, with its dates and where to read on', async () => {
-  await using service = await startService()
+test('a deprecated operation is reported with its dates and links', async () => {
   const notices: client.DeprecationNotice[] = []
-  const { pets } = storeAt(service, { onDeprecation: notice => notices.push(notice) })
+  const pets = petsAt(shared, { onDeprecation: notice => notices.push(notice) })
   const { id } = await pets.create(rex)
   expect(notices).toEqual([])
   await pets.get(id)
@@ -229,19 +158,9 @@ test('a deprecated operation is told, with its dates and where to read on', asyn
       deprecation: new Date('2026-11-15T00:00:00Z'),
       sunset: new Date('2030-12-05T00:00:00Z'),
       links: [
-        { rel: 'deprecation', href: `${service.origin}/openapi.json` },
-        { rel: 'successor-version', href: `${service.origin}/v1/pets?status=available` },
+        { rel: 'deprecation', href: `${shared.origin}/openapi.json` },
+        { rel: 'successor-version', href: `${shared.origin}/v1/pets?status=available` },
       ],
     },
   ])
-})
-
-test('the environment decides which deployment is asked', async () => {
-  await using production = await startService({ environmentKey: 'one-key-for-both' })
-  await using staging = await startService({ environmentKey: 'one-key-for-both' })
-  const baseUrls = { production: `${production.origin}/v1`, staging: `${staging.origin}/v1` }
-  const store = new client.PetstoreClient({ baseUrls, environment: 'staging', apiKey: 'one-key-for-both' })
-  await store.pets.create(rex)
-  expect((await staging.call('/v1/pets')).json).toHaveLength(1)
-  expect((await production.call('/v1/pets')).json).toHaveLength(0)
 })

@@ -1,8 +1,9 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
-import { projectFolder, run, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, run, testMsMax } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 
 setDefaultTimeout(testMsMax)
@@ -15,7 +16,7 @@ interface Example {
   readonly output: string
 }
 
-/** The first block begins every program; each other one is a program of its own, with what it prints below it. */
+/** The first block starts every program. Each other block is a program, followed by its output. */
 function examples(): Example[] {
   const [setting, ...rest] = page.split(/^### /m).flatMap(section => {
     const [title = ''] = section.split('\n', 1)
@@ -23,15 +24,15 @@ function examples(): Example[] {
       ([, code = '', output = '']) => ({ title, code, output }),
     )
   })
-  if (!setting) throw new Error('docs/client.md holds no example')
+  if (!setting) throw new Error('docs/client.md has no example')
   return rest.map(({ title, code, output }) => ({ title, code: `${setting.code}\n${code}`, output }))
 }
 
-/** In a clone the package is not built: its name stands for the sources. */
+/** A clone has no built package, so its name leads to the sources. */
 const tsconfig = {
   extends: join(projectFolder, 'tsconfig.json'),
   compilerOptions: {
-    // Not every example goes on with what all of them begin with.
+    // Not every example uses the first block.
     noUnusedLocals: false,
     typeRoots: [join(projectFolder, 'node_modules/@types')],
     paths: { 'petstore/client': [join(projectFolder, 'src/client/index.ts')] },
@@ -40,11 +41,10 @@ const tsconfig = {
 }
 
 test.each(examples().map(example => [example.title, example] as const))(
-  'docs/client.md, %s: the example does what it says',
+  'docs/client.md, %s: the example prints what the page shows',
   async (_title, { code, output }) => {
     using folder = temporaryFolder()
     await using service = await startService()
-    // One animal is there before.
     await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
     writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
     writeFileSync(join(folder.path, 'example.ts'), code)
@@ -54,14 +54,31 @@ test.each(examples().map(example => [example.title, example] as const))(
   },
 )
 
-test('the examples of docs/client.md are well typed', async () => {
+test('the examples of docs/client.md pass the type checker', async () => {
   using folder = temporaryFolder()
   writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
-  for (const [index, { code }] of examples().entries())
+  for (const [index, { code }] of examples().entries()) {
     writeFileSync(join(folder.path, `example-${index}.ts`), code)
-  expect(examples().length).toBeGreaterThan(6)
+  }
+  expect(examples().length).toBeGreaterThan(4)
   const ended = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], {
     cwd: folder.path,
   })
   expect(ended).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+})
+
+test.each(['docs/client.md', 'docs/conformance.md'])('the commands of %s work', async file => {
+  await using service = await startService()
+  await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
+  const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
+  const text = readFileSync(join(projectFolder, file), 'utf8').replaceAll(
+    'http://127.0.0.1:8080',
+    service.origin,
+  )
+  const commands = [...text.matchAll(/^bin\/petstore ([^#\n]*)/gm)].map(([, args = '']) => args.trim())
+  expect(commands.length).toBeGreaterThan(2)
+  for (const command of commands) {
+    const { exitCode } = await petstore(command.split(/\s+/), { cwd: tmpdir(), env })
+    expect({ command, exitCode }).toEqual({ command, exitCode: 0 })
+  }
 })

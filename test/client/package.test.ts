@@ -23,7 +23,7 @@ afterAll(async () => {
   folder[Symbol.dispose]()
 })
 
-/** What a user of the package writes; `add` prints the animal that it added, and all of that name that a walk finds. */
+/** A program that uses the package: adds an animal, finds it in a list, and is refused with a wrong key. */
 const program = `
 import { PetstoreClient, UnauthorizedError } from 'petstore/client'
 
@@ -42,14 +42,14 @@ const printed = 'true 1 9223372036854775807 true'
 test.each([
   ['Node', 'node'],
   ['Bun', process.execPath],
-])('the packed client works in %s, in a folder that holds nothing else', async (name, runtime) => {
+])('the packed client works in %s, in a folder with nothing else', async (name, runtime) => {
   const call = `process.stdout.write(await add(...process.argv.slice(2)))`
   writeFileSync(join(folder.path, 'add.mjs'), `${program}\n${call}\n`)
   const command = [runtime, 'add.mjs', `${service.origin}/v1`, service.key, `From ${name}`]
   expect(await run(command, { cwd: folder.path })).toEqual({ exitCode: 0, stdout: printed, stderr: '' })
 })
 
-/** A page's server: the packed files, and the service behind the same origin. */
+/** Serves a page, the packed files and, under the same origin, the service. */
 function serveSite() {
   const files = join(folder.path, 'node_modules/petstore/dist/client')
   const html = { headers: { 'content-type': 'text/html' } }
@@ -68,8 +68,8 @@ function serveSite() {
 }
 
 test.skipIf(chromium === undefined).each([
-  ['a page that it trusts', '127.0.0.1'],
-  ['a page over plain HTTP, which has no randomUUID', 'pets.test'],
+  ['a secure page', '127.0.0.1'],
+  ['a page over plain HTTP, without randomUUID', 'pets.test'],
 ])('the packed client works in Chromium, in %s', async (_what, host) => {
   const site = serveSite()
   const browser = await launchChromium(chromium ?? '', ['--host-resolver-rules=MAP pets.test 127.0.0.1'])
@@ -118,37 +118,27 @@ store.pets.list({ status: 'lost' })
 function typeCheck(source: string, resolution: string) {
   writeFileSync(join(folder.path, 'use.ts'), source)
   const module = resolution === 'bundler' ? 'esnext' : resolution
-  const options = [
-    '--strict',
-    '--noEmit',
-    '--target',
-    'es2022',
-    '--module',
-    module,
-    '--moduleResolution',
-    resolution,
-  ]
-  const command = [
-    join(projectFolder, 'node_modules/.bin/tsc'),
-    ...options,
-    '--exactOptionalPropertyTypes',
-    'use.ts',
-  ]
+  const options = `--strict --exactOptionalPropertyTypes --noEmit --target es2022 --module ${module}`
+  const tsc = join(projectFolder, 'node_modules/.bin/tsc')
+  const command = [tsc, ...options.split(' '), '--moduleResolution', resolution, 'use.ts']
   return run(command, { cwd: folder.path })
 }
 
-test.each(['nodenext', 'bundler'])('its types stand alone, strictly checked (%s)', async resolution => {
-  expect(await typeCheck(typed, resolution)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
-})
+test.each(['nodenext', 'bundler'])(
+  'its types pass a strict type check on their own (%s)',
+  async resolution => {
+    expect(await typeCheck(typed, resolution)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+  },
+)
 
-test('its types refuse what cannot work', async () => {
+test('its types reject invalid options and animals', async () => {
   const { exitCode, stdout } = await typeCheck(mistyped, 'nodenext')
   const lines = [...stdout.matchAll(/^use\.ts\((\d+),/gm)].map(([, line]) => Number(line))
   expect(exitCode).not.toBe(0)
   expect(lines).toEqual([3, 4, 6, 7, 8])
 })
 
-test('it marks the deprecated operation, and has neither tests nor imports from elsewhere', () => {
+test('it marks the deprecated operation, and contains no tests and no imports from outside', () => {
   const dist = join(folder.path, 'node_modules/petstore/dist/client')
   const files = readdirSync(dist)
   expect(files.filter(file => !/^[a-z-]+\.(js|d\.ts)$/.test(file))).toEqual([])
@@ -156,7 +146,7 @@ test('it marks the deprecated operation, and has neither tests nor imports from 
   const imported = [...text.matchAll(/\bfrom '([^']*)'|\bimport\('([^']*)'\)/g)].map(
     ([, from, called]) => from ?? called,
   )
-  expect(imported.length).toBeGreaterThan(20)
+  expect(imported.length).toBeGreaterThan(10)
   expect(imported.filter(path => !path?.startsWith('./'))).toEqual([])
   expect(text).toMatch(/@deprecated [\s\S]*\bget\(id: bigint \| number/)
 })

@@ -1,7 +1,8 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import type { Finding } from '../../src/conform/check.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { checks, conform } from '../../src/conform/run.ts'
-import { testMsMax } from '../support/process.ts'
+import { projectFolder, testMsMax } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
 setDefaultTimeout(testMsMax)
@@ -18,8 +19,7 @@ async function addAnimals(service: Service, count: number): Promise<void> {
   }
 }
 
-const passed: Finding = { outcome: 'passed' }
-const everyCheckPassed = checks.map(({ name }) => [name, passed])
+const everyCheckPassed = checks.map(({ name }) => [name, { outcome: 'passed' } as const])
 
 test.each([
   ['an empty catalogue', {}, 0],
@@ -33,7 +33,7 @@ test.each([
   expect(service.logged.filter(({ message }) => message === 'fault')).toEqual([])
 })
 
-test('what the checks add says where it comes from, and is little', async () => {
+test('the checks add fewer than 50 animals, whose names say where they come from', async () => {
   await using service = await startService()
   await check(service)
   const { pets, more } = await service.stores.pets.list({ limit: 100 })
@@ -54,19 +54,26 @@ test('a run that only reads passes with a read-only key, and adds nothing', asyn
   expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
 })
 
-test('a run that only reads fails nothing in an empty catalogue, and says what it could not see', async () => {
+test('a run that only reads an empty catalogue fails nothing, and reports what it could not check', async () => {
   await using service = await startService()
   const results = await check(service, { readOnly: true })
   expect(results.filter(({ finding }) => finding.outcome === 'failed')).toEqual([])
   const { finding } = results.find(({ check: { name } }) => name.startsWith('no two listed')) ?? {}
   expect(finding).toEqual({
     outcome: 'skipped',
-    why: 'the catalogue holds too few animals for it, and this run only reads',
+    why: 'the catalogue has too few animals for it, and this run only reads',
   })
 })
 
-test('a limited rate is waited for', async () => {
+test('the checks wait for a rate limit', async () => {
   await using service = await startService({ rateLimit: { requests: 100, seconds: 1 } })
   const results = await check(service)
   expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
+})
+
+test('every check names a section of docs/interface.md', () => {
+  const page = readFileSync(join(projectFolder, 'docs/interface.md'), 'utf8')
+  const headings = [...page.matchAll(/^#+ ([^:\n]*)/gm)].map(([, heading]) => `docs/interface.md, ${heading}`)
+  const named = new Set(checks.map(({ where }) => where))
+  expect([...named].filter(where => !headings.includes(where))).toEqual([])
 })

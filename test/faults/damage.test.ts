@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
-import { createCommitter } from '../../src/store/sqlite/committer.ts'
+import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { loggedBy, petstore, type Server, startServer, temporaryFolder } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 
@@ -107,7 +107,7 @@ test('damage that a creation finds makes the store unavailable, and the creation
 
 test('a group of writes in which one finds damage is not committed at all', () => {
   zeroTable('creation_keys')
-  const committer = createCommitter(file)
+  const committer = new Committer(file)
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
   const { failures } = committer.commit([
     ['createKey', record],

@@ -1,34 +1,24 @@
-import { createCommitter, gather } from '../../src/store/sqlite/committer.ts'
-import type { WriterThreadMessage } from '../../src/store/sqlite/writer-thread.ts'
-import type { Write } from '../../src/store/sqlite/writes.ts'
+import '../../src/store/sqlite/writer-thread.ts'
+import type { WriterRequest } from '../../src/store/sqlite/writer.ts'
 
-/** Ends the thread that is handed an animal of this name, before anything of its batch is written. */
+/** An animal of this name ends the thread before anything of its batch is written. */
 export const diesBefore = 'Die'
-/** Ends it once the batch is on the disk, and before anybody was told. */
+/** An animal of this name ends the thread when its batch is on disk, before the reply. */
 export const diesAfter = 'Die after the commit'
 
-/** The writer's thread as it is, but for the animals that kill it. */
+/** The real writer thread, except for the animals that end it. */
 if (!Bun.isMainThread) {
-  let committer: ReturnType<typeof createCommitter> | undefined
-  const take = gather(batch => {
-    if (namesIn(batch).includes(diesBefore)) process.exit(1)
-    const written = committer?.commit(batch)
-    if (namesIn(batch).includes(diesAfter)) process.exit(1)
-    postMessage(written)
-  })
-  addEventListener('message', ({ data }: MessageEvent<WriterThreadMessage>) => {
-    if (data === 'close') {
-      setImmediate(() => {
-        committer?.close()
-        postMessage('closed')
-      })
-    } else if ('file' in data) committer = createCommitter(data.file)
-    else take(data)
-  })
-}
-
-function namesIn(batch: readonly Write[]): readonly unknown[] {
-  return batch.map(([, first]) =>
-    typeof first === 'object' && first !== null && 'name' in first ? first.name : first,
+  const reply = globalThis.postMessage
+  const namesIn = (data: WriterRequest) =>
+    Array.isArray(data) ? data.map(([, first]) => first?.name ?? first) : []
+  // Captured, so that it runs before the real thread's own listener.
+  addEventListener(
+    'message',
+    ({ data }: MessageEvent<WriterRequest>) => {
+      const names = namesIn(data)
+      if (names.includes(diesBefore)) process.exit(1)
+      globalThis.postMessage = names.includes(diesAfter) ? () => process.exit(1) : reply
+    },
+    { capture: true },
   )
 }

@@ -155,7 +155,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
       await readyIs(server, 200)
       await makesProgress(load, 200)
     })
-    expect(logged).toContain(`warn For writing PostgreSQL at ${standby.host} is used now`)
+    expect(logged).toContain(`warn Now using PostgreSQL at ${standby.host} for writing`)
   })
 })
 

@@ -63,7 +63,7 @@ describeWithOwnPostgres('PostgreSQL fails under load', () => {
       await until('the log', () => server.stderr.includes('is used now') || undefined)
     })
     expect(logged).toContainEqual(expect.stringMatching(/^error No PostgreSQL for writing: /))
-    expect(logged).toContainEqual(`warn For writing PostgreSQL at ${cluster.host} is used now`)
+    expect(logged).toContainEqual(`warn Now using PostgreSQL at ${cluster.host} for writing`)
   })
 })
 

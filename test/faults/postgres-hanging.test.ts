@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
+import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { writesWaitingMax } from '../../src/store/postgres/writer.ts'
 import { keepAliveClient, type Outcome, withClients } from '../support/connections.ts'
 import {
   animalBody,

@@ -62,9 +62,9 @@ describeWithOwnPostgres('with PETSTORE_READ_URL', () => {
     // Nobody has noticed.
     expect([...statuses]).toEqual([200])
     await until('the primary to be left alone', async () => !(await servesReads(primary)) || undefined)
-    const told = loggedBy(await server.stop('SIGTERM')).filter(line => line.includes('is used now'))
+    const told = loggedBy(await server.stop('SIGTERM')).filter(line => line.includes('Now using'))
     expect(told).toEqual(
-      [primary, standby].map(({ host }) => `warn For reading animals PostgreSQL at ${host} is used now`),
+      [primary, standby].map(({ host }) => `warn Now using PostgreSQL at ${host} for reading animals`),
     )
   })
 

@@ -45,8 +45,8 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
       await ask(standby.url(), endSessions)
       await makesProgress(load, 500)
     })
-    expect(logged).toContain(`warn For writing PostgreSQL at ${standby.host} is used now`)
-    expect(logged).not.toContain(`warn For writing PostgreSQL at ${primary.host} is used now`)
+    expect(logged).toContain(`warn Now using PostgreSQL at ${standby.host} for writing`)
+    expect(logged).not.toContain(`warn Now using PostgreSQL at ${primary.host} for writing`)
   })
 
   test.concurrent('at a moment when nobody asks: then, too, animals and keys come from the new primary, and not from its standby', async () => {

@@ -5,9 +5,11 @@ import { pathToFileURL } from 'node:url'
 import { issueApiKey } from '../../src/api-key.ts'
 import { StoreDamaged, StoreUnavailable } from '../../src/errors.ts'
 import type { NewPet, PetStatus } from '../../src/pet.ts'
+import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
-import { DamageGuard } from '../../src/store/sqlite/fault.ts'
-import { createWriter, type Writer, writesWaitingMax } from '../../src/store/sqlite/writer.ts'
+import { DamageGuard } from '../../src/store/sqlite/errors.ts'
+import { Writer } from '../../src/store/sqlite/writer.ts'
+import type { Writes } from '../../src/store/sqlite/writer-thread.ts'
 import type { Stores } from '../../src/store.ts'
 import { temporaryFolder } from '../support/process.ts'
 import { diesAfter, diesBefore } from './dying-writer-thread.ts'
@@ -17,7 +19,7 @@ const dyingThread = new URL('./dying-writer-thread.ts', import.meta.url)
 let folder: ReturnType<typeof temporaryFolder>
 /** Beside the writer: it has made the file, and it reads. */
 let stores: Stores
-let writer: Writer
+let writer: Writer<Writes>
 let troubles: string[]
 let guard: DamageGuard
 
@@ -27,7 +29,7 @@ beforeEach(async () => {
   stores = await openStores(`sqlite:${file}`, { create: true })
   troubles = []
   guard = new DamageGuard()
-  writer = createWriter(file, guard, message => troubles.push(message), dyingThread)
+  writer = new Writer(file, guard, message => troubles.push(message), dyingThread)
 })
 
 afterEach(async () => {
@@ -52,16 +54,25 @@ async function names(): Promise<readonly string[]> {
   return pets.map(({ name }) => name)
 }
 
-test('when the writing thread dies, everybody who waits is told, reads go on, and the next animal is added', async () => {
+test('when the writer thread dies, writes passed to it fail, reads go on, and the next animal is added', async () => {
   expect(await add('Rex')).toBe('written')
-  const waiting = [diesBefore, ...Array.from({ length: 50 }, (_, index) => `Waiting ${index}`)].map(add)
+  const waiting = [diesBefore, ...Array.from({ length: 15 }, (_, index) => `Waiting ${index}`)].map(add)
   const reading = Promise.all([names(), Bun.sleep(1).then(names)])
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'unavailable'))
   expect(await reading).toEqual([['Rex'], ['Rex']])
-  expect(troubles).toEqual([expect.stringContaining('51 writes were given up')])
+  expect(troubles).toEqual([expect.stringContaining('16 writes failed')])
 
   expect(await add('Bella')).toBe('written')
   expect(await names()).toEqual(['Rex', 'Bella'])
+  expect(troubles).toHaveLength(1)
+})
+
+test('writes that were not yet passed to a thread that dies are committed by the next one', async () => {
+  const early = [diesBefore, ...Array.from({ length: 31 }, (_, index) => `Early ${index}`)].map(add)
+  const late = Array.from({ length: 10 }, (_, index) => add(`Late ${index}`))
+  expect(await Promise.all(early)).toEqual(early.map(() => 'unavailable'))
+  expect(await Promise.all(late)).toEqual(late.map(() => 'written'))
+  expect(await names()).toEqual(Array.from({ length: 10 }, (_, index) => `Late ${index}`))
   expect(troubles).toHaveLength(1)
 })
 
@@ -129,7 +140,7 @@ test('why a thread failed is told in one line', async () => {
   const module = join(folder.path, 'failing-thread.ts')
   writeFileSync(module, "addEventListener('message', () => { throw new TypeError('out of luck') })\n")
   const file = join(folder.path, 'pets.db')
-  const failing = createWriter(
+  const failing = new Writer<Writes>(
     file,
     new DamageGuard(),
     message => troubles.push(message),
@@ -137,7 +148,7 @@ test('why a thread failed is told in one line', async () => {
   )
   expect(await outcomeOf(failing.write('createPet', 'Rex', 1n, null))).toBe('unavailable')
   await failing.close()
-  expect(troubles[0]).toBe("The writer's thread failed: TypeError: out of luck")
+  expect(troubles[0]).toBe('The writer thread failed: TypeError: out of luck')
 })
 
 test('more writes than may wait are refused at once, and all the others are made', async () => {
@@ -162,7 +173,7 @@ test('closing commits what is waiting, and takes nothing more', async () => {
   const closed = writer.close()
   const late = add('Too late')
   await closed
-  expect(writer.waiting).toBe(0)
+  expect(writer.activity().writesWaiting).toBe(0)
   expect(await late).toBe('unavailable')
   expect(await Promise.all(waiting)).toEqual(waiting.map(() => 'written'))
   expect(await names()).toHaveLength(50)

@@ -1,18 +1,18 @@
 import { Database } from 'bun:sqlite'
-import { describe, expect, test } from 'bun:test'
-import { renameSync, statSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
-import { migrations } from '../../src/store/sqlite/migrations.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
+import { migrations } from '../../src/store/sqlite/schema.ts'
 import { temporaryFolder } from '../support/folder.ts'
-import { describeStoreContract, type StoreUnderTest } from './contract.ts'
-import { openAtOnce } from './open-at-once.ts'
-import { describeTransferContract } from './transfer-contract.ts'
+import { batches, describeStoreContract, openAtOnce } from './contract.ts'
 
-async function sqliteUnderTest(): Promise<StoreUnderTest> {
+const rex = { name: 'Rex', categoryId: 1n }
+
+describeStoreContract('SQLite', async () => {
   const folder = temporaryFolder()
   return {
     open: async () => openStores(`sqlite:${join(folder.path, 'pets.db')}`, { create: true }),
@@ -20,74 +20,70 @@ async function sqliteUnderTest(): Promise<StoreUnderTest> {
       folder[Symbol.dispose]()
     },
   }
+})
+
+let folder: ReturnType<typeof temporaryFolder>
+let file: string
+beforeEach(() => {
+  folder = temporaryFolder()
+  file = join(folder.path, 'pets.db')
+})
+afterEach(() => folder[Symbol.dispose]())
+
+const opened = (path = file, create = true) => openStores(`sqlite:${path}`, { create })
+
+/** The first column of the first row. */
+function valueIn(sql: string): unknown {
+  using database = new Database(file, { readonly: true, safeIntegers: true })
+  return database.query(sql).values()[0]?.[0]
 }
 
-describeStoreContract('SQLite', sqliteUnderTest)
-describeTransferContract('SQLite', sqliteUnderTest)
+function change(sql: string): void {
+  using database = new Database(file)
+  database.run(sql)
+}
 
 describe('SQLite: the file', () => {
-  const opened = (file: string, create = true) => openStores(`sqlite:${file}`, { create })
-
-  test('integers live exactly in the file', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    const stores = await opened(file)
+  test('it has our application id, its schema version, WAL mode, STRICT tables and exact integers', async () => {
+    const stores = await opened()
     await stores.pets.create({ name: 'Rex', categoryId: 9223372036854775807n })
     await stores.close()
-    using database = new Database(file, { readonly: true })
-    const row = database
-      .query('SELECT typeof(category_id) AS type, CAST(category_id AS TEXT) AS digits FROM pets')
-      .get()
-    expect(row).toEqual({ type: 'integer', digits: '9223372036854775807' })
-  })
-
-  test('it carries our application id and its schema version, in WAL mode with STRICT tables', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    await (await opened(file)).close()
-    using database = new Database(file, { readonly: true })
-    const value = (sql: string) => database.query(sql).values()[0]?.[0]
-    expect(value('PRAGMA application_id')).toBe(0x50455453)
-    expect(value('PRAGMA user_version')).toBe(migrations.length)
-    expect(value('PRAGMA journal_mode')).toBe('wal')
+    expect(valueIn('PRAGMA application_id')).toBe(0x50455453n)
+    expect(valueIn('PRAGMA user_version')).toBe(BigInt(migrations.length))
+    expect(valueIn('PRAGMA journal_mode')).toBe('wal')
     expect(
-      value("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1"),
-    ).toBe(2)
+      valueIn("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1"),
+    ).toBe(2n)
+    expect(valueIn("SELECT typeof(category_id) || ' ' || category_id FROM pets")).toBe(
+      'integer 9223372036854775807',
+    )
   })
 
-  test('a metrics key is stored as read-only too: an instance of the version before never lets it write', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    const stores = await opened(file)
+  test('a metrics key is stored as read-only too: an older version never lets it write', async () => {
+    const stores = await opened()
     await stores.keys.create(
       issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record,
     )
     await stores.close()
-    using database = new Database(file, { readonly: true })
-    expect(database.query('SELECT read_only FROM api_keys').all()).toEqual([{ read_only: 1 }])
+    expect(valueIn('SELECT read_only FROM api_keys')).toBe(1n)
   })
 
   test('only its owner may read it', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'deep', 'er', 'pets.db')
-    const stores = await opened(file)
-    await stores.pets.create({ name: 'Rex', categoryId: 1n })
-    const modes = [file, `${file}-wal`, `${file}-shm`].map(path => statSync(path).mode & 0o777)
+    const deep = join(folder.path, 'deep', 'er', 'pets.db')
+    const stores = await opened(deep)
+    await stores.pets.create(rex)
+    const modes = [deep, `${deep}-wal`, `${deep}-shm`].map(path => statSync(path).mode & 0o777)
     await stores.close()
     expect(modes).toEqual([0o600, 0o600, 0o600])
   })
 
-  test('an animal is refused, not lost, where the file was moved or deleted under the store', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    const stores = await opened(file)
-    const add = async () => {
-      try {
-        return (await stores.pets.create({ name: 'Rex', categoryId: 1n })).id
-      } catch (error) {
-        return error instanceof StoreUnavailable ? 'unavailable' : error
-      }
-    }
+  test('a write is refused, not lost, if the file was moved or replaced', async () => {
+    const stores = await opened()
+    const add = () =>
+      (async () => stores.pets.create(rex))().then(
+        ({ id }) => id,
+        error => (error instanceof StoreUnavailable ? 'unavailable' : error),
+      )
     expect(await add()).toBe(1n)
     renameSync(file, `${file}.moved`)
     expect(await add()).toBe('unavailable')
@@ -99,81 +95,95 @@ describe('SQLite: the file', () => {
     await stores.close()
   })
 
-  test('a missing file is made only where that was asked for', () => {
-    using folder = temporaryFolder()
-    expect(() => opened(join(folder.path, 'none.db'), false)).toThrow(SetupError)
+  test('a missing file is created only on request', () => {
+    expect(() => opened(file, false)).toThrow(SetupError)
   })
 
-  test('a file of a newer version is refused, and stays as it was', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    await (await opened(file)).close()
-    const newer = new Database(file)
-    newer.run('PRAGMA user_version = 1000')
-    newer.close()
-    expect(() => opened(file)).toThrow(/schema version 1000.*upgrade it/)
+  test('a file of a newer version is refused', async () => {
+    await (await opened()).close()
+    change('PRAGMA user_version = 1000')
+    expect(() => opened()).toThrow(/schema version 1000.*upgrade the program/)
   })
 
-  test('a file that is no database, or another program’s, is refused', () => {
-    using folder = temporaryFolder()
+  test('a file that is not a database, or of another program, is refused', () => {
     const text = join(folder.path, 'notes.txt')
     writeFileSync(text, 'These are my notes, and they are quite long. '.repeat(100))
     expect(() => opened(text)).toThrow(/not an SQLite database/)
-    const theirs = join(folder.path, 'theirs.db')
-    const database = new Database(theirs)
-    database.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
-    database.close()
-    expect(() => opened(theirs)).toThrow(/another program/)
+    change('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
+    expect(() => opened()).toThrow(/another program/)
   })
 
-  test('a migration that fails leaves the file at the version before', async () => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    const blocked = new Database(file)
-    blocked.run('PRAGMA application_id = 0x50455453')
-    blocked.run('CREATE TABLE api_keys (id INTEGER PRIMARY KEY)')
-    blocked.close()
-    expect(() => opened(file)).toThrow()
-    using after = new Database(file, { readonly: true })
-    expect(after.query('PRAGMA user_version').values()).toEqual([[0]])
-    expect(after.query("SELECT name FROM sqlite_schema WHERE name = 'pets'").values()).toEqual([])
+  test('a migration that fails leaves the file at the version before', () => {
+    change('PRAGMA application_id = 0x50455453')
+    change('CREATE TABLE api_keys (id INTEGER PRIMARY KEY)')
+    expect(() => opened()).toThrow()
+    expect(valueIn('PRAGMA user_version')).toBe(0n)
+    expect(valueIn("SELECT count(*) FROM sqlite_schema WHERE name = 'pets'")).toBe(0n)
   })
 
-  test('eight processes that open a new file at once all get it, migrated once', async () => {
-    using folder = temporaryFolder()
-    const url = `sqlite:${join(folder.path, 'pets.db')}`
-    await openAtOnce(url, 8)
-    const stores = await openStores(url, { create: false })
-    expect((await stores.pets.list({ limit: 100 })).pets).toHaveLength(8)
-    await stores.close()
+  test('eight processes that open a new file at once migrate it once', async () => {
+    await openAtOnce(`sqlite:${file}`, 8)
+    expect(valueIn('SELECT count(*) FROM pets')).toBe(8n)
+  })
+
+  test.each<[string, string, string]>([
+    ['a page of all animals', statements.list, 'USING INTEGER PRIMARY KEY (rowid>?)'],
+    ['a page of one status', statements.listByStatus, 'USING INDEX pets_by_status (status=? AND rowid>?)'],
+    ['one animal', statements.get, 'USING INTEGER PRIMARY KEY (rowid=?)'],
+  ])('%s is read from an index without a sort', async (_, statement, plan) => {
+    await (await opened()).close()
+    using database = new Database(file, { readonly: true })
+    const steps = database.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${statement}`).all()
+    expect(steps.map(({ detail }) => detail)).toEqual([`SEARCH pets ${plan}`])
   })
 })
 
-describe('SQLite: every page costs the same at any depth', () => {
-  const plan = async (sql: string, parameters: Record<string, unknown>): Promise<string> => {
-    using folder = temporaryFolder()
-    const file = join(folder.path, 'pets.db')
-    await (await openStores(`sqlite:${file}`, { create: true })).close()
-    using database = new Database(file, { readonly: true, strict: true })
-    const rows = database
-      .query<{ detail: string }, [never]>(`EXPLAIN QUERY PLAN ${sql}`)
-      .all(parameters as never)
-    return rows.map(({ detail }) => detail).join('\n')
-  }
-
-  test('a page of all animals is a range of the primary key, without a sort', async () => {
-    expect(await plan(statements.list, { after: 1, rows: 21 })).toBe(
-      'SEARCH pets USING INTEGER PRIMARY KEY (rowid>?)',
-    )
+describe('SQLite: import', () => {
+  test('ids of animals that were deleted by hand are not assigned again', async () => {
+    const stores = await opened()
+    await stores.transfer.load(batches([{ ...rex, id: 50n }]), 'keep')
+    change('DELETE FROM pets')
+    await stores.transfer.load(batches([{ ...rex, id: 7n }]), 'keep')
+    expect((await stores.pets.create(rex)).id).toBe(51n)
+    await stores.close()
   })
 
-  test('a page of one status is a range of its index, without a sort', async () => {
-    expect(await plan(statements.listByStatus, { status: 'sold', after: 1, rows: 21 })).toBe(
-      'SEARCH pets USING INDEX pets_by_status (status=? AND rowid>?)',
-    )
+  test('it is refused if too few ids are left, and nothing changes', async () => {
+    const stores = await opened()
+    await stores.pets.create(rex)
+    change('UPDATE sqlite_sequence SET seq = 9223372036854775806')
+    const refused = await stores.transfer.load(batches([rex, rex]), 'new').catch(error => error)
+    expect(refused).toBeInstanceOf(SetupError)
+    expect(refused.message).toMatch(/Cannot assign 2 new ids: .* up to 9223372036854775806,/)
+    expect(await stores.transfer.estimate()).toBe(1)
+    expect(await stores.transfer.load(batches([rex]), 'new')).toBe(1n)
+    await stores.close()
   })
 
-  test('one animal is one look-up', async () => {
-    expect(await plan(statements.get, { id: 1 })).toBe('SEARCH pets USING INTEGER PRIMARY KEY (rowid=?)')
+  test('it can be interrupted while the animals are inserted', async () => {
+    const stores = await opened()
+    const interruption = new AbortController()
+    async function* interrupted() {
+      yield Array.from({ length: 50_000 }, () => rex)
+      setImmediate(() => interruption.abort(new Error('Ctrl-C')))
+    }
+    const loaded = await stores.transfer.load(interrupted(), 'new', interruption.signal).catch(error => error)
+    expect(loaded).toBe(interruption.signal.reason)
+    expect(await stores.transfer.estimate()).toBe(0)
+    expect((await stores.pets.create(rex)).id).toBe(1n)
+    await stores.close()
+  })
+
+  test('it changes nothing if the file is moved meanwhile', async () => {
+    const stores = await opened()
+    async function* moving() {
+      yield [rex]
+      renameSync(file, `${file}.moved`)
+    }
+    expect(await stores.transfer.load(moving(), 'new').catch(error => error)).toBeInstanceOf(StoreUnavailable)
+    renameSync(`${file}.moved`, file)
+    expect(await stores.transfer.estimate()).toBe(0)
+    await stores.close()
+    expect(readdirSync(folder.path)).toEqual(['pets.db'])
   })
 })

@@ -1,77 +1,73 @@
 import { StoreUnreachable } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
-import { setupErrorOf } from './fault.ts'
-import { createKeyStore } from './keys.ts'
-import { migrate } from './migrations.ts'
-import { createPetStore } from './pets.ts'
-import { createPool } from './pool.ts'
-import { connectForLong, findServer, type Server } from './server.ts'
-import { createTransfer } from './transfer.ts'
+import { setupErrorOf } from './errors.ts'
+import { PostgresKeys } from './keys.ts'
+import { PostgresPets } from './pets.ts'
+import { connectForLongWork, findServer, Pool, type Server } from './pool.ts'
+import { migrate } from './schema.ts'
+import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
-import { createPetWriter } from './writer.ts'
 
-/** Connections for reading, unless told otherwise. Those for writing come on top of them. */
-const readingMaxDefault = 10
+/** Connections for reads. Those for writes are added. */
+const readConnectionsDefault = 10
 
-/** One that adds animals, in groups, and one for all other writes. */
-const writingMax = 2
+/** One for the batches of new animals, and one for all other writes. */
+const writeConnections = 2
 
-/** Opens the database: writes through connections of their own, so that no crowd of readers holds them up. */
+/** Writes have their own connections, so that many readers cannot delay them. */
 export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
-  const { hosts, place } = address
-  const { onEvent = () => {}, readUrl, connectionsMax = readingMaxDefault } = options
+  const { hosts, location } = address
+  const { onEvent = () => {}, readUrl, connectionsMax = readConnectionsDefault } = options
   try {
-    const server = await findServer(hosts, 'writing')
-    const isNew = await prepare(server, place, options.create)
+    const server = await findServer(hosts, 'primary')
+    const isNew = await prepare(server, location, options.create)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
     const replica = replicas && (await findReplica(replicas))
-    const pool = (purpose: string, max: number) =>
-      createPool(server, { hosts, role: 'writing', purpose, max, onEvent })
-    const writing = pool('writing', writingMax)
-    const primary = pool('reading', connectionsMax)
+    const primaryPool = (purpose: string, connections: number) =>
+      new Pool(server, { hosts, role: 'primary', purpose, connectionsMax: connections, onEvent })
+    const writing = primaryPool('writing', writeConnections)
+    const primary = primaryPool('reading', connectionsMax)
     const reading = replica
-      ? createPool(replica, {
+      ? new Pool(replica, {
           hosts: replicas.hosts,
-          role: 'reading',
+          role: 'any',
           purpose: 'reading animals',
-          max: connectionsMax,
+          connectionsMax,
           onEvent,
         })
       : primary
-    const writer = createPetWriter(writing)
+    const pets = new PostgresPets(reading, writing)
     return {
-      pets: createPetStore(reading, writing, writer),
-      keys: createKeyStore(primary, writing),
-      transfer: createTransfer(address),
-      location: place,
-      ...(isNew && { createdAt: place }),
-      // Pools open connections whenever they need them; a failure to do so is StoreUnavailable.
+      pets,
+      keys: new PostgresKeys(primary, writing),
+      transfer: new PostgresTransfer(address),
+      location,
+      ...(isNew && { createdAt: location }),
+      // Nothing to do: pools open connections as needed, and a failure to open one is StoreUnavailable.
       async startWriting() {},
-      activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
+      activity: () => pets.activity(),
       async close() {
-        await writer.close()
+        await pets.close()
         await Promise.all([...new Set([writing, primary, reading])].map(pool => pool.close()))
       },
     }
   } catch (error) {
-    throw setupErrorOf(error, place)
+    throw setupErrorOf(error, location)
   }
 }
 
-/** What is wrong with the replicas is said of them, and not of the store. */
-async function findReplica({ hosts, place }: PostgresAddress): Promise<Server> {
+async function prepare(server: Server, location: string, create: boolean): Promise<boolean> {
+  await using connection = connectForLongWork(server)
+  return await migrate(connection.sql, location, create)
+}
+
+/** Messages about a replica name its own setting. */
+async function findReplica({ hosts, location }: PostgresAddress): Promise<Server> {
   try {
-    return await findServer(hosts, 'reading')
-  } catch (error) {
-    const told = setupErrorOf(error, place)
-    if (!(told instanceof StoreUnreachable)) throw told
-    throw new StoreUnreachable(told.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), {
-      cause: error,
-    })
+    return await findServer(hosts, 'any')
+  } catch (cause) {
+    const error = setupErrorOf(cause, location)
+    if (!(error instanceof StoreUnreachable)) throw error
+    throw new StoreUnreachable(error.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), { cause })
   }
-}
-
-async function prepare(server: Server, place: string, create: boolean): Promise<boolean> {
-  await using connection = connectForLong(server)
-  return await migrate(connection.sql, place, create)
 }

@@ -1,52 +1,228 @@
-import type { Pet, PetStatus } from '../../pet.ts'
-import { idempotencyKeyMs, type PetStore } from '../../store.ts'
-import { deleteExpiredKeys } from './pet-writes.ts'
-import type { Pool } from './pool.ts'
-import type { PetWriter } from './writer.ts'
-
-export interface PetRow {
-  readonly id: bigint
-  readonly name: string
-  readonly category_id: bigint
-  readonly status: PetStatus | null
-}
+import type { SQL } from 'bun'
+import { IdsExhausted } from '../../errors.ts'
+import type { PageRequest, PetPage } from '../../page.ts'
+import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
+import {
+  type Creation,
+  type IdempotencyKey,
+  idempotencyKeyMs,
+  type PetStore,
+  type StoreActivity,
+} from '../../store.ts'
+import { type BatchResult, CommitQueue } from '../commit-queue.ts'
+import { type PetRow, petOf } from '../rows.ts'
+import { isRefusedByServer } from './errors.ts'
+import { type Pool, workMsMax } from './pool.ts'
 
 export const statements = {
   list: 'SELECT id, name, category_id, status FROM pets WHERE id > $1 ORDER BY id LIMIT $2',
-  // Not `status = $1 ORDER BY id`: the planner may then walk the primary key and leave out the other statuses, which is
-  // dear where a status is rare. In this order only the index on both columns has the rows.
+  // With `status = $1 ORDER BY id` the planner may walk the primary key and skip other statuses, which is expensive if the
+  // status is rare. Only the index on both columns has this order.
   listByStatus: `
     SELECT id, name, category_id, status FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = $1',
+  // The UPDATE waits for other instances and continues from what they committed: ids rise in the order of commits.
+  create: `
+    WITH counter AS (
+      UPDATE pet_ids SET last_id = last_id + cardinality($1::text[])
+      RETURNING last_id - cardinality($1::text[]) AS before
+    ), given AS (
+      SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY
+        AS pet (name, category_id, status, place)
+    )
+    INSERT INTO pets (id, name, category_id, status)
+    SELECT before + place, name, category_id, status FROM counter, given
+    RETURNING id`,
+  // Every instance that creates animals holds this lock until COMMIT, so later statements see all keys and the next ids.
+  lock: 'SELECT last_id FROM pet_ids FOR UPDATE',
+  findKeys: `
+    SELECT scope, key, fingerprint, pet_id, created_at_ms FROM creation_keys
+    WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
+  // Replaces an expired key that is not deleted yet.
+  storeKeys: `
+    INSERT INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
+    ON CONFLICT (scope, key) DO UPDATE SET
+      fingerprint = excluded.fingerprint, pet_id = excluded.pet_id, created_at_ms = excluded.created_at_ms`,
+  // Several instances delete at once: each skips the rows that another one has locked.
+  deleteExpiredKeys: `
+    DELETE FROM creation_keys WHERE (scope, key) IN (
+      SELECT scope, key FROM creation_keys WHERE created_at_ms <= $1
+      ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
 } as const
 
-export function petOf({ id, name, category_id: categoryId, status }: PetRow): Pet {
-  return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
+interface PetWrite {
+  readonly pet: NewPet
+  readonly key?: IdempotencyKey
 }
 
-/** `reading` may be of a standby; what was written elsewhere is seen there a little later. */
-export function createPetStore(reading: Pool, writing: Pool, writer: PetWriter): PetStore {
-  return {
-    async list({ limit, status, after = 0n }) {
-      // One row past the limit tells us that a next page exists, without a COUNT.
-      const rows = limit + 1
-      const found = await reading.run(
-        sql =>
-          status === undefined
-            ? sql.unsafe<PetRow[]>(statements.list, [after, rows])
-            : sql.unsafe<PetRow[]>(statements.listByStatus, [status, after, rows]),
-        'again',
-      )
-      return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
-    },
-    async get(id) {
-      const [row] = await reading.run(sql => sql.unsafe<PetRow[]>(statements.get, [id]), 'again')
-      return row && petOf(row)
-    },
-    create: pet => writer.create(pet),
-    createOnce: (pet, once) => writer.createOnce(pet, once),
-    deleteExpiredKeys: (now, atMost) =>
-      writing.run(sql => deleteExpiredKeys(sql, now.getTime() - idempotencyKeyMs, atMost)),
+/** Reads from one pool, which may be a replica's, and commits new animals in batches through the other. */
+export class PostgresPets implements PetStore {
+  readonly #reading: Pool
+  readonly #writing: Pool
+  readonly #queue = new CommitQueue<PetWrite, Creation>(batch => this.#commit(batch), {
+    timeoutMs: workMsMax,
+  })
+
+  constructor(reading: Pool, writing: Pool) {
+    this.#reading = reading
+    this.#writing = writing
   }
+
+  async list({ limit, status, after = 0n }: PageRequest): Promise<PetPage> {
+    // Fetch one extra row to learn whether a next page exists, without a COUNT.
+    const rows = limit + 1
+    const found = await this.#reading.run(
+      sql =>
+        status === undefined
+          ? sql.unsafe<PetRow[]>(statements.list, [after, rows])
+          : sql.unsafe<PetRow[]>(statements.listByStatus, [status, after, rows]),
+      'idempotent',
+    )
+    return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
+  }
+
+  async get(id: bigint): Promise<Pet | undefined> {
+    const [row] = await this.#reading.run(sql => sql.unsafe<PetRow[]>(statements.get, [id]), 'idempotent')
+    return row && petOf(row)
+  }
+
+  async create(pet: NewPet): Promise<Pet> {
+    const creation = await this.#queue.add({ pet })
+    if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
+    return creation.pet
+  }
+
+  createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation> {
+    return this.#queue.add({ pet, key })
+  }
+
+  async deleteExpiredKeys(now: Date, max: number): Promise<number> {
+    const expiredMs = BigInt(now.getTime() - idempotencyKeyMs)
+    const { count } = await this.#writing.run(sql =>
+      sql.unsafe(statements.deleteExpiredKeys, [expiredMs, max]),
+    )
+    return count
+  }
+
+  activity(): StoreActivity {
+    return this.#queue.activity()
+  }
+
+  /** Commits the waiting animals. */
+  close(): Promise<void> {
+    return this.#queue.close()
+  }
+
+  async #commit(batch: readonly PetWrite[]): Promise<BatchResult<Creation>> {
+    try {
+      return { values: await this.#writing.run(sql => createAll(sql, batch)) }
+    } catch (error) {
+      // One refused animal, or too few ids for the batch, must not fail the others.
+      const single = isRefusedByServer(error) || error instanceof IdsExhausted
+      if (!single || batch.length === 1) throw error
+      return this.#commitSingly(batch)
+    }
+  }
+
+  async #commitSingly(batch: readonly PetWrite[]): Promise<BatchResult<Creation>> {
+    const values: Creation[] = []
+    const errors = new Map<number, unknown>()
+    for (const [index, write] of batch.entries()) {
+      try {
+        values.push(...(await this.#writing.run(sql => createAll(sql, [write]))))
+      } catch (error) {
+        values.push({ outcome: 'conflict' })
+        errors.set(index, error)
+      }
+    }
+    return { values, errors }
+  }
+}
+
+/** One statement without idempotency keys, otherwise a transaction. */
+async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
+  if (writes.some(({ key }) => key)) return createOnceAll(sql, writes)
+  const pets = await createPets(
+    sql,
+    writes.map(({ pet }) => pet),
+  )
+  return pets.map(pet => ({ outcome: 'created', pet }))
+}
+
+async function createPets(sql: SQL, pets: readonly NewPet[]): Promise<Pet[]> {
+  const rows = await sql.unsafe<{ id: bigint }[]>(statements.create, [
+    texts(sql, pets, ({ name }) => name),
+    bigints(sql, pets, ({ categoryId }) => categoryId),
+    texts(sql, pets, ({ status }) => status ?? null),
+  ])
+  if (rows.length !== pets.length) throw new Error(`INSERT … RETURNING returned ${rows.length} rows`)
+  // RETURNING guarantees no order, but the ids were assigned in the animals' order.
+  const ids = rows.map(({ id }) => id).sort((a, b) => (a < b ? -1 : 1))
+  return pets.map((pet, index) => ({ ...pet, id: ids[index] as bigint }))
+}
+
+type KeyRow = { scope: string; key: string; fingerprint: string; pet_id: bigint; created_at_ms: bigint }
+
+/** Stores the animals and their idempotency keys in one transaction. The lock means no key is ever seen as in progress. */
+function createOnceAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
+  return sql.begin(async transaction => {
+    const [counter] = await transaction.unsafe<{ last_id: bigint }[]>(statements.lock)
+    const known = await findKeys(transaction, writes)
+    const newPets: Pet[] = []
+    const newKeys = new Map<string, KeyRow>()
+    let lastId = counter?.last_id ?? 0n
+    // Decides each write as if it were alone; later ones see the keys of earlier ones.
+    const creations = writes.map(({ pet, key }): Creation => {
+      const row = key && (newKeys.get(nameOf(key)) ?? known.get(nameOf(key)))
+      if (row && Number(row.created_at_ms) > key.at.getTime() - idempotencyKeyMs) {
+        if (row.fingerprint !== fingerprintOf(pet)) return { outcome: 'conflict' }
+        return { outcome: 'replayed', pet: { ...pet, id: row.pet_id } }
+      }
+      const created = { ...pet, id: ++lastId }
+      newPets.push(created)
+      if (key) newKeys.set(nameOf(key), keyRowOf(key, created))
+      return { outcome: 'created', pet: created }
+    })
+    if (newPets.length > 0) await createPets(transaction, newPets)
+    if (newKeys.size > 0) await storeKeys(transaction, [...newKeys.values()])
+    return creations
+  })
+}
+
+function nameOf({ scope, key }: { readonly scope: string; readonly key: string }): string {
+  return JSON.stringify([scope, key])
+}
+
+function keyRowOf({ scope, key, at }: IdempotencyKey, pet: Pet): KeyRow {
+  return { scope, key, fingerprint: fingerprintOf(pet), pet_id: pet.id, created_at_ms: BigInt(at.getTime()) }
+}
+
+async function findKeys(sql: SQL, writes: readonly PetWrite[]): Promise<Map<string, KeyRow>> {
+  const keys = writes.flatMap(({ key }) => key ?? [])
+  const rows = await sql.unsafe<KeyRow[]>(statements.findKeys, [
+    texts(sql, keys, ({ scope }) => scope),
+    texts(sql, keys, ({ key }) => key),
+  ])
+  return new Map(rows.map(row => [nameOf(row), row]))
+}
+
+async function storeKeys(sql: SQL, rows: readonly KeyRow[]): Promise<void> {
+  await sql.unsafe(statements.storeKeys, [
+    texts(sql, rows, ({ scope }) => scope),
+    texts(sql, rows, ({ key }) => key),
+    texts(sql, rows, ({ fingerprint }) => fingerprint),
+    bigints(sql, rows, row => row.pet_id),
+    bigints(sql, rows, row => row.created_at_ms),
+  ])
+}
+
+/** One column of many rows as one parameter: the statement has the same text for any number of rows. */
+export function texts<T>(sql: SQL, rows: readonly T[], value: (row: T) => string | null) {
+  return sql.array(rows.map(value), 'TEXT')
+}
+
+export function bigints<T>(sql: SQL, rows: readonly T[], value: (row: T) => bigint) {
+  return sql.array(rows.map(value), 'BIGINT')
 }

@@ -1,149 +1,271 @@
-import type { SQL } from 'bun'
-import { StoreUnavailable } from '../../errors.ts'
+import { SQL } from 'bun'
+import { SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import type { OnStoreEvent } from '../../store.ts'
-import { close, connect, statementMsMax, within } from './connection.ts'
-import { isConnectionLost, runtimeErrorOf } from './fault.ts'
-import { findServer, type Role, type Server } from './server.ts'
+import { withTimeout } from '../../timeout.ts'
+import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
-/** Connections to whichever of the hosts is fit; it moves by itself to another one when that changes. */
-export interface Pool {
-  /**
-   * Runs statements; what fails is told apart, and nobody waits longer than `workMsMax`. Where a connection is lost, `again`
-   * runs the work once more on another one: for work that changes nothing.
-   */
-  run<T>(work: (sql: SQL) => Promise<T>, again?: 'again'): Promise<T>
-  close(): Promise<void>
+/** The server ends a statement that runs or waits for a lock longer than this. */
+const statementMsMax = 4_000
+const lockMsMax = 3_000
+/** A migration may build an index on the whole table; an export waits for its reader. */
+const longStatementMsMax = 600_000
+const connectSecondsMax = 2
+/** Statements may finish for this long when a pool closes. */
+const closeSeconds = 1
+/** Unused connections are closed after this time. */
+const idleSeconds = 60
+/** For a host to accept a connection and describe itself. */
+const probeMsMax = 3_000
+/** Between two searches while no host is usable. */
+const searchIntervalMs = 500
+/** Between two checks whether the preferred replica is back. */
+const returnIntervalMs = 10_000
+
+/** Waiting for a connection and for the result together. The server has ended the statement by then. */
+export const workMsMax = statementMsMax + 1_000
+
+/** Work that runs or waits for a connection, at most. */
+export const workMax = 1_024
+
+/** `primary` takes writes; `any` may be a standby. */
+export type Role = 'primary' | 'any'
+
+/** A host that was usable when it was probed. */
+export interface Server {
+  readonly host: PostgresHost
+  /** As configured on the server, but never `off`: a commit must be on disk before it is reported. */
+  readonly synchronousCommit: string
+}
+
+interface ConnectOptions {
+  readonly connectionsMax: number
+  /** Set for the session, so that a later change of the server's configuration has no effect. */
+  readonly synchronousCommit?: string
+  /** Makes a standby refuse the connection. */
+  readonly primaryOnly?: boolean
+  /** Replaces the time-outs for statements, locks and idle transactions. */
+  readonly timeoutMs?: number
+}
+
+/** Connections to one host, each opened when it is first needed. */
+function connect(url: string, options: ConnectOptions): SQL {
+  const { connectionsMax, synchronousCommit, primaryOnly, timeoutMs } = options
+  return new SQL(url, {
+    max: connectionsMax,
+    bigint: true,
+    connectionTimeout: connectSecondsMax,
+    idleTimeout: idleSeconds,
+    connection: {
+      application_name: 'petstore',
+      statement_timeout: timeoutMs ?? statementMsMax,
+      lock_timeout: timeoutMs ?? lockMsMax,
+      idle_in_transaction_session_timeout: timeoutMs ?? 2 * statementMsMax,
+      // After waiting for the counter's lock, a statement must see what the lock's holder has committed.
+      default_transaction_isolation: 'read committed',
+      ...(synchronousCommit && { synchronous_commit: synchronousCommit }),
+      ...(primaryOnly && { transaction_read_only: 'off' }),
+    },
+  })
+}
+
+/** Bounded in time even if the server does not respond. Errors do not matter any more. */
+async function close(sql: SQL): Promise<void> {
+  await withTimeout(sql.close({ timeout: closeSeconds }), 2 * closeSeconds * 1_000, () => {}).catch(() => {})
+}
+
+/** One connection for work that may take minutes. Dispose of it to close it. */
+export function connectForLongWork({
+  host,
+  synchronousCommit,
+}: Server): AsyncDisposable & { readonly sql: SQL } {
+  const sql = connect(host.url, { connectionsMax: 1, synchronousCommit, timeoutMs: longStatementMsMax })
+  return { sql, [Symbol.asyncDispose]: () => close(sql) }
+}
+
+/** The first usable host. Throws the problem of every host if none is usable. */
+export async function findServer(hosts: readonly PostgresHost[], role: Role): Promise<Server> {
+  const errors: unknown[] = []
+  for (const host of hosts) {
+    try {
+      return await checkHost(host, role)
+    } catch (error) {
+      errors.push(error)
+    }
+  }
+  if (errors.length === 1) throw errors[0]
+  const messages = errors.map((error, index) => messageOf(setupErrorOf(error, hosts[index]?.name ?? '')))
+  throw new StoreUnreachable(messages.join('; '))
+}
+
+async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
+  const { standby, synchronousCommit, encoding } = await probe(host)
+  if (encoding !== 'UTF8') {
+    throw new SetupError(
+      `Cannot use the database at ${host.name}: its encoding is ${encoding}; create it with ENCODING 'UTF8'`,
+    )
+  }
+  if (standby && role === 'primary') {
+    throw new StoreUnreachable(
+      `Cannot use ${host.name}: it takes no writes (a standby, or read-only); name its primary`,
+    )
+  }
+  return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit }
+}
+
+interface ServerSettings {
+  readonly standby: boolean
+  readonly synchronousCommit: string
+  readonly encoding: string
+}
+
+const probeStatement = `
+  SELECT current_setting('transaction_read_only') = 'on' AS standby,
+    current_setting('synchronous_commit') AS "synchronousCommit",
+    current_setting('server_encoding') AS encoding`
+
+async function probe(host: PostgresHost): Promise<ServerSettings> {
+  const sql = connect(host.url, { connectionsMax: 1 })
+  try {
+    const [settings] = await withTimeout(sql.unsafe<ServerSettings[]>(probeStatement), probeMsMax, () => {
+      throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
+    })
+    if (!settings) throw new Error('SELECT returned no row')
+    return settings
+  } finally {
+    void close(sql)
+  }
 }
 
 export interface PoolOptions {
   readonly hosts: readonly PostgresHost[]
   readonly role: Role
-  /** What it is for, in a line for the log. */
+  /** For log lines, such as `writing`. */
   readonly purpose: string
-  /** Connections at most. */
-  readonly max: number
+  readonly connectionsMax: number
   readonly onEvent: OnStoreEvent
 }
 
-/** Waiting for a connection and for the answer, together: by then the server itself would have ended the statement. */
-export const workMsMax = statementMsMax + 1_000
+/** Connections to one of several hosts. Moves to another host when that one is no longer usable. */
+export class Pool {
+  readonly #options: PoolOptions
+  #server: Server
+  #sql: SQL
+  #running = 0
+  #searching: Promise<void> | undefined
+  #closed = false
+  readonly #returnTimer: ReturnType<typeof setInterval> | undefined
 
-/** What may run or wait for a connection at once. */
-export const workMax = 1_024
-
-/** How long to wait before the hosts are asked again, when none was fit. */
-const searchEveryMs = 500
-
-/** How often it is looked whether a preferred replica is back. */
-const goBackEveryMs = 10_000
-
-/** `first` is the one of the hosts that was found fit just now. */
-export function createPool(first: Server, { hosts, role, purpose, max, onEvent }: PoolOptions): Pool {
-  let server = first
-  let sql = connectTo(server, role, max)
-  let running = 0
-  let searching: Promise<void> | undefined
-  let closed = false
-
-  function moveTo(found: Server): void {
-    void close(sql)
-    server = found
-    sql = connectTo(found, role, max)
-  }
-
-  /** A lost connection may be just that one, or the server, or it is another one's turn: the hosts know. */
-  async function search(): Promise<void> {
-    for (let tries = 0; !closed; tries++) {
-      // The one in use first: a former primary that wakes up still takes itself for the one that takes writes.
-      const found = await findServer(
-        [server.host, ...hosts.filter(host => host !== server.host)],
-        role,
-      ).catch((cause: unknown) => {
-        if (tries === 0)
-          onEvent(
-            'error',
-            `No PostgreSQL for ${purpose}: ${reasonOf(cause)}; asking again until there is one`,
-          )
-      })
-      if (closed) return
-      if (found) {
-        const moves = found.host !== server.host
-        if (moves) moveTo(found)
-        if (moves || tries > 0) tellOfUse()
-        return
-      }
-      await Bun.sleep(searchEveryMs)
+  /** `server` is one of the hosts, and was usable just now. */
+  constructor(server: Server, options: PoolOptions) {
+    this.#options = options
+    this.#server = server
+    this.#sql = this.#connect()
+    if (options.role === 'any' && options.hosts.length > 1) {
+      this.#returnTimer = setInterval(() => void this.#returnToPreferred(), returnIntervalMs).unref()
     }
   }
 
-  const tellOfUse = () => onEvent('warn', `For ${purpose} PostgreSQL at ${server.host.name} is used now`)
-
-  /** A replica that was away is used again once it is back. Writes never go back by themselves: that is decided elsewhere. */
-  async function goBack(): Promise<void> {
-    const found = await findServer(hosts, role).catch(() => undefined)
-    if (closed || !found || searching || found.host === server.host) return
-    moveTo(found)
-    tellOfUse()
-  }
-
-  const lookingBack =
-    role === 'reading' && hosts.length > 1
-      ? setInterval(() => server.host !== hosts[0] && void goBack(), goBackEveryMs).unref()
-      : undefined
-
-  function suspect(): void {
-    searching ??= search().finally(() => {
-      searching = undefined
-    })
-  }
-
-  /** A connection that says nothing at all is not mended by waiting: whatever hangs is left behind. */
-  function tooLate(used: SQL): StoreUnavailable {
-    if (used === sql && !searching) {
-      moveTo(server)
-      suspect()
-    }
-    return new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
-  }
-
-  async function attempt<T>(work: (sql: SQL) => Promise<T>, again: boolean): Promise<T> {
+  /**
+   * Runs statements, for at most {@link workMsMax}. After a lost connection, work that changes nothing (`idempotent`) is run
+   * once more.
+   */
+  async run<T>(work: (sql: SQL) => Promise<T>, idempotent?: 'idempotent'): Promise<T> {
+    if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
+    this.#running++
+    const sql = this.#sql
     try {
-      return await work(sql)
+      return await withTimeout(this.#attempt(work, idempotent), workMsMax, () => {
+        this.#abandon(sql)
+        throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
+      })
+    } catch (error) {
+      throw storeErrorOf(error)
+    } finally {
+      this.#running--
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#returnTimer)
+    await close(this.#sql)
+  }
+
+  async #attempt<T>(work: (sql: SQL) => Promise<T>, idempotent?: 'idempotent'): Promise<T> {
+    try {
+      return await work(this.#sql)
     } catch (error) {
       if (!isConnectionLost(error)) throw error
-      suspect()
-      if (again) return await work(sql)
+      this.#startSearch()
+      if (idempotent) return await work(this.#sql)
       throw error
     }
   }
 
-  return {
-    async run(work, again) {
-      if (running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
-      running++
-      const used = sql
-      try {
-        return await within(attempt(work, again !== undefined), workMsMax, () => tooLate(used))
-      } catch (error) {
-        throw runtimeErrorOf(error)
-      } finally {
-        running--
+  /** Replaces connections that do not answer, and looks for a usable host. */
+  #abandon(sql: SQL): void {
+    if (sql !== this.#sql || this.#searching) return
+    this.#moveTo(this.#server)
+    this.#startSearch()
+  }
+
+  #startSearch(): void {
+    this.#searching ??= this.#search().finally(() => {
+      this.#searching = undefined
+    })
+  }
+
+  /** A lost connection may mean a restart, a failover, or nothing: probes the hosts until one is usable. */
+  async #search(): Promise<void> {
+    const { hosts, role, purpose, onEvent } = this.#options
+    for (let attempt = 0; !this.#closed; attempt++) {
+      const current = this.#server.host
+      // The current host first: a former primary that comes back may still believe that it is the primary.
+      const inOrder = [current, ...hosts.filter(host => host !== current)]
+      const found = await findServer(inOrder, role).catch((error: unknown) => {
+        const problem = messageOf(storeErrorOf(error))
+        if (attempt === 0)
+          onEvent('error', `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`)
+      })
+      if (this.#closed) return
+      if (found) {
+        if (found.host !== current) this.#moveTo(found)
+        if (found.host !== current || attempt > 0) this.#reportServer()
+        return
       }
-    },
-    async close() {
-      closed = true
-      clearInterval(lookingBack)
-      await close(sql)
-    },
+      await Bun.sleep(searchIntervalMs)
+    }
+  }
+
+  /** Writes never return to the first host by themselves: the operator decides which host is the primary. */
+  async #returnToPreferred(): Promise<void> {
+    const { hosts, role } = this.#options
+    if (this.#server.host === hosts[0]) return
+    const found = await findServer(hosts, role).catch(() => undefined)
+    if (this.#closed || !found || this.#searching || found.host === this.#server.host) return
+    this.#moveTo(found)
+    this.#reportServer()
+  }
+
+  #moveTo(server: Server): void {
+    void close(this.#sql)
+    this.#server = server
+    this.#sql = this.#connect()
+  }
+
+  #connect(): SQL {
+    const { connectionsMax, role } = this.#options
+    const { host, synchronousCommit } = this.#server
+    return connect(host.url, { connectionsMax, synchronousCommit, primaryOnly: role === 'primary' })
+  }
+
+  #reportServer(): void {
+    const { onEvent, purpose } = this.#options
+    onEvent('warn', `Now using PostgreSQL at ${this.#server.host.name} for ${purpose}`)
   }
 }
 
-function connectTo({ host, synchronousCommit }: Server, role: Role, max: number): SQL {
-  return connect(host.url, { max, synchronousCommit, takesWrites: role === 'writing' })
-}
-
-function reasonOf(cause: unknown): string {
-  const told = runtimeErrorOf(cause)
-  return told instanceof Error ? told.message : String(told)
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -1,59 +1,159 @@
+import type { SQL, TransactionSQL } from 'bun'
+import { OutcomeUnknown } from '../../errors.ts'
 import type { Pet } from '../../pet.ts'
-import { batchPetsMax, type Transfer } from '../../store.ts'
-import { runtimeErrorOf, setupErrorOf } from './fault.ts'
-import { loadPets } from './load.ts'
-import { type PetRow, petOf, statements } from './pets.ts'
-import { type Connection, connectForLong, findServer } from './server.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
+import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
+import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
+import { bigints, statements as petStatements, texts } from './pets.ts'
+import { connectForLongWork, findServer } from './pool.ts'
 import type { PostgresAddress } from './url.ts'
 
-/** Every read and every load has a connection of its own, and with it a transaction of its own. */
-export function createTransfer(address: PostgresAddress): Transfer {
-  return {
-    // Ids rise without gaps, and the interface deletes nothing.
-    estimate: () =>
-      guarded(address, async ({ sql }) => {
-        const [row] = await sql.unsafe<{ last_id: bigint }[]>('SELECT last_id FROM pet_ids')
-        return row && Number(row.last_id)
-      }),
-    read: () => readPets(address),
-    load: (batches, ids, interrupted) =>
-      guarded(address, ({ sql }) => loadPets(sql, address.place, batches, ids, interrupted)),
-  }
-}
+const statements = {
+  createStaged: `
+    CREATE TEMP TABLE staged (
+      place bigint GENERATED ALWAYS AS IDENTITY, id bigint, name text, category_id bigint, status text
+    ) ON COMMIT DROP`,
+  stage: `
+    INSERT INTO staged (id, name, category_id, status)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])`,
+  hasAnimals: 'SELECT EXISTS (SELECT 1 FROM pets) AS found',
+  lastId: 'SELECT last_id FROM pet_ids',
+  keep: `
+    INSERT INTO pets (id, name, category_id, status)
+    SELECT id, name, category_id, status FROM staged ORDER BY place`,
+  new: `
+    INSERT INTO pets (id, name, category_id, status)
+    SELECT $1::bigint + place, name, category_id, status FROM staged ORDER BY place`,
+  advance: 'UPDATE pet_ids SET last_id = $1',
+  // An import may wait for other writers.
+  waitLonger: "SET LOCAL lock_timeout = '60s'",
+} as const
 
-/** One transaction from the first batch to the last: each sees what the first one saw. */
-async function* readPets(address: PostgresAddress): AsyncGenerator<readonly Pet[]> {
-  await using connection = await open(address)
-  try {
-    // Reserved: where this connection is lost the pool would go on with another, and so at another moment.
-    using sql = await connection.sql.reserve()
-    await sql.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    for (let after: bigint | undefined = 0n; after !== undefined; ) {
-      const rows: PetRow[] = await sql.unsafe<PetRow[]>(statements.list, [after, batchPetsMax])
-      if (rows.length > 0) yield rows.map(petOf)
-      after = rows.at(-1)?.id
+/** Every read and every import has its own connection and transaction. */
+export class PostgresTransfer implements Transfer {
+  readonly #address: PostgresAddress
+
+  constructor(address: PostgresAddress) {
+    this.#address = address
+  }
+
+  /** Ids have no gaps, and the interface deletes no animal. */
+  estimate(): Promise<number | undefined> {
+    return this.#run(async sql => {
+      const [row] = await sql.unsafe<{ last_id: bigint }[]>(statements.lastId)
+      return row && Number(row.last_id)
+    })
+  }
+
+  /** One transaction for all batches: each sees the data as of the first one. */
+  async *read(): AsyncGenerator<readonly Pet[]> {
+    await using connection = await this.#connect()
+    try {
+      // Reserved: after a lost connection, the pool would continue with another one and see later data.
+      using sql = await connection.sql.reserve()
+      await sql.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+      for (let after: bigint | undefined = 0n; after !== undefined; ) {
+        const rows: PetRow[] = await sql.unsafe<PetRow[]>(petStatements.list, [after, batchPetsMax])
+        if (rows.length > 0) yield rows.map(petOf)
+        after = rows.at(-1)?.id
+      }
+    } catch (error) {
+      throw this.#errorOf(error)
     }
-  } catch (error) {
-    throw setupErrorOf(runtimeErrorOf(error), address.place)
+  }
+
+  /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
+  load(
+    batches: AsyncIterable<readonly ImportedPet[]>,
+    ids: ImportIds,
+    signal?: AbortSignal,
+  ): Promise<bigint> {
+    let committing = false
+    const work = async (transaction: TransactionSQL) => {
+      await transaction.unsafe(statements.waitLonger)
+      // Fails early; checked again under the lock.
+      if (ids === 'keep') await this.#checkEmpty(transaction)
+      const staged = await stage(transaction, batches, ids, signal)
+      await this.#insert(transaction, ids, staged)
+      signal?.throwIfAborted()
+      committing = true
+      return BigInt(staged.count)
+    }
+    return this.#run(sql =>
+      sql.begin(work).catch((cause: unknown) => {
+        if (!committing || !isConnectionLost(cause)) throw cause
+        throw new OutcomeUnknown('the connection was lost', { cause })
+      }),
+    )
+  }
+
+  async #insert(transaction: TransactionSQL, ids: ImportIds, { count, keptId }: Staged): Promise<void> {
+    const [counter] = await transaction.unsafe<{ last_id: bigint }[]>(petStatements.lock)
+    const before = counter?.last_id ?? 0n
+    if (ids === 'keep') {
+      await this.#checkEmpty(transaction)
+      await transaction.unsafe(statements.keep)
+    } else {
+      checkIdsLeft(this.#address.location, count, before)
+      await transaction.unsafe(statements.new, [before])
+    }
+    const last = ids === 'keep' ? keptId : before + BigInt(count)
+    // Never lowered: the id of an animal that was deleted by hand is not assigned again.
+    if (last > before) await transaction.unsafe(statements.advance, [last])
+  }
+
+  async #checkEmpty(transaction: TransactionSQL): Promise<void> {
+    const [row] = await transaction.unsafe<{ found: boolean }[]>(statements.hasAnimals)
+    if (row?.found) throw storeNotEmpty(this.#address.location)
+  }
+
+  async #run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
+    await using connection = await this.#connect()
+    try {
+      return await work(connection.sql)
+    } catch (error) {
+      throw this.#errorOf(error)
+    }
+  }
+
+  async #connect() {
+    try {
+      return connectForLongWork(await findServer(this.#address.hosts, 'primary'))
+    } catch (error) {
+      throw this.#errorOf(error)
+    }
+  }
+
+  #errorOf(error: unknown): unknown {
+    return setupErrorOf(storeErrorOf(error), this.#address.location)
   }
 }
 
-async function guarded<T>(
-  address: PostgresAddress,
-  work: (connection: Connection) => Promise<T>,
-): Promise<T> {
-  await using connection = await open(address)
-  try {
-    return await work(connection)
-  } catch (error) {
-    throw setupErrorOf(runtimeErrorOf(error), address.place)
-  }
+interface Staged {
+  readonly count: number
+  /** The highest id to keep. */
+  readonly keptId: bigint
 }
 
-async function open({ hosts, place }: PostgresAddress): Promise<Connection> {
-  try {
-    return connectForLong(await findServer(hosts, 'writing'))
-  } catch (error) {
-    throw setupErrorOf(error, place)
+async function stage(
+  transaction: TransactionSQL,
+  batches: AsyncIterable<readonly ImportedPet[]>,
+  ids: ImportIds,
+  signal?: AbortSignal,
+): Promise<Staged> {
+  await transaction.unsafe(statements.createStaged)
+  let count = 0
+  let keptId = 0n
+  for await (const pets of batches) {
+    signal?.throwIfAborted()
+    if (ids === 'keep') for (const { id } of pets) keptId = checkedKeptId(id, keptId)
+    await transaction.unsafe(statements.stage, [
+      bigints(transaction, pets, ({ id }) => id ?? 0n),
+      texts(transaction, pets, ({ name }) => name),
+      bigints(transaction, pets, ({ categoryId }) => categoryId),
+      texts(transaction, pets, ({ status }) => status ?? null),
+    ])
+    count += pets.length
   }
+  return { count, keptId }
 }

@@ -1,15 +1,14 @@
-/** Where a PostgreSQL store is: one database, on one host or on several that stand in for one another. */
+/** One database, on one host or on several (a primary and its standbys). */
 export interface PostgresAddress {
-  /** An address for the driver, for each host, in the order given. */
   readonly hosts: readonly PostgresHost[]
-  /** All of it for people: never who, nor the password. */
-  readonly place: string
+  /** For people: without user and password. */
+  readonly location: string
 }
 
 export interface PostgresHost {
   /** `db1.example.com:5432` */
   readonly name: string
-  /** With user and password. */
+  /** For the driver, with user and password. */
   readonly url: string
 }
 
@@ -19,38 +18,38 @@ const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[1-9]\d{0,4})?$/
 const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full']
 const portDefault = 5432
 
-export const postgresUrlForm =
-  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with more hosts after commas, no option but sslmode, and @ / # % in a password written as %40 %2F %23 %25'
+export const postgresUrlExpected =
+  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with further hosts after commas, sslmode as the only option, and @ / # % in a password written as %40 %2F %23 %25'
 
-/** Undefined where it is no such address. */
+/** Undefined if the URL is invalid. */
 export function parsePostgresUrl(url: string): PostgresAddress | undefined {
   const { user, password, hosts = '', database = '', options = '' } = form.exec(url)?.groups ?? {}
-  const names = hosts.split(',')
-  const sslmode = sslModeOf(options)
-  if (!names.every(isHost) || sslmode === undefined || !isDecodable(url)) return undefined
-  const credential = user === undefined ? '' : `${user}${password === undefined ? '' : `:${password}`}@`
-  const named = names.map(name => (/:\d+$/.test(name) ? name : `${name}:${portDefault}`))
+  const hostList = hosts.split(',')
+  const sslMode = sslModeOf(options)
+  if (!hostList.every(isHost) || sslMode === undefined || !isDecodable(url)) return undefined
+  const credentials = user === undefined ? '' : `${user}${password === undefined ? '' : `:${password}`}@`
+  const names = hostList.map(host => (/:\d+$/.test(host) ? host : `${host}:${portDefault}`))
   return {
-    hosts: named.map(name => ({ name, url: `postgres://${credential}${name}/${database}${sslmode}` })),
-    place: `postgres://${named.join(',')}/${database}`,
+    hosts: names.map(name => ({ name, url: `postgres://${credentials}${name}/${database}${sslMode}` })),
+    location: `postgres://${names.join(',')}/${database}`,
   }
 }
 
-/** Whether a port is too high, or an IPv6 address none, the driver's own reading of addresses knows. */
+/** URL.canParse refuses ports above 65535 and invalid IPv6 addresses. */
 function isHost(name: string): boolean {
   return hostForm.test(name) && URL.canParse(`postgres://${name}`)
 }
 
-/** The one option that is handed on; which server takes writes is found out by asking, so that saying so changes nothing. */
-function sslModeOf(options: string): string | undefined {
-  const given = new URLSearchParams(options)
-  const sslmode = given.get('sslmode')
-  const target = given.get('target_session_attrs')
-  given.delete('sslmode')
-  given.delete('target_session_attrs')
-  if (given.size > 0 || (target !== null && target !== 'read-write' && target !== 'primary')) return undefined
-  if (sslmode === null) return ''
-  return sslModes.includes(sslmode) ? `?sslmode=${sslmode}` : undefined
+/** The query for the driver, or undefined if an option is not supported. The pool itself looks for the primary. */
+function sslModeOf(query: string): string | undefined {
+  const options = new URLSearchParams(query)
+  const sslMode = options.get('sslmode')
+  const target = options.get('target_session_attrs')
+  options.delete('sslmode')
+  options.delete('target_session_attrs')
+  if (options.size > 0 || !['read-write', 'primary', null].includes(target)) return undefined
+  if (sslMode === null) return ''
+  return sslModes.includes(sslMode) ? `?sslmode=${sslMode}` : undefined
 }
 
 function isDecodable(url: string): boolean {

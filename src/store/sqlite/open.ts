@@ -3,19 +3,19 @@ import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, stat
 import { dirname, resolve } from 'node:path'
 import { SetupError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
-import { connect, switchToWal } from './connection.ts'
-import { DamageGuard, setupErrorOf } from './fault.ts'
-import { createKeyStore } from './keys.ts'
-import { claim, migrate } from './migrations.ts'
-import { createPetStore } from './pets.ts'
-import { createTransfer } from './transfer.ts'
-import { createWriter } from './writer.ts'
+import { DamageGuard, setupErrorOf } from './errors.ts'
+import { SqliteKeys } from './keys.ts'
+import { SqlitePets } from './pets.ts'
+import { connect, prepare } from './schema.ts'
+import { SqliteTransfer } from './transfer.ts'
+import { Writer } from './writer.ts'
+import type { Writes } from './writer-thread.ts'
 
-/** Opens the file: reads on this thread through a connection that cannot write, writes in a thread of their own. */
+/** Reads run on this thread through a read-only connection, writes in the writer thread. */
 export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions): Stores {
   try {
     provideFile(file, create)
-    const { anchor, isNew } = prepare(file)
+    const { database: anchor, isNew } = openPrepared(file)
     const reading = connect(file, 'readonly')
     const guard = new DamageGuard(({ message }) =>
       onEvent(
@@ -23,18 +23,18 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
         `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`,
       ),
     )
-    const writer = createWriter(file, guard, message => onEvent('error', message))
+    const writer = new Writer<Writes>(file, guard, message => onEvent('error', message))
     return {
-      pets: createPetStore(reading, writer, guard),
-      keys: createKeyStore(reading, writer, guard),
-      transfer: createTransfer(file),
+      pets: new SqlitePets(reading, writer, guard),
+      keys: new SqliteKeys(reading, writer, guard),
+      transfer: new SqliteTransfer(file),
       location: file,
       ...(isNew && { createdAt: resolve(file) }),
       startWriting: () => writer.start(),
-      activity: () => ({ writesWaiting: writer.waiting, commitSizes: writer.commitSizes }),
+      activity: () => writer.activity(),
       async close() {
         await writer.close()
-        if (guard.damage) return leaveOpen(anchor)
+        if (guard.damage) return preventCheckpoint(anchor)
         reading.close()
         anchor.close()
       },
@@ -45,37 +45,24 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
 }
 
 /**
- * The file is ours, in WAL mode and up to date before a second connection is opened. This first connection stays open:
- * the last one to close moves the write-ahead log into the file, and one that only reads could not.
+ * Prepares the file before a second connection opens it. This connection stays open: the last one to close moves the
+ * write-ahead log into the file, and a read-only one could not.
  */
-function prepare(file: string): { readonly anchor: Database; readonly isNew: boolean } {
+function openPrepared(file: string): { readonly database: Database; readonly isNew: boolean } {
   const database = connect(file, 'readwrite')
   try {
-    claim(database, file)
-    if (statSync(file).size <= checkedBytesMax) refuseDamage(database)
-    switchToWal(database)
-    return { anchor: database, isNew: migrate(database, file) }
+    return { database, isNew: prepare(database, file) }
   } catch (error) {
     database.close()
     throw error
   }
 }
 
-/** Checking a larger file would delay the start: this takes about 0.1 s. */
-const checkedBytesMax = 8 * 1024 ** 2
-
-function refuseDamage(database: Database): void {
-  const [finding] = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all()
-  if (finding?.quick_check !== 'ok') {
-    throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
-  }
-}
-
 /**
- * The last connection to close moves the write-ahead log into the file, at the end of the process if not before. A damaged file
- * would be changed further: a read transaction that is still open prevents that.
+ * When the process ends, the last connection moves the write-ahead log into the file, and would damage it further. An open read
+ * transaction prevents that.
  */
-function leaveOpen(database: Database): void {
+function preventCheckpoint(database: Database): void {
   try {
     database.run('BEGIN')
     database.query('SELECT 1 FROM sqlite_schema').get()
@@ -84,15 +71,16 @@ function leaveOpen(database: Database): void {
   }
 }
 
-/** SQLite says no more than that it cannot open a file; here it is still known whether that is a right or a folder. */
+/** Creates or checks the file before SQLite does, which reports missing folders and missing rights with the same code. */
 function provideFile(file: string, create: boolean): void {
   if (!existsSync(file)) {
-    if (!create)
+    if (!create) {
       throw new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`)
+    }
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    // SQLite would make it readable by everyone; -wal and -shm take its mode.
+    // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))
   }
-  if (!statSync(file).isFile()) throw Object.assign(new Error('no file'), { code: 'EISDIR' })
+  if (!statSync(file).isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EISDIR' })
   accessSync(file, constants.R_OK | constants.W_OK)
 }

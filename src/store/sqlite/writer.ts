@@ -1,162 +1,168 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../errors.ts'
-import { Histogram } from '../../histogram.ts'
-import { DamageGuard } from './fault.ts'
-import { identityOf } from './identity.ts'
-import type { WriterThreadAnswer, WriterThreadMessage } from './writer-thread.ts'
-import type { Failure, Write, WriteName, Writes, Written } from './writes.ts'
+import type { StoreActivity } from '../../store.ts'
+import { type BatchResult, CommitQueue } from '../commit-queue.ts'
+import { DamageGuard } from './errors.ts'
+import { identityOf } from './schema.ts'
 
-/** Hands writes to the one thread that makes them; it commits together what reaches it while it is busy. */
-export interface Writer {
-  /** Settles when the write is on the disk, or has failed. Only where the thread itself dies may it have happened unseen. */
-  write<Name extends WriteName>(
+/** A write as it is sent to the thread: flat, because nested values cost several times more to copy. */
+export type Write = readonly [name: string, ...args: readonly unknown[]]
+
+/** To the thread: first the file, then batches of writes, then `close`. */
+export type WriterRequest =
+  | { readonly file: string; readonly identity: string | undefined }
+  | readonly Write[]
+  | 'close'
+
+/** From the thread: `ready` when the file is open, then the result of each batch in order, then `closed`. */
+export type WriterReply = 'ready' | 'closed' | WrittenBatch
+
+export interface WrittenBatch {
+  readonly values: readonly unknown[]
+  /** The writes that failed, by their index. */
+  readonly failures?: ReadonlyMap<number, WriteFailure>
+}
+
+/** An error in a form that can be copied between threads. */
+export interface WriteFailure {
+  readonly kind: keyof typeof errorClasses
+  readonly message: string
+}
+
+const errorClasses = {
+  unavailable: StoreUnavailable,
+  damaged: StoreDamaged,
+  'ids exhausted': IdsExhausted,
+  bug: Error,
+}
+
+interface WriterThread {
+  readonly worker: Worker
+  readonly ready: PromiseWithResolvers<void>
+  readonly closed: PromiseWithResolvers<void>
+  /** The batches sent to the thread, in order. */
+  readonly batches: PromiseWithResolvers<BatchResult<unknown>>[]
+}
+
+/** Runs the functions of `Writes` in the writer thread, which it starts when needed, and again if it ends by itself. */
+export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => unknown>> {
+  readonly #file: string
+  readonly #identity: string | undefined
+  readonly #guard: DamageGuard
+  readonly #onError: (message: string) => void
+  readonly #threadModule: URL
+  readonly #queue = new CommitQueue<Write, unknown>(batch => this.#commit(batch), { overlap: true })
+  #thread: WriterThread | undefined
+  #commits = 0
+
+  constructor(
+    file: string,
+    guard = new DamageGuard(),
+    onError: (message: string) => void = () => {},
+    threadModule = new URL('./writer-thread.ts', import.meta.url),
+  ) {
+    this.#file = file
+    this.#identity = identityOf(file)
+    this.#guard = guard
+    this.#onError = onError
+    this.#threadModule = threadModule
+  }
+
+  /** The number of batches committed. It grows before their writes resolve. */
+  get commits(): number {
+    return this.#commits
+  }
+
+  activity(): StoreActivity {
+    return this.#queue.activity()
+  }
+
+  /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
+  write<Name extends keyof Writes>(
     name: Name,
     ...args: Parameters<Writes[Name]>
-  ): Promise<ReturnType<Writes[Name]>>
-  /** Starts the thread and opens its file now rather than with the first write, when descriptors may have run out. */
-  start(): Promise<void>
-  /** Writes that wait or are being committed now. */
-  readonly waiting: number
-  /** Commits that were told of so far. It grows before anybody is answered. */
-  readonly commits: number
-  /** How many writes went into one commit. */
-  readonly commitSizes: Histogram
-  /** Lets the thread commit what is waiting, then ends it. */
-  close(): Promise<void>
-}
+  ): Promise<ReturnType<Writes[Name]>> {
+    if (this.#guard.damage) return Promise.reject(this.#guard.damage)
+    return this.#queue.add([name as string, ...args]) as Promise<ReturnType<Writes[Name]>>
+  }
 
-/** Writes that wait or are being committed, at most: about a tenth of a second's work. */
-export const writesWaitingMax = 1_024
+  /** Starts the thread and opens its file before the first write, while file descriptors are available. */
+  start(): Promise<void> {
+    return this.#runningThread().ready.promise
+  }
 
-/** In a turn that brings many writes the thread begins with the first of them while the others are still being read. */
-const handedAtOnce = 16
+  /** Commits the waiting writes, then ends the thread. */
+  async close(): Promise<void> {
+    await this.#queue.close()
+    const thread = this.#thread
+    if (!thread) return
+    send(thread, 'close')
+    await thread.closed.promise
+  }
 
-const commitSizeBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024]
+  #commit(batch: readonly Write[]): Promise<BatchResult<unknown>> {
+    const thread = this.#runningThread()
+    const result = Promise.withResolvers<BatchResult<unknown>>()
+    thread.batches.push(result)
+    send(thread, batch)
+    return result.promise
+  }
 
-interface Waiting {
-  resolve(value: unknown): void
-  reject(error: Error): void
-}
+  #runningThread(): WriterThread {
+    this.#thread ??= this.#startThread()
+    return this.#thread
+  }
 
-export function createWriter(
-  file: string,
-  guard: DamageGuard = new DamageGuard(),
-  onTrouble: (message: string) => void = () => {},
-  threadModule: URL = new URL('./writer-thread.ts', import.meta.url),
-): Writer {
-  /** In the order in which the thread is given them, which is the order in which it answers. */
-  let waiting: Waiting[] = []
-  const identity = identityOf(file)
-  const commitSizes = new Histogram(commitSizeBounds)
-  /** Not given to the thread yet. */
-  let gathered: Write[] = []
-  let commits = 0
-  let thread: Worker | undefined
-  let started = Promise.withResolvers<void>()
-  let closed: PromiseWithResolvers<void> | undefined
-
-  function startThread(): Worker {
-    // It keeps next to nothing: a small heap that is collected often takes 13 MB less, and no time that shows.
-    const worker = new Worker(threadModule, { smol: true })
-    started = Promise.withResolvers()
-    worker.onmessage = ({ data }: MessageEvent<WriterThreadAnswer>) => {
-      if (data === 'ready') return started.resolve()
-      if (data !== 'closed') return settle(data)
-      worker.terminate()
-      closed?.resolve()
+  #startThread(): WriterThread {
+    const thread: WriterThread = {
+      // A small heap that is collected often saves 13 MB and costs no measurable time.
+      worker: new Worker(this.#threadModule, { smol: true }),
+      ready: Promise.withResolvers(),
+      closed: Promise.withResolvers(),
+      batches: [],
     }
-    worker.onerror = ({ message }) => onTrouble(`The writer's thread failed: ${errorLineOf(message)}`)
-    worker.addEventListener('close', ended)
-    send(worker, { file, identity })
-    return worker
-  }
-
-  /** What has gathered goes in one message: each one costs, and may have to wake the thread. */
-  function hand(): void {
-    if (gathered.length === 0) return
-    thread ??= startThread()
-    send(thread, gathered)
-    gathered = []
-  }
-
-  function settle({ values, failures }: Written): void {
-    commits++
-    commitSizes.observe(values.length)
-    for (const [index, { resolve, reject }] of waiting.splice(0, values.length).entries()) {
-      const failure = failures?.get(index)
-      if (failure) reject(guard.note(errorOf(failure)) as Error)
-      // A reader has found damage meanwhile: what was written may not be there.
-      else if (guard.damage) reject(guard.damage)
-      else resolve(values[index])
+    thread.worker.onmessage = ({ data }: MessageEvent<WriterReply>) => {
+      if (data === 'ready') thread.ready.resolve()
+      else if (data === 'closed') this.#ended(thread, 'closed')
+      else this.#receive(thread, data)
     }
+    thread.worker.onerror = ({ message }) =>
+      this.#onError(`The writer thread failed: ${firstErrorLine(message)}`)
+    thread.worker.addEventListener('close', () => this.#ended(thread, 'failed'))
+    send(thread, { file: this.#file, identity: this.#identity })
+    return thread
   }
 
-  /** A thread that ended by itself leaves nobody waiting; the next write starts another one. */
-  function ended(): void {
-    thread = undefined
-    const abandoned = waiting
-    waiting = []
-    gathered = []
-    if (!closed || abandoned.length > 0) {
-      onTrouble(
-        `The writer's thread ended; ${abandoned.length} writes were given up, the next one starts it again`,
+  #receive(thread: WriterThread, { values, failures }: WrittenBatch): void {
+    this.#commits++
+    const errors = new Map<number, unknown>()
+    for (const [index, { kind, message }] of failures ?? []) {
+      errors.set(index, this.#guard.note(new errorClasses[kind](message)))
+    }
+    const batch = thread.batches.shift()
+    // If a read has found damage meanwhile, the writes may be lost.
+    if (this.#guard.damage) batch?.reject(this.#guard.damage)
+    else batch?.resolve({ values, errors })
+  }
+
+  #ended(thread: WriterThread, how: 'closed' | 'failed'): void {
+    if (this.#thread !== thread) return
+    this.#thread = undefined
+    if (how === 'closed') thread.worker.terminate()
+    else
+      this.#onError(
+        `The writer thread ended: ${this.#queue.committing} writes failed; the next write starts it again`,
       )
-    }
-    for (const { reject } of abandoned) reject(new StoreUnavailable("the writer's thread ended"))
-    // Whoever waits for the start goes on: the next write starts another thread.
-    started.resolve()
-    closed?.resolve()
-  }
-
-  return {
-    start() {
-      if (closed) return closed.promise
-      thread ??= startThread()
-      return started.promise
-    },
-    get waiting() {
-      return waiting.length
-    },
-    get commits() {
-      return commits
-    },
-    commitSizes,
-    write(name, ...args) {
-      if (closed) return Promise.reject(new StoreUnavailable('the store is closing'))
-      if (guard.damage) return Promise.reject(guard.damage)
-      if (waiting.length >= writesWaitingMax) {
-        return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
-      }
-      return new Promise((resolve, reject) => {
-        if (gathered.length === 0) setImmediate(hand)
-        gathered.push([name, ...args])
-        waiting.push({ resolve: resolve as Waiting['resolve'], reject })
-        if (gathered.length >= handedAtOnce) hand()
-      })
-    },
-    close() {
-      if (!closed) {
-        closed = Promise.withResolvers<void>()
-        hand()
-        // Messages keep their order: what was written before is committed before the thread closes.
-        if (thread) send(thread, 'close')
-        else closed.resolve()
-      }
-      return closed.promise
-    },
+    for (const { reject } of thread.batches) reject(new StoreUnavailable('the writer thread ended'))
+    thread.ready.resolve()
+    thread.closed.resolve()
   }
 }
 
-/** Bun tells an error as it prints one, with the lines of code around it. */
-function errorLineOf(printed: string): string {
-  return /^\w*error: .*$/im.exec(printed)?.[0] ?? printed
+function send({ worker }: WriterThread, request: WriterRequest): void {
+  worker.postMessage(request)
 }
 
-function send(to: Worker, message: WriterThreadMessage): void {
-  to.postMessage(message)
-}
-
-function errorOf({ kind, message }: Failure): Error {
-  if (kind === 'unavailable') return new StoreUnavailable(message)
-  if (kind === 'damaged') return new StoreDamaged(message)
-  return kind === 'ids exhausted' ? new IdsExhausted(message) : new Error(message)
+/** Bun formats an error with the lines of code around it. */
+function firstErrorLine(formatted: string): string {
+  return /^\w*error: .*$/im.exec(formatted)?.[0] ?? formatted
 }

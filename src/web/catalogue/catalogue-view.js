@@ -1,5 +1,5 @@
 // @ts-check
-// What the page shows. Everything that came from outside is set as text.
+// The view. Text from the service is set as text, never as HTML.
 import { curlOf } from './catalogue-wire.js'
 
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
@@ -59,7 +59,7 @@ function wholeNameButton(name) {
 }
 
 /**
- * One colour for one category.
+ * One colour for each category.
  * @param {string} categoryId
  */
 function hueOf(categoryId) {
@@ -92,7 +92,7 @@ export function showNotice(title, text, action, act) {
 }
 
 /**
- * What went wrong, in words for a person, and what to do next.
+ * What went wrong, and what to do.
  * @param {Answer} answer
  * @returns {[title: string, text: string]}
  */
@@ -104,25 +104,22 @@ export function explain({ status, message, requestId }) {
         'Check your connection, and that the service is running. Then try again.',
       ]
     case 401:
-      return ['This key is not accepted', `${message}. Check it for typing mistakes, or ask for a new one.`]
+      return ['This key is not accepted', `${message}.`]
     case 403:
-      return [
-        'This key may only read',
-        'Adding needs a key that may write: press “Change key” and enter one.',
-      ]
+      return ['This key may only read', 'To add animals, press “Change key” and enter a key that may write.']
     case 429:
       return ['Too many requests', `${message}. Wait a moment, then try again.`]
     default:
       return [
         'Something went wrong',
-        `${message || `The answer was not understood (status ${status})`}. Try again. If it stays, tell whoever runs the service${requestId && `: request id ${requestId}`}.`,
+        `${message || `Unexpected response (status ${status})`}. Try again. If it happens again, tell the operator${requestId && ` the request id ${requestId}`}.`,
       ]
   }
 }
 
 /**
  * @param {string} field
- * @param {string} problem '' where there is none
+ * @param {string} problem '' if there is none
  */
 export function showProblem(field, problem) {
   byId(`${field}-problem`).textContent = problem
@@ -130,13 +127,13 @@ export function showProblem(field, problem) {
 }
 
 /**
- * Adds a request to the list of those to copy.
+ * Adds a request to the log.
  * @param {Call} call
  * @param {number} status
  */
 export function record(call, status) {
   const entry = copyOf('entry')
-  find(entry, 'b').textContent = status ? String(status) : 'No answer'
+  find(entry, 'b').textContent = status ? String(status) : 'No response'
   find(entry, 'b').dataset['good'] = String(status >= 200 && status < 300)
   find(entry, 'span').textContent = `${call.method} ${call.url.pathname}${call.url.search}`
   const code = find(entry, 'code')
@@ -159,7 +156,7 @@ async function copy(code, button) {
     await navigator.clipboard.writeText(code.textContent ?? '')
     button.textContent = 'Copied'
   } catch {
-    // Over plain HTTP there is no clipboard: leave it selected.
+    // There is no clipboard on plain HTTP: select the text instead.
     getSelection()?.selectAllChildren(code)
     button.textContent = 'Press Ctrl+C'
   }

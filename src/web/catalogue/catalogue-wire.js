@@ -1,22 +1,22 @@
 // @ts-check
-// What goes over the wire and what comes back. Nothing here knows the page.
+// Requests and responses. Nothing here uses the page.
 
 /**
- * Integers are their own digits: a number would round those beyond 2^53.
+ * Integers are text: a number would round them beyond 2^53.
  * @typedef {{ id: string, name: string, categoryId: string, status?: string }} Pet
  */
 
 /** @typedef {{ method: string, url: URL, headers: Record<string, string>, body?: string }} Call */
 
 /**
- * Status 0: nobody answered.
+ * Status 0: no response.
  * @typedef {{ status: number, body: unknown, message: string, requestId: string, next?: URL }} Answer
  */
 
-const waitMs = 30_000
+const timeoutMs = 30_000
 
 /**
- * Beside the page, wherever a proxy put it.
+ * Relative to the page, which a proxy may serve under another path.
  * @param {string} [search]
  */
 export const petsUrl = (search = '') => new URL(`v1/pets${search}`, document.baseURI)
@@ -29,19 +29,19 @@ export const getCall = url => ({ method: 'GET', url, headers: {} })
 
 /**
  * @param {string} body
- * @param {string} once
+ * @param {string} idempotencyKey
  * @returns {Call}
  */
-export function createCall(body, once) {
-  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': once }
+export function createCall(body, idempotencyKey) {
+  const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey }
   return { method: 'POST', url: petsUrl(), headers, body }
 }
 
 const jsonNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
 
 /**
- * The category goes out digit for digit; what is no number goes out as text, and the service says what it expects.
- * Invisible characters are escaped, so that the curl line shows what it sends.
+ * Sends the category digit for digit, and anything else as text for the service to refuse. Invisible characters are escaped, so
+ * that the curl line shows them.
  * @param {{ name: string, categoryId: string, status: string }} fields
  */
 export function newPetBody({ name, categoryId, status }) {
@@ -57,8 +57,8 @@ export function newPetBody({ name, categoryId, status }) {
   )
 }
 
-/** A name for one creation. `crypto.randomUUID` is missing where the page came over plain HTTP. */
-export function newOnce() {
+/** `crypto.randomUUID` is missing on plain HTTP. */
+export function newIdempotencyKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte =>
     byte.toString(16).padStart(2, '0'),
   ).join('')
@@ -70,7 +70,7 @@ export function newOnce() {
  * @returns {Promise<Answer>}
  */
 export async function send({ method, url, headers, body }, key) {
-  const signal = AbortSignal.timeout(waitMs)
+  const signal = AbortSignal.timeout(timeoutMs)
   const init = { method, headers: { ...headers, Authorization: `Bearer ${key}` }, signal }
   try {
     const response = await fetch(url, body === undefined ? init : { ...init, body })
@@ -91,13 +91,13 @@ function answerOf({ status, headers }, text) {
   const said = /** @type {{ message?: unknown } | undefined} */ (body)?.message
   const message = typeof said === 'string' ? said : ''
   const [, link] = /<([^>]*)>[^,]*\brel="?next\b/.exec(headers.get('link') ?? '') ?? []
-  // The link may name the public address while this page was opened by another one: only its query counts.
+  // The link may have the public address while this page was opened at another one: use only its query.
   const next = link === undefined ? {} : { next: petsUrl(new URL(link, document.baseURI).search) }
   return { status, body, message, requestId, ...next }
 }
 
 /**
- * JSON whose numbers become their own text, in any browser; undefined where it is no JSON.
+ * Parses JSON with numbers as text, in any browser. Undefined if it is not JSON.
  * @param {string} text
  * @returns {unknown}
  */
@@ -113,8 +113,7 @@ export function parseExact(text) {
 }
 
 /**
- * The problems of a message by the field that each names; '' for those that name none.
- * A "; " inside of a quoted value parts nothing.
+ * The problems of a message by field; '' for problems of no field. A "; " inside a quoted value separates nothing.
  * @param {string} message
  * @returns {Map<string, string>}
  */
@@ -122,14 +121,14 @@ export function problemsByField(message) {
   const problems = new Map()
   for (const problem of message.match(/(?:"[^"\\]*(?:\\.[^"\\]*)*"|;(?! )|[^;])+/g) ?? []) {
     const text = problem.trim()
-    const [, field = ''] = /^(?:Cannot read )?(name|categoryId|status)\b/.exec(text) ?? []
+    const [, field = ''] = /^(name|categoryId|status)\b/.exec(text) ?? []
     problems.set(field, problems.has(field) ? `${problems.get(field)}; ${text}` : text)
   }
   return problems
 }
 
 /**
- * The same request for a shell. The key is a variable: it is never shown.
+ * The request as a shell command. The key is a variable, so that it is not shown.
  * @param {Call} call
  */
 export function curlOf({ url, headers, body }) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The page's state, and what each action of the person does.
+// The state of the page, and the actions of the user.
 import {
   byId,
   cardOf,
@@ -10,7 +10,15 @@ import {
   showProblem,
   skeletonCards,
 } from './catalogue-view.js'
-import { createCall, getCall, newOnce, newPetBody, petsUrl, problemsByField, send } from './catalogue-wire.js'
+import {
+  createCall,
+  getCall,
+  newIdempotencyKey,
+  newPetBody,
+  petsUrl,
+  problemsByField,
+  send,
+} from './catalogue-wire.js'
 
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
 
@@ -25,16 +33,16 @@ let key = store?.getItem(storedAs) ?? ''
 let status = /** @type {HTMLInputElement} */ (document.querySelector('[name=filter]:checked')).value
 /** @type {URL | undefined} */
 let next
-/** Counts lists: an answer that comes after the person asked for another list is not shown. */
-let turn = 0
+/** Counts lists: a response for an earlier list is not shown. */
+let listNumber = 0
 let loading = false
 let saving = false
-/** Asks again for what failed, as long as that is what the list says. @type {(() => void) | undefined} */
+/** Repeats the failed request while its error is shown. @type {(() => void) | undefined} */
 let retry
-/** The creation that was sent last, as long as it has not succeeded: sent again, it adds nothing twice. */
-let attempt = { body: '', once: '' }
+/** The last creation, until it succeeds: a retry with its key adds nothing twice. */
+let attempt = { body: '', idempotencyKey: '' }
 
-/** A browser may forbid it: then the key is kept only as long as the page is. */
+/** A browser may forbid it: the key then lasts as long as the page. */
 function sessionStore() {
   try {
     return sessionStorage
@@ -61,7 +69,7 @@ async function ask(call) {
 /** @param {string} problem */
 function welcome(problem) {
   store?.removeItem(storedAs)
-  turn++
+  listNumber++
   show('welcome')
   showProblem('key', problem)
   keyInput.focus()
@@ -69,28 +77,28 @@ function welcome(problem) {
 
 async function enter() {
   const typed = keyInput.value.trim()
-  if (!typed) return welcome('Enter the key first.')
-  if (!/^[\x21-\x7e]+$/.test(typed)) return welcome('A key has no spaces and no accents. Copy it once more.')
+  if (!typed) return welcome('Enter a key.')
+  if (!/^[\x21-\x7e]+$/.test(typed)) return welcome('A key has no spaces and no accents. Copy it again.')
   key = typed
-  const mine = ++turn
+  const mine = ++listNumber
   byId('enter').textContent = 'Checking the key…'
   const answer = await ask(firstPage())
   byId('enter').textContent = 'Show the animals'
-  if (mine !== turn) return
+  if (mine !== listNumber) return
   if (!Array.isArray(answer.body)) return welcome(explain(answer).join('. '))
   store?.setItem(storedAs, key)
   keyInput.value = ''
   showProblem('key', '')
   show('catalogue')
   pets.replaceChildren()
-  calm()
+  clearNotice()
   append(answer)
   byId('heading').focus()
 }
 
 const firstPage = () => getCall(petsUrl(status && `?status=${status}`))
 
-/** Begins the list anew. */
+/** Starts the list again. */
 function list() {
   next = undefined
   more.hidden = true
@@ -102,35 +110,35 @@ function list() {
 
 /**
  * @param {Call} call
- * @param {boolean} anew
+ * @param {boolean} first
  */
-async function load(call, anew) {
-  const mine = ++turn
-  calm()
+async function load(call, first) {
+  const mine = ++listNumber
+  clearNotice()
   loading = true
   pets.ariaBusy = 'true'
   more.textContent = 'Loading…'
   const answer = await ask(call)
-  if (mine !== turn) return
-  if (anew) pets.replaceChildren()
+  if (mine !== listNumber) return
+  if (first) pets.replaceChildren()
   if (Array.isArray(answer.body)) return append(answer)
-  settle()
+  endLoading()
   more.hidden = true
   if (answer.status === 401) return welcome(explain(answer).join('. '))
-  if (anew) byId('count').textContent = ''
-  retry = anew ? list : () => load(call, false)
+  if (first) byId('count').textContent = ''
+  retry = first ? list : () => load(call, false)
   showNotice(...explain(answer), 'Try again', () => {
     byId('heading').focus()
     retry?.()
   })
 }
 
-function calm() {
+function clearNotice() {
   notice.hidden = true
   retry = undefined
 }
 
-function settle() {
+function endLoading() {
   loading = false
   pets.ariaBusy = 'false'
   more.textContent = 'Load more'
@@ -141,13 +149,12 @@ function append(answer) {
   const cards = /** @type {Pet[]} */ (answer.body).map(cardOf)
   pets.append(...cards)
   next = answer.next
-  settle()
+  endLoading()
   const atButton = document.activeElement === more
   more.hidden = next === undefined
   if (atButton && more.hidden) cards[0]?.focus()
   count()
   if (pets.children.length === 0) showEmpty()
-  // Whoever still sees the end of the list wants what follows it.
   watch()
 }
 
@@ -159,10 +166,10 @@ function count() {
 
 function showEmpty() {
   if (status === '') {
-    const text = 'The catalogue is empty. The first animal is a name and a category away.'
+    const text = 'The catalogue is empty.'
     showNotice('No animals yet', text, 'Add the first animal', openForm)
   } else {
-    const text = 'Animals with another status may be there.'
+    const text = 'There may be animals with another status.'
     showNotice(`No animal is ${status}`, text, 'Show all animals', showAll)
   }
 }
@@ -185,7 +192,7 @@ function seen(entries) {
   if (entries.some(entry => entry.isIntersecting)) loadMore()
 }
 
-/** An observer tells of changes only: observing anew makes it look again. */
+/** An observer reports changes only: observe again, in case the end of the list is still visible. */
 function watch() {
   if (!observer) return
   observer.unobserve(more)
@@ -205,10 +212,10 @@ async function save() {
     status: inputOf('status').value,
   }
   const body = newPetBody(fields)
-  if (attempt.body !== body) attempt = { body, once: newOnce() }
+  if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   byId('done').textContent = ''
   byId('save').textContent = 'Adding…'
-  const answer = await ask(createCall(body, attempt.once))
+  const answer = await ask(createCall(body, attempt.idempotencyKey))
   byId('save').textContent = 'Add to the catalogue'
   saving = false
   const problems = answer.status === 400 ? problemsByField(answer.message) : new Map()
@@ -224,20 +231,20 @@ async function save() {
 
 /** @param {Pet} pet */
 function added(pet) {
-  attempt = { body: '', once: '' }
-  const where = placeOf(pet)
+  attempt = { body: '', idempotencyKey: '' }
+  const where = placementOf(pet)
   byId('done').textContent = `Added as No. ${pet.id}. ${where}`
   document.forms.namedItem('new-pet')?.reset()
   byId('name').focus()
 }
 
 /**
- * Puts a new animal where the list ends, if that is in sight, and says where it is.
+ * Adds a new animal to the list if its end is loaded, and says where it is.
  * @param {Pet} pet
  */
-function placeOf(pet) {
+function placementOf(pet) {
   if (status && pet.status !== status) return 'The filter hides it now.'
-  if (next || loading || retry) return 'It stands at the end of the list.'
+  if (next || loading || retry) return 'It is at the end of the list.'
   if (!document.getElementById(`pet-${pet.id}`)) {
     const card = cardOf(pet)
     card.classList.add('new')

@@ -1,13 +1,13 @@
 // @ts-check
 
 /**
- * swagger-ui-dist puts it here.
+ * Set by swagger-ui-dist.
  * @type {(options: Record<string, unknown>) => void}
  */
 const swaggerUi = Reflect.get(window, 'SwaggerUIBundle')
 
 /**
- * What Swagger UI hands to its plugins, as far as we use it.
+ * The part of Swagger UI's plugin interface that we use.
  * @typedef {(props: { content: unknown }) => unknown} Component
  * @typedef {object} System
  * @property {(name: string, asContainer: boolean) => Component} getComponent
@@ -19,7 +19,7 @@ const paint = () => document.documentElement.classList.toggle('dark-mode', dark.
 dark.addEventListener('change', paint)
 paint()
 
-/** Swagger UI would round the integers beyond 2^53 that it shows. */
+/** Without this, Swagger UI rounds integers beyond 2^53. */
 const exactResponses = {
   wrapComponents: {
     /**
@@ -41,7 +41,7 @@ const exactResponses = {
 }
 
 /**
- * JSON on several lines, its numbers digit for digit; undefined where it is no JSON, or the browser has no way.
+ * Indented JSON with exact numbers. Undefined if it is not JSON, or the browser lacks JSON.rawJSON.
  * @param {unknown} content
  * @returns {string | undefined}
  */
@@ -64,6 +64,6 @@ swaggerUi({
   url: 'openapi.json',
   deepLinking: true,
   plugins: [exactResponses],
-  // The default sends the document's address to a validator elsewhere.
+  // By default it sends the document's address to an external validator.
   validatorUrl: null,
 })

@@ -1,0 +1,291 @@
+import { copyFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+import { writeCursor } from '../src/page.ts'
+import { animalsAfter, type Catalogue, importAnimals, petstoreProgram } from './catalogue.ts'
+import type { Session } from './session.ts'
+import { type Paths, type WorkloadName, workloads } from './workloads.ts'
+
+/** A server to measure: a short program in contenders/, or a product. */
+export interface Contender {
+  /** For `--only` and recorded.json. */
+  readonly name: string
+  readonly title: string
+  /** Packages in bench/node_modules and programs on the PATH. */
+  readonly packages?: readonly string[]
+  readonly programs?: readonly string[]
+  /** The workloads that it supports. */
+  readonly workloads: readonly WorkloadName[]
+  /** Passed before any measurement. */
+  readonly checks: readonly CheckName[]
+  /** Less than the whole catalogue. */
+  readonly animalsMax?: number
+  readonly env?: Readonly<Record<string, string>>
+  readonly paths: Paths
+  /** Puts its data into place. */
+  prepare(place: Place, given: Given, session: Session): void | Promise<void>
+  command(place: Place): readonly string[]
+}
+
+/** Where a contender runs; nothing else uses it. */
+interface Place {
+  readonly port: number
+  readonly folder: string
+  /** Its database, or its fixed responses. */
+  readonly file: string
+}
+
+export interface Given {
+  readonly catalogue: Catalogue
+  /** Only the fixed-bytes servers and Prism need them. */
+  readonly responses?: PetstoreResponses
+}
+
+/** Responses of the petstore, captured before the measurement. */
+export interface PetstoreResponses {
+  readonly list: FixedResponse
+  readonly get: FixedResponse
+  readonly openapi: string
+}
+
+export interface FixedResponse {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+const interfaceChecks = ['bytes', 'pages', 'filter', 'get', 'create', 'key', 'validation'] as const
+/** `same`: the petstore's own bytes and headers. `mock`: any animals, and any 4xx for invalid requests. */
+export type CheckName = (typeof interfaceChecks)[number] | 'same' | 'mock'
+
+const modules = join(import.meta.dir, 'node_modules')
+
+/** Programs in contenders/ take a port and a file. */
+function ownProgram(runtime: 'bun' | 'node', name: string): Pick<Contender, 'name' | 'programs' | 'command'> {
+  const start = runtime === 'bun' ? [process.execPath, '--no-env-file'] : ['node']
+  const script = join(import.meta.dir, `contenders/${name}.js`)
+  return {
+    name,
+    programs: runtime === 'node' ? ['node'] : [],
+    command: ({ port, file }) => [...start, script, String(port), file],
+  }
+}
+
+const everyWorkload = workloads.map(({ name }) => name)
+
+const pathsWith = (cursorAfter: (id: number) => string): Paths => ({
+  pets: '/v1/pets',
+  list: '/v1/pets',
+  filtered: '/v1/pets?status=available&limit=100',
+  deep: after => `/v1/pets?limit=20&cursor=${cursorAfter(after)}`,
+})
+
+/** The same work, durability, rules, key and paging as the petstore. */
+const peer = {
+  workloads: everyWorkload,
+  checks: interfaceChecks,
+  paths: pathsWith(String),
+  prepare: ({ file }: Place, { catalogue }: Given) => copyFileSync(catalogue.file, file),
+} as const
+
+export const petstore: Contender = {
+  ...peer,
+  name: 'petstore',
+  title: 'petstore',
+  paths: pathsWith(after => writeCursor(BigInt(after), undefined)),
+  command: ({ file, port }) => [
+    petstoreProgram,
+    ...['serve', '--port', String(port), '--database-url', `sqlite:${file}`],
+  ],
+}
+
+/** The fixed-bytes servers send the petstore's response from memory and do none of its work. */
+const fixedBytes = {
+  workloads: ['list', 'list-1', 'list-512', 'get'],
+  checks: ['same'],
+  paths: pathsWith(String),
+  prepare: ({ file }: Place, { responses }: Given) => writeFileSync(file, JSON.stringify(responses)),
+} as const
+
+export const fixedBun: Contender = {
+  ...fixedBytes,
+  ...ownProgram('bun', 'fixed-bun'),
+  title: 'Bun.serve, fixed bytes',
+}
+
+const fixedNode: Contender = {
+  ...fixedBytes,
+  ...ownProgram('node', 'fixed-node'),
+  title: 'node:http, fixed bytes',
+}
+
+const fixedNginx: Contender = {
+  ...fixedBytes,
+  name: 'fixed-nginx',
+  title: 'nginx, fixed bytes',
+  programs: ['nginx'],
+  prepare: (place, { responses }) => {
+    if (responses) writeFileSync(place.file, nginxConfiguration(place, responses))
+  },
+  command: ({ folder, file }) => ['nginx', '-p', folder, '-c', file, '-e', 'stderr'],
+}
+
+function nginxConfiguration({ port, folder }: Place, { list, get }: PetstoreResponses): string {
+  const quoted = (text: string) => `'${text.replace(/['\\]/g, '\\$&')}'`
+  const respond = ({ headers: { 'content-type': type = '', ...others }, body }: FixedResponse) => {
+    const added = Object.entries(others).map(([name, value]) => `add_header ${name} ${quoted(value)};`)
+    return `default_type ${quoted(type)}; ${added.join(' ')} return 200 ${quoted(body)};`
+  }
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  return `
+    daemon off;
+    worker_processes 1;
+    pid ${folder}/pid;
+    events { worker_connections 1024; }
+    http {
+      access_log off;
+      keepalive_requests 1000000000;
+      ${temporary.map(name => `${name}_temp_path ${folder}/${name};`).join('\n')}
+      server {
+        listen 127.0.0.1:${port};
+        location = /v1/pets { ${respond(list)} }
+        location /v1/pets/ { ${respond(get)} }
+      }
+    }`
+}
+
+const plainBun: Contender = {
+  ...peer,
+  ...ownProgram('bun', 'plain-bun'),
+  title: 'Plain Bun.serve + bun:sqlite',
+}
+
+const hono: Contender = {
+  ...peer,
+  ...ownProgram('bun', 'hono'),
+  title: 'Hono + bun:sqlite',
+  packages: ['hono'],
+}
+
+export const fastify: Contender = {
+  ...peer,
+  ...ownProgram('node', 'fastify'),
+  title: 'Fastify 5 + better-sqlite3',
+  packages: ['fastify', 'better-sqlite3'],
+}
+
+const express: Contender = {
+  ...peer,
+  ...ownProgram('node', 'express'),
+  title: 'Express 5 + better-sqlite3',
+  packages: ['express', 'better-sqlite3'],
+}
+
+/** It rewrites its whole file for each creation, so a million animals would be no comparison. */
+const jsonServerAnimals = 1_000
+
+const jsonServer: Contender = {
+  name: 'json-server',
+  title: 'json-server',
+  packages: ['json-server'],
+  programs: ['node'],
+  workloads: everyWorkload.filter(name => name !== 'deep'),
+  checks: ['pages', 'filter', 'get', 'create'],
+  animalsMax: jsonServerAnimals,
+  paths: {
+    pets: '/v1/pets',
+    list: '/v1/pets?_page=1&_limit=20',
+    filtered: '/v1/pets?status=available&_limit=100',
+  },
+  prepare({ file }) {
+    writeFileSync(`${file}.json`, JSON.stringify({ pets: animalsAfter(0, jsonServerAnimals) }))
+    writeFileSync(`${file}-routes.json`, JSON.stringify({ '/v1/*': '/$1' }))
+  },
+  command: ({ port, file }) => [
+    'node',
+    join(modules, 'json-server/lib/cli/bin.js'),
+    ...['--host', '127.0.0.1', '--port', String(port), '--quiet', '--routes', `${file}-routes.json`],
+    `${file}.json`,
+  ],
+}
+
+const prism: Contender = {
+  name: 'prism',
+  title: 'Prism mock',
+  packages: ['@stoplight/prism-cli'],
+  programs: ['node'],
+  workloads: ['list', 'list-1', 'list-512', 'get'],
+  checks: ['mock'],
+  paths: { pets: '/pets', list: '/pets' },
+  prepare: ({ file }, { responses }) => writeFileSync(`${file}.json`, responses?.openapi ?? ''),
+  command: ({ port, file }) => [
+    'node',
+    join(modules, '@stoplight/prism-cli/dist/index.js'),
+    ...['mock', '--host', '127.0.0.1', '--port', String(port), '--verboseLevel', 'error'],
+    `${file}.json`,
+  ],
+}
+
+/** In the order of the tables. */
+export const contenders: readonly Contender[] = [
+  petstore,
+  plainBun,
+  hono,
+  fastify,
+  express,
+  jsonServer,
+  prism,
+  fixedBun,
+  fixedNode,
+  fixedNginx,
+]
+
+/** The petstore and Fastify on one PostgreSQL server, each with a new database for each start. */
+export function postgresContenders(serverUrl: string): readonly Contender[] {
+  const urlOf = (name: string) => new URL(name, serverUrl).href
+  const createDatabase = async (name: string) => {
+    await using server = new SQL(serverUrl, { max: 1 })
+    await server.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    await server.unsafe(`CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`)
+  }
+  return [
+    {
+      ...petstore,
+      title: 'petstore on PostgreSQL',
+      env: { DATABASE_URL: urlOf('petstore') },
+      async prepare(_place, { catalogue }, session) {
+        await createDatabase('petstore')
+        await importAnimals(session, urlOf('petstore'), catalogue.animals)
+      },
+      command: ({ port }) => [petstoreProgram, 'serve', '--port', String(port)],
+    },
+    {
+      ...peer,
+      ...ownProgram('node', 'fastify-pg'),
+      name: 'fastify',
+      title: 'Fastify 5 + pg',
+      packages: ['fastify', 'pg'],
+      env: { DATABASE_URL: urlOf('fastify') },
+      async prepare(_place, { catalogue }) {
+        await createDatabase('fastify')
+        await fillFastifyDatabase(urlOf('fastify'), catalogue.animals)
+      },
+    },
+  ]
+}
+
+async function fillFastifyDatabase(url: string, animals: number): Promise<void> {
+  await using sql = new SQL(url, { max: 1 })
+  await sql`
+    CREATE TABLE pets (
+      id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+      name text NOT NULL,
+      category_id bigint NOT NULL,
+      status text
+    )`
+  await sql`CREATE INDEX pets_by_status ON pets (status, id)`
+  await sql`
+    INSERT INTO pets (name, category_id, status)
+    SELECT 'Animal ' || n, n % 50, (ARRAY['available', 'pending', 'sold'])[n % 3 + 1]
+    FROM generate_series(1, ${animals}::int) AS n`
+  await sql`ANALYZE pets`
+}

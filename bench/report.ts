@@ -1,0 +1,176 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Contender, contenders, petstore } from './contenders.ts'
+import type { Comparison, Recorded, Spread } from './record.ts'
+import { selectWorkloads, type Workload } from './workloads.ts'
+
+const page = join(import.meta.dir, '../docs/benchmarks.md')
+const chart = join(import.meta.dir, '../docs/images/benchmark-throughput.svg')
+
+/** Replaces the generated sections of the page and its chart. The rest of the page is written by hand. */
+export function writeReport(recorded: Recorded): void {
+  let text = readFileSync(page, 'utf8')
+  for (const [name, section] of Object.entries(sectionsOf(recorded))) {
+    const [start, end] = [`<!--bench:${name}-->\n`, `<!--/bench:${name}-->`]
+    const [from, to] = [text.indexOf(start), text.indexOf(end)]
+    if (from < 0 || to < from) throw new Error(`docs/benchmarks.md has no section ${start.trim()} … ${end}`)
+    text = `${text.slice(0, from + start.length)}\n${section}\n\n${text.slice(to)}`
+  }
+  writeFileSync(page, text)
+  writeFileSync(chart, drawChart(recorded))
+}
+
+/** The same sections, for a terminal. */
+export function printReport(recorded: Recorded): string {
+  const sections = Object.entries(sectionsOf(recorded)).map(([name, section]) => `## ${name}\n\n${section}\n`)
+  return sections.join('\n')
+}
+
+function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
+  return {
+    conditions: conditions(recorded),
+    ratios: ratioTable(recorded),
+    costs: costTable(recorded),
+    postgres: fastifyTable(recorded.postgres),
+    'slow-disk': fastifyTable(recorded.slowDisk),
+    growth: growthTable(recorded),
+  }
+}
+
+const none = '–'
+const whole = (value: number | null | undefined) =>
+  value == null ? none : Math.round(value).toLocaleString('en')
+
+/** Three significant digits, or more for large values. */
+function short(value: number | null | undefined): string {
+  if (value == null || value >= 100) return whole(value)
+  return value.toFixed(value < 10 ? 2 : 1)
+}
+
+/** `5.88 (4.22–6.92)`: the median, the lowest and the highest round. */
+export function showRatio(spread: Spread | undefined): string {
+  if (!spread) return none
+  const { median, low, high } = spread
+  return low === high ? short(median) : `${short(median)} (${short(low)}–${short(high)})`
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  if (rows.length === 0) return 'Not measured.'
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(head), `|---|${'--:|'.repeat(head.length - 1)}`, ...rows.map(line)].join('\n')
+}
+
+function conditions({ at, rounds, seconds, driver, machine }: Recorded): string {
+  const { processor, cores, memoryGb, system } = machine
+  const effort = `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load, sent by ${driver}`
+  return `${at.slice(0, 10)}: ${effort}, on ${processor}, ${cores} cores, ${memoryGb} GB, ${system}.`
+}
+
+/** The contenders of the first comparison that were measured, in the order of the tables. */
+function measuredIn({ peers }: Recorded): readonly Contender[] {
+  return contenders.filter(({ name }) => peers?.servers[name])
+}
+
+const isFixed = ({ name }: Contender) => name.startsWith('fixed-')
+
+function ratioTable(recorded: Recorded): string {
+  const columns = selectWorkloads('list', 'filtered', 'get', 'create', 'mix')
+  return table(
+    ['The petstore against', ...columns.map(({ title }) => title)],
+    measuredIn(recorded)
+      .filter(each => each !== petstore && !isFixed(each))
+      .map(({ name, title }) => [
+        title,
+        ...columns.map(column => short(recorded.peers?.workloads[column.name]?.[name]?.ratio?.median)),
+      ]),
+  )
+}
+
+const mainWorkloads = selectWorkloads('list', 'get', 'create')
+
+function costTable(recorded: Recorded): string {
+  return table(
+    ['Server', ...mainWorkloads.map(({ title }) => `${title}, µs`), 'Mix, p99 ms', 'Start, ms', 'Memory, MB'],
+    measuredIn(recorded).map(({ name, title }) => [
+      title,
+      ...mainWorkloads.map(each => short(recorded.peers?.workloads[each.name]?.[name]?.cpuMicroseconds)),
+      short(recorded.peers?.workloads.mix?.[name]?.p99Ms),
+      short(recorded.peers?.servers[name]?.firstResponseMs),
+      short(recorded.peers?.servers[name]?.peakMb),
+    ]),
+  )
+}
+
+function fastifyTable(comparison: Comparison | undefined): string {
+  const rows = mainWorkloads.flatMap(({ name, title }) => {
+    const { petstore: ours, fastify } = comparison?.workloads[name] ?? {}
+    if (!ours || !fastify) return []
+    return [
+      [title, whole(ours.requestsPerSecond), whole(fastify.requestsPerSecond), showRatio(fastify.ratio)],
+    ]
+  })
+  return table(['Requests per second', 'petstore', 'Fastify', 'Ratio'], rows)
+}
+
+function growthTable({ growth = { workloads: {}, servers: {} } }: Recorded): string {
+  const sizes = Object.keys(growth.servers)
+  const costs = selectWorkloads('list', 'filtered', 'deep', 'get', 'create').map(({ name, title }) => [
+    title,
+    ...sizes.map((size, i) => (i === 0 ? '1.00' : showRatio(growth.workloads[name]?.[size]?.ratio))),
+  ])
+  const memory = ['Peak memory, MB', ...sizes.map(size => short(growth.servers[size]?.peakMb))]
+  const head = ['Animals', ...sizes.map(size => Number(size).toLocaleString('en'))]
+  return table(head, sizes.length === 0 ? [] : [...costs, memory])
+}
+
+const style = `
+  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+  .title { font-weight: 600 }
+  .paper { fill: #fff }
+  .bar { fill: #7d8590 }
+  .ours { fill: #0969da }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 }
+    .paper { fill: #0d1117 }
+    .ours { fill: #4493f8 }
+  }`
+
+const chartWidth = 760
+const labelWidth = 220
+const barWidthMax = 440
+const rowHeight = 22
+
+/** Bars of requests per second, one group for each workload, as SVG. */
+function drawChart(recorded: Recorded): string {
+  const shown = measuredIn(recorded).filter(each => !isFixed(each))
+  let y = 0
+  const groups = mainWorkloads.map(workload => {
+    const { svg, height } = drawGroup(recorded, workload, shown, y)
+    y += height
+    return svg
+  })
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${chartWidth} ${y + 8}" role="img" aria-label="Requests per second">
+<style>${style}
+</style>
+<rect class="paper" width="100%" height="100%"/>
+${groups.join('\n')}
+</svg>
+`
+}
+
+function drawGroup(recorded: Recorded, { name, title }: Workload, shown: readonly Contender[], top: number) {
+  const bars = shown.flatMap(contender => {
+    const rate = recorded.peers?.workloads[name]?.[contender.name]?.requestsPerSecond
+    return rate === undefined ? [] : [{ contender, rate }]
+  })
+  const rateMax = Math.max(...bars.map(({ rate }) => rate))
+  const rows = bars.map(({ contender, rate }, i) => {
+    const y = top + 36 + i * rowHeight
+    const width = Math.max(1, Math.round((rate / rateMax) * barWidthMax))
+    return `<text x="${labelWidth}" y="${y + 13}" text-anchor="end">${contender.title}</text>
+<rect class="bar${contender === petstore ? ' ours' : ''}" x="${labelWidth + 10}" y="${y}" width="${width}" height="16"/>
+<text x="${labelWidth + width + 18}" y="${y + 13}">${whole(rate)}</text>`
+  })
+  const heading = `<text class="title" x="16" y="${top + 24}">${title}, requests per second</text>`
+  return { svg: [heading, ...rows].join('\n'), height: 44 + bars.length * rowHeight }
+}

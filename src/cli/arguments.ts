@@ -1,0 +1,272 @@
+import { type Field, invalid, missing } from '../field.ts'
+import { exitCode, type Io, UsageError } from './output.ts'
+
+/** An option of a command: a flag and, for some, an environment variable of lower precedence. */
+export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
+  /** `--port <number>`, or `--json` for a switch. */
+  readonly flag: string
+  readonly variable?: string
+  readonly help: string
+  /** The text to read if the option is not given. Without one, the option is required. */
+  readonly default?: string
+  /** The value is undefined if the option is not given; `default` then only describes what happens. */
+  readonly optional?: true
+  /** The value, or undefined if it is invalid. */
+  read(text: string): T | undefined
+  /** What is wrong with an invalid value, for a message that must not show it. */
+  problem?(text: string): string
+}
+
+type Options = Readonly<Record<string, Option>>
+
+export type Values<O extends Options> = {
+  readonly [Name in keyof O]: O[Name] extends { optional: true }
+    ? ReturnType<O[Name]['read']>
+    : NonNullable<ReturnType<O[Name]['read']>>
+}
+
+export function switchOption(flag: string, help: string) {
+  const read = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined)
+  return { flag, help, default: 'false', expected: 'true or false', read }
+}
+
+interface Argument {
+  readonly name: string
+  /** A valid value, in the words of a message: `a new file`. */
+  readonly help: string
+  readonly optional?: true
+}
+
+export interface Command<O extends Options = Options> {
+  /** As it is typed after the program: `keys create`. */
+  readonly name: string
+  readonly summary: string
+  readonly arguments?: readonly Argument[]
+  readonly options: O
+  /** What else the help says. */
+  readonly details?: string
+  /** Lines to type, with `petstore` for the program. */
+  readonly examples: readonly string[]
+  /** Problems of options that contradict each other. A value is undefined if it is invalid. */
+  check?(options: Partial<Values<O>>, isGiven: (name: keyof O & string) => boolean): readonly string[]
+  /** Returns the exit code. */
+  run(options: Values<O>, args: readonly string[], io: Io): Promise<number>
+}
+
+/** Infers the types of the options. */
+export function command<const O extends Options>(command: Command<O>): Command {
+  return command
+}
+
+export interface CommandGroup {
+  readonly name: string
+  readonly summary: string
+  readonly commands: readonly Entry[]
+  readonly examples: readonly string[]
+}
+
+export type Entry = Command | CommandGroup
+
+/** Texts by name, such as `--port`; `true` for a switch. */
+type Flags = Readonly<Record<string, string | undefined>>
+
+/** `--port` */
+export function flagName({ flag }: Option): string {
+  return flag.replace(/ .*/, '')
+}
+
+/** Runs the command that `args` name, or prints the help. */
+export async function runCommand(entry: Entry, args: readonly string[], io: Io): Promise<number> {
+  if (asksForHelp(args, entry)) {
+    await io.out(helpOf(entry, io.program))
+    return exitCode.success
+  }
+  if ('run' in entry) {
+    const { flags, values } = parseArguments(entry, args, io.program)
+    return entry.run(readOptions(entry, flags, io.env), values, io)
+  }
+  const [name, ...rest] = args
+  if (name === 'help') return runCommand(entry, [...rest, '--help'], io)
+  if (name === undefined) {
+    io.err(helpOf(entry, io.program))
+    return exitCode.usage
+  }
+  const found = entry.commands.find(command => lastWord(command) === name)
+  if (found) return runCommand(found, rest, io)
+  const kind = name.startsWith('-') ? 'option' : 'command'
+  throw new UsageError(unknown(kind, name, entry.commands.map(lastWord), typed(entry, io.program)))
+}
+
+function asksForHelp(args: readonly string[], entry: Entry): boolean {
+  const end = 'run' in entry ? args.indexOf('--') : 1
+  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
+}
+
+/** Throws a UsageError. Its message shows no value: it could be a secret. */
+export function parseArguments(command: Command, args: readonly string[], program: string) {
+  const options = Object.values(command.options)
+  const flags: Record<string, string> = {}
+  const values: string[] = []
+  const rest = [...args]
+  for (let arg = rest.shift(); arg !== undefined && arg !== '--'; arg = rest.shift()) {
+    // `-` is stdin or stdout, and `-1` is a number.
+    if (!/^-\D/.test(arg)) {
+      values.push(arg)
+      continue
+    }
+    const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
+    const option = options.find(option => flagName(option) === name)
+    if (!option) throw new UsageError(unknown('option', name, options.map(flagName), typed(command, program)))
+    flags[name] = textOf(option, attached, rest)
+  }
+  values.push(...rest)
+  checkValues(command, values, program)
+  return { flags, values }
+}
+
+/** `true` for a switch; otherwise the text after the equals sign, or the next argument, which is removed from `rest`. */
+function textOf(option: Option, attached: string | undefined, rest: string[]): string {
+  const name = flagName(option)
+  if (option.flag === name) {
+    if (attached !== undefined) throw new UsageError(`${name} takes no value: remove it`)
+    return 'true'
+  }
+  const value = attached ?? (rest[0]?.startsWith('--') ? undefined : rest.shift())
+  if (value === undefined) throw new UsageError(`${name} has no value: expected ${option.flag}`)
+  return value
+}
+
+function checkValues(command: Command, values: readonly string[], program: string): void {
+  const { arguments: expected = [] } = command
+  for (const [index, { name, help, optional }] of expected.entries()) {
+    // A shell passes an empty argument for a variable that is not set.
+    if (values[index] === '') throw new UsageError(`<${name}> is empty: expected ${help}`)
+    if (values[index] === undefined && !optional)
+      throw new UsageError(missing(`<${name}>`, { expected: help }))
+  }
+  if (values.length > expected.length) {
+    throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
+  }
+}
+
+/** Reads flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
+export function readOptions<O extends Options>(
+  { options, check }: Pick<Command<O>, 'options' | 'check'>,
+  flags: Flags,
+  env: Io['env'],
+): Values<O> {
+  const problems: string[] = []
+  const given = new Set<string>()
+  const read = ([name, option]: [string, Option]) => {
+    const { variable = '', default: fallback } = option
+    const flag = flagName(option)
+    const [label, text] =
+      flags[flag] === undefined ? [variable, env[variable] || undefined] : [flag, flags[flag]]
+    if (text === undefined) {
+      if (fallback === undefined) problems.push(missing(variable || flag, option))
+      return [name, option.optional ? undefined : option.read(fallback ?? '')]
+    }
+    given.add(name)
+    const value = option.read(text)
+    if (value === undefined)
+      problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
+    return [name, value]
+  }
+  const values: Values<O> = Object.fromEntries(Object.entries<Option>(options).map(read))
+  problems.push(...(check?.(values, name => given.has(name)) ?? []))
+  if (problems.length > 0) throw new UsageError(...problems)
+  return values
+}
+
+/** Hides user and password of a URL that was meant for another option. */
+function withoutPassword(text: string): string {
+  return text.replace(/\/\/.*@/s, '//…@')
+}
+
+function unknown(kind: 'option' | 'command', name: string, known: readonly string[], typed: string): string {
+  const [nearest] = known
+    .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
+    .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
+    .toSorted((a, b) => a.distance - b.distance)
+  const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed} --help lists the ${kind}s`
+  return `Unknown ${kind} ${name}: ${advice}`
+}
+
+/** How many characters to insert, delete or replace (Levenshtein). */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+function helpOf(entry: Entry, program: string): string {
+  const isCommand = 'run' in entry
+  const values = isCommand ? (entry.arguments ?? []) : []
+  const options = isCommand ? Object.values(entry.options) : entry.name === '' ? [versionOption] : []
+  const commands = isCommand ? [] : entry.commands
+  const examples = entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`)
+  const sections = [
+    `${entry.summary}.\n`,
+    `Usage: ${usageOf(entry, program)}\n`,
+    ...list(
+      'Commands',
+      commands.map(command => [lastWord(command), command.summary]),
+    ),
+    ...list(
+      'Arguments',
+      values.map(({ name, help }) => [`<${name}>`, help]),
+    ),
+    ...list('Options', [...options, helpOption].map(optionRow)),
+    ...(isCommand && entry.details ? [`${entry.details}\n`] : []),
+    `Examples:\n${examples.join('')}`,
+  ]
+  return sections.join('\n')
+}
+
+const helpOption = switchOption('--help, -h', 'Show this help')
+const versionOption = switchOption('--version, -V', 'Show the version')
+
+function optionRow({ flag, help, default: fallback, variable }: Option): Row {
+  const isSwitch = !flag.includes('<')
+  const notes = [
+    isSwitch ? '' : fallback === undefined ? '(required)' : `(default: ${fallback})`,
+    variable ? `[${variable}]` : '',
+  ]
+  return [flag, [help, ...notes].filter(note => note !== '').join(' ')]
+}
+
+type Row = readonly [string, string]
+
+const helpColumns = 100
+
+/** A heading and two columns, of which the second is wrapped; nothing if there are no rows. */
+function list(heading: string, rows: readonly Row[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  const wrap = new RegExp(`(?=.{${helpColumns - width - 3}})(.{1,${helpColumns - width - 4}}) `, 'g')
+  const line = ([left, right]: Row) =>
+    `  ${left.padEnd(width)}  ${right.replace(wrap, `$1\n${' '.repeat(width + 4)}`)}\n`
+  return rows.length > 0 ? [`${heading}:\n${rows.map(line).join('')}`] : []
+}
+
+function usageOf(entry: Entry, program: string): string {
+  if (!('run' in entry)) return `${typed(entry, program)} <command>`
+  const expected = (entry.arguments ?? []).map(({ name, optional }) =>
+    optional ? ` [${name}]` : ` <${name}>`,
+  )
+  return `${typed(entry, program)}${expected.join('')} [options]`
+}
+
+function typed({ name }: Entry, program: string): string {
+  return `${program} ${name}`.trimEnd()
+}
+
+function lastWord({ name }: Entry): string {
+  return name.slice(name.lastIndexOf(' ') + 1)
+}

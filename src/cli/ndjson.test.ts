@@ -1,0 +1,206 @@
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Pet } from '../pet.ts'
+import { batchPetsMax, type ImportIds } from '../store.ts'
+import { InvalidLine, lineBytesMax, petLines, readLines, readPetLine, readPetLines } from './ndjson.ts'
+
+const utf8 = new TextEncoder()
+
+async function* inChunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+  for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
+}
+
+async function readAll(bytes: Uint8Array, size = 7) {
+  const lines: string[] = []
+  try {
+    for await (const some of readLines(inChunks(bytes, size))) lines.push(...some)
+    return { lines }
+  } catch (error) {
+    if (!(error instanceof InvalidLine)) throw error
+    return { lines, problem: `${error.line}: ${error.message}` }
+  }
+}
+
+describe('lines', () => {
+  test.each<[string, string[]]>([
+    ['', []],
+    ['a', ['a']],
+    ['a\nb', ['a', 'b']],
+    ['\n\na\n\n', ['', '', 'a', '']],
+    ['a\r\nb\r\n', ['a\r', 'b\r']],
+    ['a\u2028b\u2029c\u0085d\n', ['a\u2028b\u2029c\u0085d']],
+    ['\ufeffa\n\ufeffb', ['a', '\ufeffb']],
+    ['\ufeff', ['']],
+  ])('%j is read as %p', async (text, lines) => {
+    expect(await readAll(utf8.encode(text))).toEqual({ lines })
+  })
+
+  test('are the same for all chunk sizes', async () => {
+    const unit = fc.constantFrom('a', '\n', '\r', 'é', '犬', '😀', '\ufeff')
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit, maxLength: 60 }),
+        fc.integer({ min: 1, max: 9 }),
+        async (text, size) => {
+          const { lines } = await readAll(utf8.encode(text), size)
+          const expected = text.replace(/^\ufeff/, '').split('\n')
+          if (text.endsWith('\n') || text === '') expected.pop()
+          expect(lines).toEqual(expected)
+        },
+      ),
+    )
+  })
+
+  test.each([
+    ['a byte that begins no character', [0xff]],
+    ['an incomplete character', [0xe7, 0x8a]],
+    ['an overlong slash', [0xc0, 0xaf]],
+    ['half of a surrogate pair', [0xed, 0xa0, 0x80]],
+  ])('before %s are read, then that line is refused', async (_, invalid) => {
+    const bytes = Uint8Array.from([...utf8.encode('one\ntwo\n'), ...invalid, ...utf8.encode('\nfour')])
+    for (const size of [1, 5, 100]) {
+      expect(await readAll(bytes, size)).toEqual({
+        lines: ['one', 'two'],
+        problem: '3: it is not valid UTF-8',
+      })
+    }
+  })
+
+  test('of 64 KiB are read; one byte more is refused', async () => {
+    for (const character of ['a', 'é', '犬']) {
+      const bytes = utf8.encode(character).length
+      const longest = character.repeat(Math.floor(lineBytesMax / bytes)) + 'a'.repeat(lineBytesMax % bytes)
+      expect((await readAll(utf8.encode(`${longest}\n${longest}`), 50_000)).lines).toEqual([longest, longest])
+      expect(await readAll(utf8.encode(`first\n${longest}a\nlast`), 50_000)).toEqual({
+        lines: ['first'],
+        problem: '2: it has more than 65536 bytes',
+      })
+    }
+  })
+
+  test('without an end are refused before they fill the memory', async () => {
+    let sent = 0
+    async function* endless() {
+      for (const chunk = utf8.encode('a'.repeat(1_000)); ; sent += 1_000) yield chunk
+    }
+    const reading = (async () => {
+      for await (const _ of readLines(endless()));
+    })()
+    expect(await reading.catch(error => error.line)).toBe(1)
+    expect(sent).toBeLessThan(2 * lineBytesMax)
+  })
+})
+
+const rex = (id: number) => `{"id":${id},"name":"Rex","categoryId":7}`
+
+describe('a line', () => {
+  test.each<Pet>([
+    { id: 1n, name: 'Rex', categoryId: 7n },
+    { id: 9007199254740993n, name: '犬 "\\ \u2028\u0001', categoryId: -9223372036854775808n, status: 'sold' },
+    {
+      id: 9223372035854775807n,
+      name: 'x'.repeat(1_000),
+      categoryId: 9223372036854775807n,
+      status: 'pending',
+    },
+  ])('is read as it was written: %p', pet => {
+    expect(petLines([pet])).toEndWith('}\n')
+    expect(readPetLine(petLines([pet]), 'keep', 0n)).toEqual({ ok: true, pet })
+  })
+
+  test.each([
+    '{"name":"Rex","categoryId":7}',
+    ' {"categoryId":7.0, "name":"Rex"}\r',
+    '{"id":9223372036854775807,"name":"Rex","categoryId":7e0,"status":"available"}',
+    '{"id":1e3,"name":"\\u0052ex","categoryId":7}',
+  ])('%s is an animal that gets a new id', line => {
+    expect(readPetLine(line, 'new', 99n)).toMatchObject({ ok: true, pet: { name: 'Rex', categoryId: 7n } })
+  })
+
+  const id = 'expected an integer from 1 to 9223372036854775807'
+  test.each<[string, string]>([
+    ['{"name":"Rex","categoryId":07}', 'it is not JSON: '],
+    [`${rex(1)} ${rex(2)}`, 'it is not JSON: '],
+    ['[]', 'it is […]: expected an object with name and categoryId'],
+    ['null', 'it is null: expected an object with name and categoryId'],
+    ['9007199254740993', 'it is 9007199254740993: expected an object with name and categoryId'],
+    ['{"id":1,"name":"Rex"}', 'categoryId is missing: '],
+    [
+      '{"id":1,"name":"Rex","categoryId":7,"age":3}',
+      'unknown property "age": expected id, name, categoryId or status',
+    ],
+    ['{"id":1,"__proto__":{},"name":"Rex","categoryId":7}', 'unknown property "__proto__"'],
+    ['{"id":0,"name":"Rex","categoryId":7}', `id is 0: ${id}`],
+    ['{"id":-1,"name":"Rex","categoryId":7}', `id is -1: ${id}`],
+    ['{"id":1.5,"name":"Rex","categoryId":7}', `id is 1.5: ${id}`],
+    ['{"id":"1","name":"Rex","categoryId":7}', `id is "1": ${id}`],
+    ['{"id":null,"name":"Rex","categoryId":7}', `id is null: ${id}`],
+    ['{"id":9223372036854775808,"name":"Rex","categoryId":7}', `id is 9223372036854775808: ${id}`],
+  ])('%s is refused', (line, problem) => {
+    for (const ids of ['new', 'keep'] as const) {
+      const read = readPetLine(line, ids, 0n)
+      expect(read.ok || read.problems).toEqual([expect.stringContaining(problem)])
+    }
+  })
+
+  test('with several problems is refused with all of them', () => {
+    const read = readPetLine('{"id":0,"age":3}', 'new', 0n)
+    expect(read.ok || read.problems.map(problem => problem.split(' ', 3).join(' '))).toEqual([
+      'id is 0:',
+      'name is missing:',
+      'categoryId is missing:',
+      'unknown property "age":',
+    ])
+  })
+
+  test.each<[string, bigint, string]>([
+    ['{"name":"Rex","categoryId":7}', 0n, 'id is missing: '],
+    [rex(5), 5n, 'id is 5 after 5: '],
+    [rex(5), 6n, 'id is 5 after 6: '],
+    ['{"id":9223372035854775808,"name":"Rex","categoryId":7}', 0n, 'id is 9223372035854775808: '],
+  ])('%s after id %p cannot keep its id', (line, previousId, problem) => {
+    const read = readPetLine(line, 'keep', previousId)
+    expect(read.ok || read.problems).toEqual([expect.stringContaining(problem)])
+    expect(readPetLine(line, 'new', previousId).ok).toBe(true)
+  })
+})
+
+describe('many lines', () => {
+  async function read(text: string, ids: ImportIds = 'new') {
+    const batches: number[] = []
+    try {
+      for await (const pets of readPetLines(inChunks(utf8.encode(text), 65_536), ids))
+        batches.push(pets.length)
+      return batches
+    } catch (error) {
+      if (!(error instanceof InvalidLine)) throw error
+      return `${error.line}: ${error.message}`
+    }
+  }
+
+  test('are read in batches', async () => {
+    const text = Array.from({ length: batchPetsMax + 1 }, (_, i) => rex(i + 1)).join('\n')
+    expect(await read(text, 'keep')).toEqual([batchPetsMax, 1])
+    expect(await read('')).toEqual([])
+  })
+
+  test.each(['\n', '', '\n\n', '\r\n \t\r\n\r\n  '])('may end with %j', async end => {
+    expect(await read(`${rex(1)}\n${rex(2)}${end}`, 'keep')).toEqual([2])
+  })
+
+  test.each<[string, string, string]>([
+    ['a blank line between', `${rex(1)}\n\n\n${rex(2)}`, '2: it is blank'],
+    ['a blank line at the start', `\n${rex(1)}`, '1: it is blank'],
+    ['a second byte order mark', `\ufeff${rex(1)}\n\ufeff${rex(2)}`, '2: it is not JSON'],
+    ['an array over several lines', `[\n${rex(1)},\n${rex(2)}\n]`, '1: it is not JSON'],
+    ['an invalid line', `${rex(1)}\r\n${rex(2)}\r\n{}\r\n{}`, '3: name is missing'],
+  ])('with %s are refused there', async (_, text, problem) => {
+    expect(await read(text)).toStartWith(problem)
+  })
+
+  test('need ascending ids only if ids are kept', async () => {
+    const text = [3, 7, 7, 2].map(rex).join('\n')
+    expect(await read(text, 'keep')).toStartWith('3: id is 7 after 7')
+    expect(await read(text, 'new')).toEqual([4])
+  })
+})

@@ -1,0 +1,144 @@
+import { int64, invalid, unknownNames } from '../field.ts'
+import { int64Max, isJsonObject, parseJson } from '../int64.ts'
+import { newPetFields, type Pet, petToJson, readNewPet } from '../pet.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
+
+/** The first invalid line; lines count from 1. */
+export class InvalidLine extends Error {
+  override readonly name = 'InvalidLine'
+  readonly line: number
+
+  constructor(line: number, problem: string) {
+    super(problem)
+    this.line = line
+  }
+}
+
+/** The same limit as for a request body. */
+export const lineBytesMax = 64 * 1024
+
+/** Animals as lines of JSON, each as the API writes it. */
+export function petLines(pets: readonly Pet[]): string {
+  return pets.map(pet => `${petToJson(pet)}\n`).join('')
+}
+
+/** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. */
+export async function* readPetLines(
+  chunks: AsyncIterable<Uint8Array>,
+  ids: ImportIds,
+): AsyncGenerator<readonly ImportedPet[]> {
+  let batch: ImportedPet[] = []
+  let number = 0
+  let blank: number | undefined
+  let previousId = 0n
+  for await (const lines of readLines(chunks)) {
+    for (const line of lines) {
+      number++
+      if (/^[ \t\r]*$/.test(line)) {
+        blank ??= number
+        continue
+      }
+      if (blank !== undefined) throw new InvalidLine(blank, 'it is blank: remove it')
+      const read = readPetLine(line, ids, previousId)
+      if (!read.ok) throw new InvalidLine(number, read.problems.join('; '))
+      previousId = read.pet.id ?? previousId
+      batch.push(read.pet)
+      if (batch.length < batchPetsMax) continue
+      yield batch
+      batch = []
+    }
+  }
+  if (batch.length > 0) yield batch
+}
+
+export type ReadPetLine =
+  | { readonly ok: true; readonly pet: ImportedPet }
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+/** Collects every problem of a line. Unknown properties are refused: the import would lose them. */
+export function readPetLine(line: string, ids: ImportIds, previousId: bigint): ReadPetLine {
+  const parsed = parseJson(line)
+  if (!parsed.ok) return { ok: false, problems: [`it is not JSON: ${parsed.problem}`] }
+  const sent = parsed.value
+  if (!isJsonObject(sent)) {
+    return { ok: false, problems: [invalid('it', sent, { expected: 'an object with name and categoryId' })] }
+  }
+  const id = readId(sent, ids, previousId)
+  const read = readNewPet(sent)
+  const problems = [
+    ...(id.problem === undefined ? [] : [id.problem]),
+    ...(read.ok ? [] : read.problems),
+    ...unknownNames('property', Object.keys(sent), ['id', ...Object.keys(newPetFields)]),
+  ]
+  if (!read.ok || problems.length > 0) return { ok: false, problems }
+  return { ok: true, pet: id.value === undefined ? read.pet : { id: id.value, ...read.pet } }
+}
+
+function readId(
+  sent: Readonly<Record<string, unknown>>,
+  ids: ImportIds,
+  previousId: bigint,
+): { readonly value?: bigint | undefined; readonly problem?: string | undefined } {
+  const isGiven = Object.hasOwn(sent, 'id')
+  const value = isGiven ? int64.read(sent['id']) : undefined
+  if (isGiven && (value === undefined || value < 1n)) {
+    return { problem: invalid('id', sent['id'], { expected: `an integer from 1 to ${int64Max}` }) }
+  }
+  return { value, problem: ids === 'keep' ? keptIdProblem(value, previousId) : undefined }
+}
+
+const lineFeed = 0x0a
+
+/**
+ * Lines of UTF-8 text, many at a time, without a byte order mark at the start. Only a line feed ends a line: a carriage
+ * return before it is white space to JSON. Lines before an {@link InvalidLine} are yielded before it is thrown.
+ */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly string[]> {
+  let rest = new Uint8Array()
+  let number = 1
+  for await (const chunk of chunks) {
+    const end = chunk.lastIndexOf(lineFeed)
+    // A line without an end must not fill the memory.
+    if (end === -1 && rest.length > lineBytesMax) break
+    const bytes = Buffer.concat([rest, chunk])
+    const complete = end === -1 ? 0 : rest.length + end + 1
+    rest = bytes.subarray(complete)
+    if (complete > 0) number += yield* decodeLines(bytes.subarray(0, complete - 1), number)
+  }
+  if (rest.length > 0) yield* decodeLines(rest, number)
+}
+
+/** Yields the lines and returns how many there are. */
+function* decodeLines(bytes: Uint8Array, first: number): Generator<readonly string[], number> {
+  // Decoding all lines at once is several times faster. A UTF-16 unit takes at most 3 bytes of UTF-8.
+  const lines = decode(bytes)?.split('\n')
+  if (lines?.every(line => line.length * 3 <= lineBytesMax)) {
+    yield first === 1 ? withoutMark(lines) : lines
+    return lines.length
+  }
+  let number = first
+  for (let start = 0; start <= bytes.length; number++) {
+    const found = bytes.indexOf(lineFeed, start)
+    const end = found === -1 ? bytes.length : found
+    if (end - start > lineBytesMax) throw new InvalidLine(number, `it has more than ${lineBytesMax} bytes`)
+    const text = decode(bytes.subarray(start, end))
+    if (text === undefined) throw new InvalidLine(number, 'it is not valid UTF-8')
+    yield number === 1 ? withoutMark([text]) : [text]
+    start = end + 1
+  }
+  return number - first
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function decode(bytes: Uint8Array): string | undefined {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+function withoutMark([first = '', ...others]: readonly string[]): readonly string[] {
+  return [first.replace(/^\ufeff/, ''), ...others]
+}

@@ -1,0 +1,76 @@
+import { expect, test } from 'bun:test'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { SetupError } from '../errors.ts'
+import { createNewFile, newFileProblem } from './new-file.ts'
+
+function temporaryFolder() {
+  const path = mkdtempSync(join(tmpdir(), 'petstore-'))
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true }) }
+}
+
+test('a file gets its name when it is complete, and only its owner can read it', () => {
+  using folder = temporaryFolder()
+  const target = join(folder.path, 'copy.db')
+  {
+    using file = createNewFile(target)
+    writeFileSync(file.path, 'four')
+    expect(existsSync(target)).toBe(false)
+    expect(file.publish()).toBe(4)
+  }
+  expect(readdirSync(folder.path)).toEqual(['copy.db'])
+  expect(statSync(target).mode & 0o777).toBe(0o600)
+})
+
+test('a file that is not published is deleted', () => {
+  using folder = temporaryFolder()
+  {
+    using file = createNewFile(join(folder.path, 'copy.db'))
+    writeFileSync(file.path, 'incomplete')
+  }
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
+test('a file that appears meanwhile is not overwritten', () => {
+  using folder = temporaryFolder()
+  const target = join(folder.path, 'copy.db')
+  using file = createNewFile(target)
+  writeFileSync(target, 'mine')
+  expect(() => file.publish()).toThrow('EEXIST')
+  expect(readFileSync(target, 'utf8')).toBe('mine')
+})
+
+test.each([
+  ['an existing file', 'taken', 'the file exists; choose another name (EEXIST)'],
+  ['a folder', 'folder', 'the file exists; choose another name (EEXIST)'],
+  ['a missing folder', 'nowhere/copy.db', 'its folder does not exist; create it (ENOENT)'],
+  ['a folder that is a file', 'taken/copy.db', 'its folder does not exist; create it (ENOTDIR)'],
+])('%s is refused, and nothing is left behind', (_, target, problem) => {
+  using folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'taken'), 'mine')
+  mkdirSync(join(folder.path, 'folder'))
+  const attempt = () => {
+    try {
+      createNewFile(join(folder.path, target))
+    } catch (error) {
+      throw newFileProblem('Cannot export', error)
+    }
+  }
+  expect(attempt).toThrow(new SetupError(`Cannot export: ${problem}`))
+  expect(readdirSync(folder.path).toSorted()).toEqual(['folder', 'taken'])
+})
+
+test('other errors are not explained', () => {
+  const error = new Error('a bug')
+  expect(newFileProblem('Cannot export', error)).toBe(error)
+})

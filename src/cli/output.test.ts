@@ -1,0 +1,44 @@
+import { expect, test } from 'bun:test'
+import { animals, table, visible } from './output.ts'
+
+test('table columns are as wide as their widest cell, as a terminal shows it', () => {
+  const rows = [
+    ['till', 'read-write', 'never'],
+    ['a longer name', '', ''],
+    ['犬', 'x'],
+    ['😀', 'x'],
+    ['e\u0301', 'x'],
+  ]
+  expect(table(['NAME', 'ACCESS', 'EXPIRES'], rows)).toBe(
+    [
+      'NAME           ACCESS      EXPIRES',
+      'till           read-write  never',
+      'a longer name',
+      '犬             x',
+      '😀             x',
+      'e\u0301              x',
+      '',
+    ].join('\n'),
+  )
+  expect(table(['NAME', 'KEY'], [])).toBe('NAME  KEY\n')
+})
+
+test.each([
+  ['犬 😀 é 👩‍👧 back\\slash', '犬 😀 é 👩‍👧 back\\slash'],
+  ['\u001b[31mred', '\\u001b[31mred'],
+  ['two\nlines\ttab\r', 'two\\u000alines\\u0009tab\\u000d'],
+  ['\u007f\u009b', '\\u007f\\u009b'],
+  ['a\u2028b\u2029c', 'a\\u2028b\\u2029c'],
+  ['\u202egnp.exe', '\\u202egnp.exe'],
+])('%j is shown as %s', (text, shown) => {
+  expect(visible(text)).toBe(shown)
+})
+
+test('escaped JSON means the same', () => {
+  const value = { name: '\u001b\u009b\u202e\n"\\' }
+  expect(JSON.parse(visible(JSON.stringify(value)))).toEqual(value)
+})
+
+test('counts are written out', () => {
+  expect([0, 1, 1n, 1_000].map(animals)).toEqual(['0 animals', '1 animal', '1 animal', '1,000 animals'])
+})

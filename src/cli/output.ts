@@ -1,0 +1,145 @@
+import { fstatSync } from 'node:fs'
+import manifest from '../../package.json' with { type: 'json' }
+import { SetupError } from '../errors.ts'
+import type { Awaitable } from '../store.ts'
+
+export const { version } = manifest
+
+/** The parts of the process that a command may use. */
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The program as it was called, for messages: `petstore` or `bin/petstore`. */
+  readonly program: string
+  /** Writes results. Rejects if they cannot be written. */
+  out(text: string): Promise<void>
+  /** Writes everything else. A promise is pending until the text is written or has failed. */
+  err(text: string): Awaitable<void>
+  /** Whether `err` writes to a terminal. */
+  readonly isTerminal: boolean
+}
+
+export const exitCode = { success: 0, failure: 1, usage: 2 } as const
+
+/** The arguments or settings are invalid. Each problem is printed on its own line. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+  readonly problems: readonly string[]
+
+  constructor(...problems: string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}
+
+/** This process's environment and streams. `process.stdout` is avoided: loading it takes as long as starting a small server. */
+export function createProcessIo(): Io {
+  const [out, err] = [Bun.stdout.writer(), Bun.stderr.writer()]
+  return {
+    env: process.env,
+    program: process.env['PETSTORE_PROGRAM'] || 'petstore',
+    async out(text) {
+      try {
+        await out.write(text)
+        await out.flush()
+      } catch (cause) {
+        if (codeOf(cause) === 'EPIPE') throw cause
+        throw new SetupError(`Cannot write to stdout: ${(cause as Error).message}`, { cause })
+      }
+    },
+    err(text) {
+      const written = attempt(() => err.write(text))
+      const flushed = attempt(() => err.flush())
+      return written || flushed ? Promise.all([written, flushed]).then(ignore) : undefined
+    },
+    isTerminal: stderrIsTerminal(),
+  }
+}
+
+const ignore = () => {}
+
+/** Ignores a failed write to stderr: there is no other place to report it. Undefined if the write is done already. */
+function attempt(write: () => number | Promise<number>): Promise<unknown> | undefined {
+  try {
+    const outcome = write()
+    return typeof outcome === 'number' ? undefined : outcome.catch(ignore)
+  } catch {
+    return undefined
+  }
+}
+
+/** Loads `process.stderr` only if stderr is a character device: a service's pipe or file is not. */
+function stderrIsTerminal(): boolean {
+  try {
+    return fstatSync(2).isCharacterDevice() && process.stderr.isTTY === true
+  } catch {
+    // stderr was closed before the start.
+    return false
+  }
+}
+
+/** The code of a system error, such as ENOENT; empty if it has none. */
+export function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code
+  return typeof code === 'string' ? code : ''
+}
+
+/** A SetupError that explains a system error by its code; an error with another code unchanged. */
+export function explained(
+  what: string,
+  error: unknown,
+  codes: readonly (readonly [RegExp, string])[],
+): unknown {
+  const code = codeOf(error)
+  const why = codes.find(([pattern]) => pattern.test(code))?.[1]
+  return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
+}
+
+/** Columns as wide as their widest cell, with two spaces between them. */
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [head, ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map(row => Bun.stringWidth(row[column] ?? ''))))
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell)))
+      .join('  ')
+      .trimEnd()
+  return `${all.map(line).join('\n')}\n`
+}
+
+// Control characters, line separators and bidirectional controls, but not the joiners that emoji need.
+const invisible = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu
+
+/** Escapes text from elsewhere so that it cannot control a terminal. JSON stays valid and means the same. */
+export function visible(text: string): string {
+  return text.replace(invisible, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** `1 animal`, `1,000 animals` */
+export function animals(count: number | bigint): string {
+  return `${count.toLocaleString('en')} ${BigInt(count) === 1n ? 'animal' : 'animals'}`
+}
+
+export interface Progress {
+  /** From 0 to 1. */
+  update(fraction: number): void
+  /** Removes it from the terminal. May be called twice. */
+  stop(): void
+}
+
+export const noProgress: Progress = { update() {}, stop() {} }
+
+/** A percentage on a terminal; elsewhere, or if the total is unknown, the label on one line. */
+export function startProgress(label: string, io: Io, isTotalKnown = true): Progress {
+  if (!io.isTerminal || !isTotalKnown) {
+    io.err(`${label}\n`)
+    return noProgress
+  }
+  let shown = -1
+  const update = (fraction: number) => {
+    const percent = Math.round(fraction * 100)
+    if (percent !== shown) io.err(`\r${label} ${percent} %`)
+    shown = percent
+  }
+  update(0)
+  return { update, stop: () => void (shown >= 0 && io.err('\r\u001b[K')) }
+}

@@ -1,0 +1,230 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
+import type { ImportedPet, ImportIds, Stores } from '../store.ts'
+import { command, switchOption } from './arguments.ts'
+import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
+import { createNewFile, newFileProblem } from './new-file.ts'
+import {
+  animals,
+  exitCode,
+  explained,
+  type Io,
+  noProgress,
+  type Progress,
+  startProgress,
+  visible,
+} from './output.ts'
+import { settings } from './settings.ts'
+import { interruptible, unlessAborted, withStores } from './store-command.ts'
+
+export const exportCommand = command({
+  name: 'export',
+  summary: 'Write every animal as a line of JSON (NDJSON), while the server runs',
+  arguments: [
+    {
+      name: 'file',
+      help: 'a new file, created when the export is complete (default: stdout)',
+      optional: true,
+    },
+  ],
+  options: { databaseUrl: settings.databaseUrl },
+  details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
+  examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
+  async run({ databaseUrl }, [file = '-'], io) {
+    const outcome = () => (file === '-' ? 'the output is incomplete' : `${file} was not created`)
+    await interruptible(io, outcome, listen =>
+      withStores(databaseUrl, io, { create: false }, stores =>
+        file === '-' ? exportToStdout(stores, listen(), io) : exportToFile(file, stores, listen(), io),
+      ),
+    )
+    return exitCode.success
+  },
+})
+
+async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
+  const toTerminal = process.stdout.isTTY === true
+  const write = (text: string) => io.out(toTerminal ? visible(text) : text)
+  const count = await exportTo(write, stores, signal, io, toTerminal)
+  io.err(`Exported ${animals(count)}\n`)
+}
+
+async function exportToFile(file: string, stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
+  try {
+    using target = createNewFile(file)
+    await using handle = await open(target.path, 'w')
+    const count = await exportTo(text => handle.appendFile(text), stores, signal, io, false)
+    const bytes = target.publish()
+    io.err(`Exported ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes)\n`)
+  } catch (error) {
+    throw newFileProblem(`Cannot export to ${file}`, error)
+  }
+}
+
+/** After an interruption, a batch that is being read or written has this long to end. */
+const exportGraceMs = 500
+
+async function exportTo(
+  write: (text: string) => Promise<void>,
+  { transfer, location }: Stores,
+  signal: AbortSignal,
+  io: Io,
+  isQuiet: boolean,
+): Promise<number> {
+  let progress = noProgress
+  const copy = async () => {
+    const total = await transfer.estimate()
+    if (!isQuiet) progress = startProgress(`Exporting the animals of ${location}`, io, total !== undefined)
+    let count = 0
+    for await (const pets of transfer.read()) {
+      signal.throwIfAborted()
+      await write(petLines(pets))
+      count += pets.length
+      progress.update(Math.min(0.99, count / Math.max(1, total ?? 1)))
+      // Signals arrive between event-loop ticks.
+      await new Promise(setImmediate)
+    }
+    return count
+  }
+  try {
+    return await unlessAborted(copy(), signal, exportGraceMs)
+  } finally {
+    progress.stop()
+  }
+}
+
+export const importCommand = command({
+  name: 'import',
+  summary: 'Add animals from lines of JSON (NDJSON): all of them, or none',
+  arguments: [{ name: 'file', help: 'a file with an animal on each line, or - for stdin' }],
+  options: {
+    keepIds: switchOption(
+      '--keep-ids',
+      'Keep the ids of the lines instead of assigning new ones; the store must be empty',
+    ),
+    databaseUrl: settings.databaseUrl,
+  },
+  details: `A line has up to 64 KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
+The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
+503 after 3 to 5 seconds.`,
+  examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
+  async run({ keepIds, databaseUrl }, [file = ''], io) {
+    const source = openSource(file)
+    const ids = keepIds ? 'keep' : 'new'
+    const outcome = (error: unknown) =>
+      error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
+    try {
+      await interruptible(io, outcome, listen =>
+        withStores(databaseUrl, io, { create: true }, stores =>
+          importFrom(source, stores, ids, listen(), io),
+        ),
+      )
+    } catch (error) {
+      throw importProblem(error, source.label)
+    }
+    return exitCode.success
+  },
+})
+
+/** After an interruption, the store has this long to report whether it has committed. */
+const importGraceMs = 5_000
+
+async function importFrom(
+  source: Source,
+  { transfer, location }: Stores,
+  ids: ImportIds,
+  signal: AbortSignal,
+  io: Io,
+): Promise<void> {
+  const progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
+  const onRead = (count: number) => {
+    progress.stop()
+    if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
+  }
+  try {
+    const pets = counted(readPetLines(chunksOf(source, progress, signal), ids), onRead)
+    const loading = transfer.load(pets, ids, signal)
+    const count = await unlessAborted(loading, signal, importGraceMs, new OutcomeUnknown('interrupted'))
+    if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
+    io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
+  } finally {
+    progress.stop()
+  }
+}
+
+/** The same batches. Calls `onEnd` with the number of animals after the last one. */
+async function* counted(
+  batches: AsyncIterable<readonly ImportedPet[]>,
+  onEnd: (count: number) => void,
+): AsyncGenerator<readonly ImportedPet[]> {
+  let count = 0
+  for await (const pets of batches) {
+    count += pets.length
+    yield pets
+  }
+  onEnd(count)
+}
+
+interface Source {
+  readonly label: string
+  /** 0 if the size is not known. */
+  readonly bytes: number
+  /** Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive. */
+  stream(): ReadableStream<Uint8Array>
+}
+
+/** Checks the file before a store is created for it. */
+function openSource(file: string): Source {
+  if (file === '-') return { label: 'stdin', bytes: 0, stream: () => Bun.stdin.stream() }
+  try {
+    const stat = statSync(file)
+    if (!stat.isFile() && !stat.isFIFO()) throw Object.assign(new Error('Not a file'), { code: 'EISDIR' })
+    accessSync(file, constants.R_OK)
+    return { label: file, bytes: stat.isFile() ? stat.size : 0, stream: () => Bun.file(file).stream() }
+  } catch (error) {
+    throw importProblem(error, file)
+  }
+}
+
+async function* chunksOf(
+  { stream, bytes }: Source,
+  progress: Progress,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  const reader = stream().getReader()
+  try {
+    for (let read = 0; ; ) {
+      const { done, value } = await unlessAborted(reader.read(), signal)
+      if (done) return
+      read += value.length
+      progress.update(Math.min(1, read / Math.max(1, bytes)))
+      yield value
+    }
+  } finally {
+    // Not awaited: the writer of a pipe may have stalled.
+    void reader.cancel().catch(() => {})
+  }
+}
+
+/** A SetupError that says what to do; an error with another cause unchanged. */
+function importProblem(error: unknown, label: string): unknown {
+  const what = `Cannot import ${label}`
+  if (error instanceof InvalidLine) {
+    const problem = visible(`line ${error.line}: ${error.message}`)
+    return new SetupError(`${what}: ${problem}; nothing was imported`)
+  }
+  if (error instanceof StoreUnavailable) {
+    return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
+  }
+  if (error instanceof OutcomeUnknown) return new SetupError(`Lost the store: ${unknownOutcome(label)}`)
+  return explained(what, error, [
+    [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
+    [/^EISDIR$/, 'it is not a file or a pipe; name one, or - for stdin'],
+    [/^(EACCES|EPERM)$/, 'no permission to read it'],
+    [/^EIO$/, 'it cannot be read'],
+  ])
+}
+
+function unknownOutcome(label: string): string {
+  return `either all animals of ${label} were imported or none; check before you import again`
+}

@@ -1,0 +1,284 @@
+import { afterEach, describe, expect, spyOn, test } from 'bun:test'
+import { inspect } from 'node:util'
+import { errorAnswer, startScriptedServer } from '../../test/support/scripted-server.ts'
+import { type ClientOptions, PetstoreClient, readBaseUrl, UnexpectedResponseError } from './index.ts'
+
+const apiKey = 'key-that-must-stay-secret'
+const baseUrl = 'https://pets.example.com/v1'
+const baseUrls = { production: `${baseUrl}/`, staging: 'https://staging.example.com/v1' }
+
+/** The address that a list requests with these options. */
+async function requestedWith(options: object): Promise<string | undefined> {
+  const urls: string[] = []
+  const fetch = async (url: string) => {
+    urls.push(url)
+    return Response.json([])
+  }
+  await new PetstoreClient({ baseUrl: undefined, apiKey, fetch, ...options } as never).pets.list().page()
+  return urls[0]
+}
+
+function failureWith(options: object): unknown {
+  try {
+    return new PetstoreClient({ baseUrl, apiKey, ...options } as ClientOptions)
+  } catch (error) {
+    return error
+  }
+}
+
+describe('the base address', () => {
+  test.each([
+    [{ baseUrl: 'http://127.0.0.1:8080/v1' }, 'http://127.0.0.1:8080/v1/pets'],
+    [{ baseUrl: 'http://127.0.0.1:8080/v1//' }, 'http://127.0.0.1:8080/v1/pets'],
+    [{ baseUrl: 'HTTPS://Pets.Example.com' }, 'https://pets.example.com/pets'],
+    [{ baseUrl: new URL('https://pets.example.com/shop/v1') }, 'https://pets.example.com/shop/v1/pets'],
+    [{ baseUrls, environment: 'production' }, 'https://pets.example.com/v1/pets'],
+    [{ baseUrls, environment: 'staging' }, 'https://staging.example.com/v1/pets'],
+  ])('%j leads to %s', async (options, url) => {
+    expect(await requestedWith(options)).toBe(url)
+  })
+
+  test.each<[object, string]>([
+    ...['', '/v1', 'pets.example.com', 'ftp://pets.example.com', undefined].map(
+      (address): [object, string] => [
+        { baseUrl: address },
+        'baseUrl is not an http or https address: expected',
+      ],
+    ),
+    ...['u@a.example', ':p@a.example', 'a.example/v1?q', 'a.example/v1#f'].map(
+      (address): [object, string] => [
+        { baseUrl: `https://${address}` },
+        'baseUrl has a user, password, query or fragment: expected',
+      ],
+    ),
+    [{ baseUrl: undefined, baseUrls }, 'environment is undefined: expected production or staging'],
+    [{ baseUrl: undefined, baseUrls, environment: 'test' }, 'environment is test: expected'],
+    [
+      { baseUrl: undefined, baseUrls: { production: baseUrl }, environment: 'staging' },
+      'baseUrls.staging is not an http or https address',
+    ],
+    [{ baseUrls, environment: 'staging' }, 'baseUrl and baseUrls are both set: set one of them'],
+  ])('%j is a TypeError', (options, message) => {
+    const error = failureWith(options) as Error
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toStartWith(message)
+  })
+
+  test('is named in the error, and not shown', () => {
+    const read = () => readBaseUrl('PETSTORE_URL', 'https://me:secret@a.example')
+    expect(read).toThrow(/^PETSTORE_URL has a user(?!.*secret)/)
+  })
+})
+
+test.each(['', 'with space', 'secret\nx', 'secret\u00e4', undefined, 7])(
+  'the API key %p is refused and not shown',
+  key => {
+    const error = failureWith({ apiKey: key })
+    expect(error).toBeInstanceOf(TypeError)
+    expect(String(error)).not.toContain('secret')
+  },
+)
+
+test('the API key is not visible in a printed client', () => {
+  const client = new PetstoreClient({ baseUrl, apiKey })
+  const printed = [
+    inspect(client, { depth: 9, showHidden: true }),
+    Bun.inspect(client),
+    JSON.stringify(client),
+  ]
+  expect(printed.join()).not.toContain(apiKey)
+})
+
+const timerMsMax = 2 ** 31 - 1
+
+test.each<[string, number, number]>([
+  ['timeoutMs', 1, timerMsMax],
+  ['retries', 0, 100],
+  ['backoffMs', 0, timerMsMax],
+  ['backoffMaxMs', 0, timerMsMax / 2],
+  ['retryAfterMaxMs', 0, timerMsMax / 2],
+])('%s may be from %d to %d', (name, min, max) => {
+  for (const value of [min, max]) expect(failureWith({ [name]: value })).toBeInstanceOf(PetstoreClient)
+  for (const value of [min - 1, max + 1, Number.NaN, '1']) {
+    expect(failureWith({ [name]: value })).toEqual(
+      new TypeError(`${name} is ${value}: expected a number from ${min} to ${max}`),
+    )
+  }
+})
+
+function petsAt({ url }: { url: string }) {
+  return new PetstoreClient({ baseUrl: url, apiKey, backoffMs: 1 }).pets
+}
+
+function page(ids: readonly number[], next?: string): Response {
+  const headers = next === undefined ? {} : { link: `<${next}>; rel="next"` }
+  const pets = ids.map(id => ({ id, name: 'Rex', categoryId: 7 }))
+  return Response.json(pets, { headers })
+}
+
+async function idsOf(pets: AsyncIterable<{ id: bigint }>): Promise<bigint[]> {
+  return (await Array.fromAsync(pets)).map(({ id }) => id)
+}
+
+describe('a list', () => {
+  test('follows relative links exactly, also over empty pages', async () => {
+    await using server = startScriptedServer(
+      page([1, 2], '/v1/pets?cursor=a%2Fb&x=1'),
+      page([], '?cursor=c'),
+      page([3]),
+    )
+    expect(await idsOf(petsAt(server).list({ limit: 2, status: 'sold' }))).toEqual([1n, 2n, 3n])
+    expect(server.requests.map(({ path }) => path)).toEqual([
+      '/v1/pets?limit=2&status=sold',
+      '/v1/pets?cursor=a%2Fb&x=1',
+      '/v1/pets?cursor=c',
+    ])
+  })
+
+  test('ignores links that do not lead to the next page', async () => {
+    const headers = { link: '</v1/pets?cursor=a>; rel="prev"' }
+    await using server = startScriptedServer(Response.json([], { headers }))
+    expect(await petsAt(server).list().page()).toStrictEqual({ pets: [] })
+  })
+
+  test('follows absolute links to the same server', async () => {
+    await using server = startScriptedServer(() => page([1], `${server.origin}/elsewhere`), page([2]))
+    expect(await idsOf(petsAt(server).list())).toEqual([1n, 2n])
+  })
+
+  test('sends nothing before it is iterated, and fetches no page that is not needed', async () => {
+    await using server = startScriptedServer(page([1, 2], '?cursor=a'), page([3]))
+    const list = petsAt(server).list()
+    await Bun.sleep(1)
+    expect(server.requests).toHaveLength(0)
+    for await (const pet of list) if (pet.id === 2n) break
+    expect(server.requests).toHaveLength(1)
+  })
+
+  test('starts again with each iteration', async () => {
+    await using server = startScriptedServer(page([1]))
+    const list = petsAt(server).list()
+    expect(await idsOf(list)).toEqual(await idsOf(list))
+    expect(server.requests).toHaveLength(2)
+  })
+
+  test('retries a page', async () => {
+    await using server = startScriptedServer(page([1], '?cursor=a'), errorAnswer(503, 'a'), page([2]))
+    expect(await idsOf(petsAt(server).list())).toEqual([1n, 2n])
+  })
+
+  test('stops when its signal is aborted', async () => {
+    await using server = startScriptedServer(page([1], '?cursor=a'), page([2], '?cursor=b'))
+    const controller = new AbortController()
+    const iterate = async () => {
+      for await (const pet of petsAt(server).list({ signal: controller.signal })) {
+        if (pet.id === 2n) controller.abort(new Error('enough'))
+      }
+    }
+    expect(await iterate().catch(error => error)).toMatchObject({ message: 'enough' })
+  })
+
+  test('can be read page by page', async () => {
+    await using server = startScriptedServer(page([1], '?cursor=a'), page([2]))
+    const first = await petsAt(server).list({ limit: 1 }).page()
+    expect(first.pets).toEqual([{ id: 1n, name: 'Rex', categoryId: 7n }])
+    const second = await first.next?.()
+    expect(second).toStrictEqual({ pets: [{ id: 2n, name: 'Rex', categoryId: 7n }] })
+  })
+
+  test('takes options for the next page alone', async () => {
+    await using server = startScriptedServer(page([1], '?cursor=a'), page([2]))
+    const first = await petsAt(server).list().page()
+    const error = await first.next?.({ signal: AbortSignal.abort(new Error('enough')) }).catch(error => error)
+    expect(error).toMatchObject({ message: 'enough' })
+    expect(await first.next?.()).toMatchObject({ pets: [{ id: 2n }] })
+  })
+
+  test('can be iterated by pages', async () => {
+    await using server = startScriptedServer(page([1, 2], '?cursor=a'), page([3]))
+    const pages = await Array.fromAsync(petsAt(server).list().pages())
+    expect(pages.map(({ pets }) => pets.length)).toEqual([2, 1])
+  })
+})
+
+test.each<[string, string, string]>([
+  ['to another host', '//other.example/v1/pets', 'leads to http://other.example, which must not'],
+  ['to another port', 'http://127.0.0.1:1/v1/pets', 'leads to http://127.0.0.1:1, which must not'],
+  ['to another scheme', 'data:application/json,[]', 'leads to null, which must not'],
+  ['with the API key', `?key=${apiKey}`, 'contains the API key'],
+  ['to the same page', '/v1/pets?limit=1', 'leads to the same page'],
+])('a next link %s is refused', async (_what, next, problem) => {
+  await using server = startScriptedServer(page([1], next))
+  const error = await petsAt(server)
+    .list({ limit: 1 })
+    .page()
+    .catch(error => error)
+  expect(error).toBeInstanceOf(UnexpectedResponseError)
+  expect(error.message).toStartWith(
+    `Unexpected response to GET ${server.url}/pets?limit=1: 200, the next link`,
+  )
+  expect(error.message).toContain(problem)
+  expect(error.message).not.toContain(apiKey)
+  expect(server.requests).toHaveLength(1)
+})
+
+const rex = { name: 'Rex', categoryId: 7 }
+
+test.each<[string, (pets: PetstoreClient['pets']) => Promise<unknown>]>([
+  ['an id that is not an integer', pets => pets.get(1.5)],
+  ['an id above 64 bits', pets => pets.get(2n ** 63n)],
+  ['a category that was rounded', pets => pets.create({ ...rex, categoryId: 2 ** 60 })],
+  ['a time-out of 0', pets => pets.list({ timeoutMs: 0 }).page()],
+  ...['', ' ', 'a b', 'ä', 'a\r\nx: y', '~'.repeat(256), 7 as never].map(
+    (idempotencyKey): [string, (pets: PetstoreClient['pets']) => Promise<unknown>] => [
+      `the idempotencyKey ${JSON.stringify(idempotencyKey)}`,
+      pets => pets.create(rex, { idempotencyKey }),
+    ],
+  ),
+])('%s is a TypeError, and nothing is sent', async (_what, call) => {
+  await using server = startScriptedServer(page([]))
+  expect(await call(petsAt(server)).catch(error => error)).toBeInstanceOf(TypeError)
+  expect(server.requests).toHaveLength(0)
+})
+
+describe('the Idempotency-Key', () => {
+  const randomUuid = crypto.randomUUID
+  afterEach(() => {
+    crypto.randomUUID = randomUuid
+  })
+
+  /** The keys of two creations. */
+  async function keysOf(...given: (string | undefined)[]): Promise<string[]> {
+    await using server = startScriptedServer(Response.json({ id: 1, ...rex }, { status: 201 }))
+    for (const idempotencyKey of given) await petsAt(server).create(rex, { idempotencyKey })
+    return server.requests.map(({ headers }) => headers.get('idempotency-key') ?? '')
+  }
+
+  test.each(['a', '"quoted"', '~'.repeat(255)])('%s is sent as given', async key => {
+    expect(await keysOf(key)).toEqual([key])
+  })
+
+  test.each(['with randomUUID', 'without it, as in a page over plain HTTP'])(
+    'is a new UUID %s',
+    async how => {
+      if (how !== 'with randomUUID') Reflect.set(crypto, 'randomUUID', undefined)
+      const keys = await keysOf(undefined, undefined)
+      const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+      for (const key of keys) expect(key).toMatch(uuid)
+      expect(keys[0]).not.toBe(keys[1])
+    },
+  )
+
+  test.each([
+    [0, '00000000-0000-4000-8000-000000000000'],
+    [1, '01010101-0101-4101-9101-010101010101'],
+    [255, 'ffffffff-ffff-4fff-bfff-ffffffffffff'],
+  ])('of random bytes %d is %s', async (byte, uuid) => {
+    Reflect.set(crypto, 'randomUUID', undefined)
+    using _random = spyOn(crypto, 'getRandomValues').mockImplementation(bytes => {
+      if (bytes instanceof Uint8Array) bytes.fill(byte)
+      return bytes
+    })
+    expect(await keysOf(undefined)).toEqual([uuid])
+  })
+})

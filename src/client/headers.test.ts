@@ -1,0 +1,81 @@
+import { expect, test } from 'bun:test'
+import { readDeprecation, readLinks, readRetryAfter } from './headers.ts'
+
+const url = 'http://127.0.0.1:8080/v1/pets?limit=2'
+const at = (path: string) => `http://127.0.0.1:8080${path}`
+
+test.each<[string | null, string[][]]>([
+  ['</v1/pets?cursor=a>; rel="next"', [['next', at('/v1/pets?cursor=a')]]],
+  ['</v1/pets?cursor=a>;rel=next', [['next', at('/v1/pets?cursor=a')]]],
+  ['<?cursor=a>; REL = "NEXT"', [['next', at('/v1/pets?cursor=a')]]],
+  ['<https://pets.example.com/v1/pets>; rel="next"', [['next', 'https://pets.example.com/v1/pets']]],
+  [
+    '</a>; rel="next  last"',
+    [
+      ['next', at('/a')],
+      ['last', at('/a')],
+    ],
+  ],
+  [
+    '</a>; rel="prev", </b>; rel="next"',
+    [
+      ['prev', at('/a')],
+      ['next', at('/b')],
+    ],
+  ],
+  ['</a,b>; title="x, <y>; rel=\\"prev\\""; rel="next"', [['next', at('/a,b')]]],
+  ['</a>; title="; rel=prev"; crossorigin; rel=next; rel=last', [['next', at('/a')]]],
+  ['</a>; rel="next"; type="application/json"', [['next', at('/a')]]],
+  ['<http://[>; rel="next", </b>; rel="last"', [['last', at('/b')]]],
+  ['</a>', []],
+  ['</a>; rel=""', []],
+  ['rel="next"', []],
+  ['<', []],
+  ['', []],
+  [null, []],
+])('Link: %s', (header, links) => {
+  expect(readLinks(header, url)).toEqual(links.map(([rel = '', href = '']) => ({ rel, href })))
+})
+
+const deprecation = new Date('2026-11-15T00:00:00Z')
+const sunset = new Date('2030-12-05T00:00:00Z')
+
+test.each<[Record<string, string>, object]>([
+  [
+    { deprecation: '@1794700800', sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' },
+    { deprecation, sunset },
+  ],
+  [{ deprecation: 'Sun, 15 Nov 2026 00:00:00 GMT' }, { deprecation }],
+  [{ deprecation: 'true' }, {}],
+  [{ deprecation: '@1 soon' }, {}],
+  [{ deprecation: 'soon @1' }, {}],
+  [{ deprecation: '@-1' }, { deprecation: new Date(-1_000) }],
+  [{ deprecation: '@999999999999' }, { deprecation: new Date(999_999_999_999_000) }],
+  [{ sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' }, { sunset }],
+  [{ sunset: 'some day in 2030' }, {}],
+  [
+    { deprecation: '@1794700800', link: '</docs>; rel="deprecation"' },
+    { deprecation, links: [{ rel: 'deprecation', href: at('/docs') }] },
+  ],
+])('the headers %j announce a deprecation', (headers, notice) => {
+  const expected = { operation: 'getPet', links: [], ...notice }
+  expect(readDeprecation('getPet', new Headers(headers), url)).toStrictEqual(expected as never)
+})
+
+test('a response without Deprecation and Sunset announces nothing', () => {
+  expect(readDeprecation('listPets', new Headers({ link: '</a>; rel="deprecation"' }), url)).toBeUndefined()
+})
+
+test.each<[string | null, number | undefined]>([
+  [null, undefined],
+  ['0', 0],
+  ['120', 120],
+  ['Sun, 15 Nov 2026 00:00:30 GMT', 30],
+  ['Sat, 14 Nov 2026 00:00:00 GMT', 0],
+  ['soon', undefined],
+  ['5 seconds', undefined],
+  ['in 5', undefined],
+  ['', undefined],
+])('Retry-After: %s is %p seconds', (header, seconds) => {
+  expect(readRetryAfter(header, new Date('2026-11-15T00:00:00Z'))).toBe(seconds as number)
+})

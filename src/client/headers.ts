@@ -1,0 +1,79 @@
+export type OperationName = 'listPets' | 'createPet' | 'getPet'
+
+/** A link of a response (RFC 8288). */
+export interface Link {
+  /** In lower case: `next`, `deprecation`, `successor-version`. */
+  readonly rel: string
+  /** Absolute. */
+  readonly href: string
+}
+
+/** A response announced that its operation is deprecated. */
+export interface DeprecationNotice {
+  readonly operation: OperationName
+  /** The start of the deprecation; absent if the server gave no date. */
+  readonly deprecation?: Date
+  /** The date of the operation's removal. */
+  readonly sunset?: Date
+  /** The documentation (`deprecation`) and the replacement (`successor-version`). */
+  readonly links: readonly Link[]
+}
+
+const oneLink = /<([^>]*)>((?:[^",]|"(?:[^"\\]|\\.)*")*)/g
+const oneParameter = /;\s*([^\s=;"]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*)))?/g
+
+/** Reads a Link header. A link with several relations is returned once for each; invalid addresses are skipped. */
+export function readLinks(header: string | null, base: string): Link[] {
+  return [...(header ?? '').matchAll(oneLink)].flatMap(([, address = '', parameters = '']) => {
+    const url = parseUrl(address, base)
+    return url ? relationsIn(parameters).map(rel => ({ rel, href: url.href })) : []
+  })
+}
+
+/** Only the first rel parameter counts (RFC 8288, section 3.3). */
+function relationsIn(parameters: string): string[] {
+  const [, , quoted, bare] =
+    [...parameters.matchAll(oneParameter)].find(([, name]) => name?.toLowerCase() === 'rel') ?? []
+  return (quoted ?? bare ?? '').toLowerCase().match(/\S+/g) ?? []
+}
+
+/** Undefined for an invalid address. Node 20 has no URL.parse. */
+export function parseUrl(address: string, base?: string): URL | undefined {
+  try {
+    return new URL(address, base)
+  } catch {
+    return undefined
+  }
+}
+
+/** Reads Deprecation (RFC 9745) and Sunset (RFC 8594); undefined if the response has neither. */
+export function readDeprecation(
+  operation: OperationName,
+  headers: Headers,
+  url: string,
+): DeprecationNotice | undefined {
+  if (!headers.has('deprecation') && !headers.has('sunset')) return undefined
+  const deprecation = dateIn(headers.get('deprecation'))
+  const sunset = dateIn(headers.get('sunset'))
+  const links = readLinks(headers.get('link'), url)
+  return { operation, ...(deprecation && { deprecation }), ...(sunset && { sunset }), links }
+}
+
+/** `@1794700800` or an HTTP date. Drafts of RFC 9745 also allowed `true`, which has no date. */
+function dateIn(text: string | null): Date | undefined {
+  const [, seconds] = /^@(-?\d{1,12})$/.exec(text ?? '') ?? []
+  const date = new Date(seconds === undefined ? parseHttpDate(text) : Number(seconds) * 1_000)
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
+
+/** NaN for other text. Date.parse alone reads almost any text with a number in it. */
+function parseHttpDate(text: string | null): number {
+  return text !== null && /^[A-Z][a-z]+, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN
+}
+
+/** Seconds from a Retry-After header, which is a number or an HTTP date; undefined if it is neither. */
+export function readRetryAfter(header: string | null, now: Date): number | undefined {
+  if (header !== null && /^\d{1,10}$/.test(header)) return Number(header)
+  const seconds = Math.ceil((parseHttpDate(header) - now.getTime()) / 1_000)
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
+}

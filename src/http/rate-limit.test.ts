@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, expect, type Mock, setSystemTime, spyOn, test } from 'bun:test'
+import { RateLimiter } from './rate-limit.ts'
+import { RequestContext } from './request.ts'
+
+let clock: Mock<typeof performance.now>
+beforeEach(() => {
+  clock = spyOn(performance, 'now').mockReturnValue(10_000.7)
+})
+afterEach(() => {
+  clock.mockRestore()
+  setSystemTime()
+})
+
+function count(limiter: RateLimiter, scope: string) {
+  const context = new RequestContext(new Request('http://a/v1/pets'), undefined)
+  context.caller = { permission: 'read-only', scope }
+  const refusal = limiter.count(context)
+  return {
+    rate: context.rateLimitHeaders?.['RateLimit'],
+    policy: context.rateLimitHeaders?.['RateLimit-Policy'],
+    retryAfter: refusal?.headers.get('retry-after'),
+    message: refusal && JSON.parse(String(refusal.body)).message,
+  }
+}
+
+test('each request says how many are left, and one too many is refused', () => {
+  const limiter = new RateLimiter({ requests: 2, seconds: 60 })
+  const policy = '"default";q=2;w=60'
+  expect(count(limiter, 'a')).toMatchObject({ rate: '"default";r=1;t=60', policy, retryAfter: undefined })
+  clock.mockReturnValue(10_999.9)
+  expect(count(limiter, 'a')).toMatchObject({ rate: '"default";r=0;t=60', policy, retryAfter: undefined })
+  clock.mockReturnValue(11_000)
+  for (let i = 0; i < 2; i++) {
+    expect(count(limiter, 'a')).toEqual({
+      rate: '"default";r=0;t=59',
+      policy,
+      retryAfter: '59',
+      message: 'Too many requests: expected at most 2 in 60 s; retry in 59 s',
+    })
+  }
+  expect(count(limiter, 'b')).toMatchObject({ rate: '"default";r=1;t=60', retryAfter: undefined })
+})
+
+test('a new window starts with the first request after the last one, even if the wall clock was set back', () => {
+  const limiter = new RateLimiter({ requests: 1, seconds: 1 })
+  count(limiter, 'a')
+  setSystemTime(new Date(Date.now() - 3_600_000))
+  clock.mockReturnValue(10_999.9)
+  expect(count(limiter, 'a').retryAfter).toBe('1')
+  clock.mockReturnValue(11_000)
+  expect(count(limiter, 'a').retryAfter).toBeUndefined()
+  clock.mockReturnValue(12_000)
+  expect(count(limiter, 'a').retryAfter).toBeUndefined()
+})
+
+test('a window that has just started ends in one second, never in two', () => {
+  clock.mockRestore()
+  const limiter = new RateLimiter({ requests: 1, seconds: 1 })
+  const rates = Array.from({ length: 20_000 }, (_, index) => count(limiter, String(index)).rate)
+  expect(new Set(rates)).toEqual(new Set(['"default";r=0;t=1']))
+})
+
+test('more than 10,000 keys do not reset the limit of any of them', () => {
+  const limiter = new RateLimiter({ requests: 1, seconds: 60 })
+  for (let i = 0; i < 10_002; i++) count(limiter, String(i))
+  expect(count(limiter, '0').retryAfter).toBe('60')
+  expect(count(limiter, '10001').retryAfter).toBe('60')
+})

@@ -1,0 +1,267 @@
+import { describe, expect, test } from 'bun:test'
+import { pageLimit } from '../page.ts'
+import { petStatus } from '../pet.ts'
+import {
+  idempotencyKey,
+  loggedPath,
+  prefersStrict,
+  Query,
+  RequestContext,
+  requestId,
+  splitUrl,
+} from './request.ts'
+
+test.each([
+  ['http://127.0.0.1:8080/v1/pets', '/v1/pets', ''],
+  ['http://127.0.0.1:8080/', '/', ''],
+  ['https://pets.example.com/v1/pets?limit=5&status=sold', '/v1/pets', 'limit=5&status=sold'],
+  ['http://[::1]:8080/v1/pets', '/v1/pets', ''],
+  ['http://a/?a=/v1/pets', '/', 'a=/v1/pets'],
+  ['http://a/v1/pets?', '/v1/pets', ''],
+  ['http://a/v1/pets??limit=5', '/v1/pets', '?limit=5'],
+  ['http://a/v1/pets?next=http://b/c?d', '/v1/pets', 'next=http://b/c?d'],
+  ['http://a/v1/pets#top', '/v1/pets', ''],
+  ['http://a/v1/pets?limit=5#top', '/v1/pets', 'limit=5'],
+  ['http://a/v1#a?b', '/v1', ''],
+  ['http://a//b/v1', '//b/v1', ''],
+  ['http://a/v1/../p%65ts%2F1?status=s%6Fld', '/v1/../p%65ts%2F1', 'status=s%6Fld'],
+  ['/v1/pets?limit=5', '/v1/pets', 'limit=5'],
+  ['/?a=http://b/c', '/', 'a=http://b/c'],
+  ['//a/v1', '//a/v1', ''],
+  ['/http://a/b', '/http://a/b', ''],
+])('%s has the path %s and the query "%s"', (url, path, query) => {
+  expect(splitUrl(url)).toEqual({ path, query })
+})
+
+describe('a query', () => {
+  const known = ['limit', 'status']
+
+  /** Reads it as listPets does. */
+  function read(text: string, { strict = false } = {}) {
+    const query = new Query(text)
+    if (strict) query.refuseUnknown(known)
+    const limit = query.read('limit', pageLimit)
+    const status = query.read('status', petStatus)
+    return { limit, status, problems: query.problems }
+  }
+
+  test.each<[string, ReturnType<typeof petStatus.read>, number | undefined]>([
+    ['', undefined, undefined],
+    ['&', undefined, undefined],
+    ['limit=5', undefined, 5],
+    ['status=available&&limit=100&', 'available', 100],
+    ['status=s%6Fld', 'sold', undefined],
+    ['%6Cimit=7', undefined, 7],
+  ])('"%s" is read', (text, status, limit) => {
+    for (const strict of [false, true]) {
+      expect(read(text, { strict })).toEqual({ limit, status, problems: [] })
+    }
+  })
+
+  test.each([
+    ['limit=', 'limit is "": expected an integer from 1 to 100'],
+    ['limit', 'limit is "": expected an integer from 1 to 100'],
+    ['limit=+5', 'limit is " 5": expected an integer from 1 to 100'],
+    ['limit=5;status=sold', 'limit is "5;status=sold": expected an integer from 1 to 100'],
+    ['status=sold%00', 'status is "sold\\u0000": expected available, pending or sold'],
+    ['limit=5&limit=5', 'limit occurs 2 times: expected once'],
+    ['status=sold&limit=5&status=sold&status=lost', 'status occurs 3 times: expected once'],
+  ])('"%s" has one problem: %s', (text, problem) => {
+    expect(read(text).problems).toEqual([problem])
+  })
+
+  test.each(['page', 'Limit', 'limit%20', 'limit[]', '__proto__', 'constructor', ''])(
+    'the unknown parameter "%s" is ignored, except in strict requests',
+    name => {
+      expect(read(`${name}=2&limit=5`)).toEqual({ limit: 5, status: undefined, problems: [] })
+      expect(read(`${name}=2&limit=5`, { strict: true }).problems).toEqual([
+        `unknown parameter "${decodeURIComponent(name)}": expected limit or status`,
+      ])
+    },
+  )
+
+  test('has all its problems reported together, each once', () => {
+    expect(read('page=2&limit=0&status=lost&page=3&offset=1', { strict: true }).problems).toEqual([
+      'unknown parameter "page": expected limit or status',
+      'unknown parameter "offset": expected limit or status',
+      'limit is "0": expected an integer from 1 to 100',
+      'status is "lost": expected available, pending or sold',
+    ])
+  })
+})
+
+describe('a Prefer header', () => {
+  test.each([
+    ...['handling=strict', 'HANDLING=strict', 'handling=Strict', 'handling="strict"', 'handling="STRICT"'],
+    ...[' handling = strict ', 'handling=strict; reason=test', 'respond-async,handling=strict,wait=10'],
+    ...['wait=10,,handling=strict', 'note="a, handling=lenient", handling=strict', 'handling  =  strict'],
+    ...['return=minimal; handling=lenient, handling=strict', 'handling=strict, handling=lenient'],
+    ...['a="\\"", handling=strict', `handling=strict${' '.repeat(1_009)}`],
+  ])('%j asks for strict handling', header => {
+    expect(prefersStrict(header)).toBe(true)
+  })
+
+  test.each([
+    ...[null, '', ' ', ',', '=', 'strict', 'handling', 'handling=', 'handling=""', 'handling=lenient'],
+    ...['handling=stricter', 'handling=strict lenient', 'handling="strict', "handling='strict'"],
+    ...['handling="xstrict"', 'handling="strictx"', 'handling, handling=strict'],
+    ...['handling=lenient, handling=strict', 'xhandling=strict', 'handling-x=strict'],
+    ...['return=minimal; handling=strict', 'note="handling=strict"', 'note="a, handling=strict"'],
+    ...[`handling=strict${' '.repeat(1_010)}`],
+  ])('%j does not ask for strict handling', header => {
+    expect(prefersStrict(header)).toBe(false)
+  })
+})
+
+describe('an Idempotency-Key header', () => {
+  const long = 'k'.repeat(255)
+
+  test.each([
+    ['a1', 'a1'],
+    ['"a1"', 'a1'],
+    ['a"1', 'a"1'],
+    ['\\', '\\'],
+    ['"a\\"1\\\\"', 'a"1\\'],
+    [long, long],
+    [`"${long}"`, long],
+    [`"${'\\"'.repeat(255)}"`, '"'.repeat(255)],
+  ])('%j is the key %j', (header, key) => {
+    expect(idempotencyKey.read(header)).toBe(key)
+    expect(header.length).toBeLessThanOrEqual(Number(idempotencyKey.schema['maxLength']))
+  })
+
+  test.each([
+    ...['', '"', '""', '"a', 'a b', 'a\t', 'é', '"é"', '"a"b"', '"a\\b"', '"a\\"', 7],
+    ...[`${long}k`, `"${long}k"`],
+  ])('%j is refused', header => {
+    expect(idempotencyKey.read(header)).toBeUndefined()
+  })
+
+  test('is published with the same rule', () => {
+    const { type, minLength, maxLength, pattern } = idempotencyKey.schema
+    expect({ type, minLength, maxLength }).toEqual({ type: 'string', minLength: 1, maxLength: 512 })
+    expect(new RegExp(String(pattern), 'u').test('"a1"')).toBe(true)
+    expect(new RegExp(String(pattern), 'u').test('a b')).toBe(false)
+  })
+})
+
+describe('a request id', () => {
+  const generated = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+  const key = 'a-key-from-outside-0123456789'
+
+  test.each([
+    ...['a', '7', '123e4567-e89b-42d3-a456-426614174000', 'Root=1-67891233-abcdef012345678912345678'],
+    ...['trace/span:7@host~1.2_3+x==', 'x'.repeat(128)],
+  ])('%s of the client is used', id => {
+    expect(requestId(id, 'Bearer a7x', undefined)).toBe(id)
+  })
+
+  test.each([
+    ...['', 'a b', ' a', 'a\n', 'a\r\nSet-Cookie: b=c', 'a\tb', 'a\u0000', '"a"', 'a,b', 'a;b', '<script>'],
+    ...['$(id)', '%0a', 'é', '😀', '\u001b[31m', 'x'.repeat(129)],
+  ])('%j is unsafe and is replaced', id => {
+    expect(requestId(id, 'Bearer a7x', undefined)).toMatch(generated)
+  })
+
+  test('is generated for each request without one', () => {
+    expect(requestId(null, null, undefined)).toMatch(generated)
+    expect(requestId(null, null, undefined)).not.toBe(requestId(null, null, undefined))
+  })
+
+  test.each<[string, string, string | null, string | undefined]>([
+    ['the sent key', key, `Bearer ${key}`, undefined],
+    ['the sent key after several spaces', key, `Bearer   ${key}`, undefined],
+    ['the sent key inside other text', `id=${key}.`, `Bearer ${key}`, undefined],
+    ['16 characters of the sent key', key.slice(3, 19), `Bearer ${key}`, undefined],
+    ['a sent key of 16 characters', 'id-0123456789abcdef', 'Bearer 0123456789abcdef', undefined],
+    ['the environment key', key, null, key],
+    ['the environment key inside other text', `id=${key}.`, 'Bearer another', key],
+    ['a long part of the environment key', key.slice(2, 20), 'Bearer another', key],
+    ['a stored key', `pets_${'x'.repeat(36)}`, null, undefined],
+    ['a stored key inside other text', `id=pets_${'x'.repeat(36)}`, null, undefined],
+  ])('never repeats %s', (_what, id, authorization, environmentKey) => {
+    expect(requestId(id, authorization, environmentKey)).toMatch(generated)
+  })
+
+  test.each<[string, string, string | null, string | undefined]>([
+    ['a short part of a key', 'outside', `Bearer ${key}`, key],
+    ['15 characters of a key', key.slice(3, 18), `Bearer ${key}`, undefined],
+    ['a text that contains a short key', 'id-0123456789abcde', 'Bearer 0123456789abcde', undefined],
+    ['the key of another request', key, 'Bearer another-key-altogether', undefined],
+    ['the start of a stored key', `pets_${'x'.repeat(35)}`, null, undefined],
+  ])('may be %s', (_what, id, authorization, environmentKey) => {
+    expect(requestId(id, authorization, environmentKey)).toBe(id)
+  })
+})
+
+test('a request starts without a caller, an operation or strict handling', () => {
+  const headers = { 'x-request-id': 'id-1', authorization: 'Bearer x' }
+  const context = new RequestContext(new Request('http://a/v1/pets?limit=5', { headers }), undefined)
+  expect(context).toMatchObject({
+    id: 'id-1',
+    path: '/v1/pets',
+    caller: { permission: 'none', scope: '' },
+    operationId: undefined,
+    params: {},
+    strict: false,
+    rateLimitHeaders: undefined,
+  })
+  expect(context.query.text).toBe('limit=5')
+})
+
+test.each([
+  ['the sent key', { authorization: 'Bearer 0123456789abcdef' }],
+  ['the environment key', {}],
+])('the id of a request is never %s', (_what, headers) => {
+  const request = new Request('http://a/', { headers: { ...headers, 'x-request-id': '0123456789abcdef' } })
+  const environmentKey = 'authorization' in headers ? undefined : '0123456789abcdef'
+  expect(new RequestContext(request, environmentKey).id).not.toBe('0123456789abcdef')
+})
+
+describe('a path in the log', () => {
+  const environmentKey = 'a/key\\from%outside'
+  const stored = `pets_${'x'.repeat(36)}`
+  const logged = (path: string, headers: Record<string, string> = {}) => {
+    const request = new Request(`http://127.0.0.1${path}`, { headers })
+    return loggedPath(new RequestContext(request, environmentKey), environmentKey)
+  }
+
+  test.each([
+    ['an ordinary path', '/v1/nothing/here', '/v1/nothing/here'],
+    ['a path with a query', '/v1/nothing?api_key=secret', '/v1/nothing'],
+    ['a stored key', `/v1/${stored}`, '/v1/…'],
+    ['a stored key with its underscore encoded', `/v1/${stored.replace('_', '%5f')}`, '/v1/…'],
+    ['a stored key that is encoded twice', `/v1/${stored.replace('_', '%255f')}`, '/v1/…'],
+    ['an unknown key', '/v1/0123456789abcdef/pets', '/v1/…/pets'],
+    ['a segment of 15 characters', '/v1/0123456789abcde', '/v1/0123456789abcde'],
+    ['encoded visible characters', '/v1/%21%7e%41', '/v1/!~A'],
+    ['the environment key, encoded', `/v1/${encodeURIComponent(environmentKey)}/x`, '/v1/…/x'],
+    ['the environment key, not encoded', '/v1/a/key\\from%25outside/x', '/v1/…/x'],
+    ['a short part of the environment key', '/v1/a/key?x', '/v1/a/key'],
+    ['a part of four characters', '/v1/from', '/v1/…'],
+    ['a long part of the environment key', '/v1/outside/from', '/v1/…/…'],
+    ['an encoded part of the environment key', '/v1/x%6futside', '/v1/…'],
+    ['a part that is encoded twice', '/v1/%256futside', '/v1/…'],
+    ['control characters for a terminal', '/v1/%1b%5B31m/x', '/v1/…/x'],
+    ['a delete character', '/v1/a%7f/x', '/v1/…/x'],
+    ['a malformed escape', '/v1/%zz/x', '/v1/…/x'],
+    ['a very long path', '/a'.repeat(1_000), '/a'.repeat(100)],
+  ])('%s is logged without a key', (_what, path, shown) => {
+    expect(logged(path)).toBe(shown)
+  })
+
+  test.each([
+    ['a slash', 'short/key', '/v1/short/key/x'],
+    ['a backslash', 'my\\key', '/v1/my\\key/x'],
+    ['four characters', 'abcd', '/v1/abcd/x'],
+  ])('the sent key with %s is masked', (_what, key, path) => {
+    expect(logged(path, { authorization: `Bearer ${key}` })).toBe('/v1/…/x')
+  })
+
+  test.each(['', 'Bearer', 'Bearer v1', 'Bearer nth', 'Basic'])(
+    'the credential %j is too short for a key and masks nothing',
+    authorization => {
+      expect(logged('/v1/nothing', { authorization })).toBe('/v1/nothing')
+    },
+  )
+})

@@ -1,0 +1,88 @@
+import { expect, test } from 'bun:test'
+import { StoreUnavailable } from '../errors.ts'
+import { type BatchResult, CommitQueue, type CommitQueueOptions, writesWaitingMax } from './commit-queue.ts'
+
+/** A queue of numbers whose commits wait until the test finishes them. */
+function testQueue(options: CommitQueueOptions) {
+  const batches: {
+    readonly batch: readonly number[]
+    finish(result?: Partial<BatchResult<number>>): void
+  }[] = []
+  const queue = new CommitQueue<number, number>(batch => {
+    const { promise, resolve } = Promise.withResolvers<BatchResult<number>>()
+    batches.push({ batch, finish: result => resolve({ values: batch, ...result }) })
+    return promise
+  }, options)
+  return { queue, batches, sizes: () => batches.map(({ batch }) => batch.length) }
+}
+
+const nextTick = () => new Promise(setImmediate)
+const numbers = (count: number) => Array.from({ length: count }, (_, number) => number)
+
+test('writes of one tick are one batch, and those that arrive during its commit are the next one', async () => {
+  const { queue, batches } = testQueue({})
+  const first = numbers(20).map(number => queue.add(number))
+  await nextTick()
+  const second = [queue.add(20), queue.add(21)]
+  await nextTick()
+  expect(batches.map(({ batch }) => batch)).toEqual([numbers(20)])
+  expect(queue.activity().writesWaiting).toBe(22)
+  batches[0]?.finish()
+  expect(await Promise.all(first)).toEqual(numbers(20))
+  batches[1]?.finish()
+  expect(await Promise.all(second)).toEqual([20, 21])
+  expect(queue.activity().writesWaiting).toBe(0)
+  expect(queue.activity().commitSizes.sum).toBe(22)
+})
+
+test('overlapping batches start early and grow with what is being committed', async () => {
+  const { queue, sizes } = testQueue({ overlap: true })
+  for (const number of numbers(130)) queue.add(number)
+  expect(sizes()).toEqual([16, 16, 32, 64])
+  await nextTick()
+  expect(sizes()).toEqual([16, 16, 32, 64])
+})
+
+test('a write that fails rejects alone, and is not counted', async () => {
+  const { queue, batches } = testQueue({})
+  const writes = numbers(3).map(number => queue.add(number).catch(String))
+  await nextTick()
+  batches[0]?.finish({ errors: new Map([[1, 'refused']]) })
+  expect(await Promise.all(writes)).toEqual([0, 'refused', 2])
+  expect(queue.activity().commitSizes.sum).toBe(2)
+})
+
+test('a write that waits too long rejects, and is never committed', async () => {
+  const { queue, batches, sizes } = testQueue({ timeoutMs: 20 })
+  const committing = queue.add(0).catch(error => error)
+  await nextTick()
+  expect(await queue.add(1).catch(error => error)).toBeInstanceOf(StoreUnavailable)
+  expect(await committing).toBeInstanceOf(StoreUnavailable)
+  batches[0]?.finish()
+  await nextTick()
+  expect(queue.activity().writesWaiting).toBe(0)
+  expect(sizes()).toEqual([1])
+})
+
+test('writes beyond the limit are refused at once, and batches are bounded', async () => {
+  const { queue, sizes } = testQueue({})
+  for (const number of numbers(writesWaitingMax)) queue.add(number)
+  expect(await queue.add(0).catch(error => error)).toBeInstanceOf(StoreUnavailable)
+  await nextTick()
+  expect(sizes()).toEqual([512])
+})
+
+test('closing refuses new writes and waits for the others', async () => {
+  const { queue, batches } = testQueue({})
+  const write = queue.add(0)
+  let closed = false
+  const closing = queue.close().then(() => {
+    closed = true
+  })
+  expect(await queue.add(1).catch(error => error)).toBeInstanceOf(StoreUnavailable)
+  await nextTick()
+  expect(closed).toBe(false)
+  batches[0]?.finish()
+  expect(await write).toBe(0)
+  await closing
+})

@@ -1,0 +1,134 @@
+import { StoreUnavailable } from '../errors.ts'
+import { Histogram } from '../histogram.ts'
+import type { StoreActivity } from '../store.ts'
+import { withTimeout } from '../timeout.ts'
+
+/** Writes that wait or are being committed, at most: about a tenth of a second of work. */
+export const writesWaitingMax = 1_024
+
+/** Bounds the time of one commit. */
+const batchMax = 512
+
+/** The results of a batch, in its order. `errors` holds the writes that failed, by their index. */
+export interface BatchResult<Result> {
+  readonly values: readonly Result[]
+  readonly errors?: ReadonlyMap<number, unknown>
+}
+
+export interface CommitQueueOptions {
+  /**
+   * Passes the next batch to `commit` before the previous one is done, so that a writer thread never waits for the serving
+   * thread. That batch has at least as many writes as are being committed: batches grow when the disk is slow.
+   */
+  readonly overlap?: boolean
+  /** Rejects a write that is not committed in time, and does not start it later. */
+  readonly timeoutMs?: number
+}
+
+interface WaitingWrite<Write, Result> {
+  readonly write: Write
+  resolve(value: Result): void
+  reject(error: unknown): void
+  timedOut: boolean
+}
+
+/** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
+const earlyBatchSize = 16
+
+/** Commits the writes that arrive during one commit together in the next one. */
+export class CommitQueue<Write, Result> {
+  readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+  readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
+  readonly #overlap: boolean
+  readonly #timeoutMs: number | undefined
+  #queue: WaitingWrite<Write, Result>[] = []
+  #committing = 0
+  #tickPending = false
+  #idle: PromiseWithResolvers<void> | undefined
+
+  constructor(
+    commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>,
+    { overlap = false, timeoutMs }: CommitQueueOptions,
+  ) {
+    this.#commit = commit
+    this.#overlap = overlap
+    this.#timeoutMs = timeoutMs
+  }
+
+  activity(): StoreActivity {
+    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
+  }
+
+  /** Writes that are being committed. */
+  get committing(): number {
+    return this.#committing
+  }
+
+  get #waiting(): number {
+    return this.#queue.length + this.#committing
+  }
+
+  /** Settles when the write is committed, or has failed. */
+  add(write: Write): Promise<Result> {
+    if (this.#idle) return Promise.reject(new StoreUnavailable('the store is closing'))
+    if (this.#waiting >= writesWaitingMax) {
+      return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<Result>()
+    const waiting: WaitingWrite<Write, Result> = { write, resolve, reject, timedOut: false }
+    this.#queue.push(waiting)
+    if (!this.#tickPending) this.#startAfterTick()
+    if (this.#overlap && this.#queue.length >= earlyBatchSize) this.#startBatch()
+    if (this.#timeoutMs === undefined) return promise
+    return withTimeout(promise, this.#timeoutMs, () => {
+      waiting.timedOut = true
+      throw new StoreUnavailable(`not committed within ${this.#timeoutMs} ms`)
+    })
+  }
+
+  /** Refuses further writes, and resolves when the waiting ones are committed. */
+  close(): Promise<void> {
+    if (!this.#idle) {
+      this.#idle = Promise.withResolvers()
+      if (this.#waiting === 0) this.#idle.resolve()
+    }
+    return this.#idle.promise
+  }
+
+  /** Writes of one event-loop tick go together. */
+  #startAfterTick(): void {
+    this.#tickPending = true
+    setImmediate(() => {
+      this.#tickPending = false
+      this.#startBatch()
+    })
+  }
+
+  #startBatch(): void {
+    if (this.#queue.length === 0 || this.#queue.length < this.#committing) return
+    if (this.#committing > 0 && !this.#overlap) return
+    const batch = this.#queue.splice(0, batchMax).filter(({ timedOut }) => !timedOut)
+    this.#committing += batch.length
+    void this.#settle(batch)
+  }
+
+  async #settle(batch: readonly WaitingWrite<Write, Result>[]): Promise<void> {
+    try {
+      if (batch.length > 0) this.#resolve(batch, await this.#commit(batch.map(({ write }) => write)))
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    }
+    this.#committing -= batch.length
+    this.#startBatch()
+    if (this.#waiting === 0) this.#idle?.resolve()
+  }
+
+  #resolve(batch: readonly WaitingWrite<Write, Result>[], { values, errors }: BatchResult<Result>): void {
+    const committed = batch.length - (errors?.size ?? 0)
+    if (committed > 0) this.#commitSizes.observe(committed)
+    for (const [index, { resolve, reject }] of batch.entries()) {
+      if (errors?.has(index)) reject(errors.get(index))
+      else resolve(values[index] as Result)
+    }
+  }
+}

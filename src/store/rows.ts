@@ -1,0 +1,86 @@
+import type { ApiKey, Permission } from '../api-key.ts'
+import { SetupError } from '../errors.ts'
+import { int64Max } from '../int64.ts'
+import type { Pet, PetStatus } from '../pet.ts'
+import { keptIdProblem } from '../store.ts'
+
+export type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }
+
+export function petOf({ id, name, category_id: categoryId, status }: PetRow): Pet {
+  return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
+}
+
+export type KeyRow = {
+  id: bigint
+  name: string
+  hash: string
+  shown: string
+  /** True for a metrics key too. SQLite has no booleans: 0 or 1. */
+  read_only: boolean | bigint
+  metrics: boolean | bigint
+  created_at_ms: bigint
+  expires_at_ms: bigint | null
+  revoked_at_ms: bigint | null
+  last_used_at_ms: bigint | null
+  deprecated_uses: bigint
+  deprecated_last_used_at_ms: bigint | null
+}
+
+export const keyColumns = `id, name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms, revoked_at_ms,
+  last_used_at_ms, deprecated_uses, deprecated_last_used_at_ms`
+
+export function keyOf(row: KeyRow): ApiKey {
+  return {
+    id: row.id,
+    name: row.name,
+    hash: row.hash,
+    shown: row.shown,
+    permission: permissionOf(row),
+    createdAt: new Date(Number(row.created_at_ms)),
+    deprecatedUses: row.deprecated_uses,
+    ...optionalDate('expiresAt', row.expires_at_ms),
+    ...optionalDate('revokedAt', row.revoked_at_ms),
+    ...optionalDate('lastUsedAt', row.last_used_at_ms),
+    ...optionalDate('deprecatedLastUsedAt', row.deprecated_last_used_at_ms),
+  }
+}
+
+function permissionOf({ read_only, metrics }: KeyRow): Permission {
+  if (metrics) return 'metrics'
+  return read_only ? 'read-only' : 'read-write'
+}
+
+/** A metrics key is also read-only: an older version, which ignores the column `metrics`, never lets it write. */
+export function permissionColumns(permission: Permission): {
+  readonly readOnly: boolean
+  readonly metrics: boolean
+} {
+  return { readOnly: permission !== 'read-write', metrics: permission === 'metrics' }
+}
+
+function optionalDate<K extends string>(name: K, ms: bigint | null): { [P in K]?: Date } {
+  return ms === null ? {} : ({ [name]: new Date(Number(ms)) } as { [P in K]?: Date })
+}
+
+// The refusals of an import, in the same words for both engines.
+
+export function storeNotEmpty(location: string): SetupError {
+  return new SetupError(
+    `Cannot keep the ids: the store ${location} already has animals; import without --keep-ids, or set DATABASE_URL to an empty store`,
+  )
+}
+
+/** Refuses `count` new ids after `lastId` if there are fewer. */
+export function checkIdsLeft(location: string, count: number, lastId: bigint): void {
+  if (lastId <= int64Max - BigInt(count)) return
+  throw new SetupError(
+    `Cannot assign ${count} new ids: the store ${location} has used ids up to ${lastId}, and ${int64Max} is the last; import into an empty store`,
+  )
+}
+
+/** The id, if it can be kept after the previous one. */
+export function checkedKeptId(id: bigint | undefined, previous: bigint): bigint {
+  const problem = keptIdProblem(id, previous)
+  if (problem !== undefined || id === undefined) throw new SetupError(`Cannot import the animals: ${problem}`)
+  return id
+}

@@ -1,0 +1,84 @@
+import { SQLiteError } from 'bun:sqlite'
+import { SetupError, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+
+// Extended codes such as SQLITE_IOERR_WRITE begin with these.
+const damaged = /^SQLITE_(CORRUPT|NOTADB)/
+const temporary = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTOCOL)/
+
+/** StoreDamaged or StoreUnavailable if the driver's code means that; otherwise the error itself. */
+export function storeErrorOf(error: unknown): unknown {
+  const code = error instanceof SQLiteError ? (error.code ?? '') : ''
+  if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
+  return temporary.test(code) ? new StoreUnavailable(`SQLite: ${code}`, { cause: error }) : error
+}
+
+/** Runs statements, and throws what {@link storeErrorOf} makes of their errors. */
+export function withStoreErrors<T>(run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    throw storeErrorOf(error)
+  }
+}
+
+/**
+ * Remembers that SQLite has reported damage. Reads may be wrong and writes may be lost after that, so both are refused until
+ * the server restarts.
+ */
+export class DamageGuard {
+  readonly #onDamage: (damage: StoreDamaged) => void
+  #damage: StoreDamaged | undefined
+
+  constructor(onDamage: (damage: StoreDamaged) => void = () => {}) {
+    this.#onDamage = onDamage
+  }
+
+  get damage(): StoreDamaged | undefined {
+    return this.#damage
+  }
+
+  /** Runs a statement unless the file is damaged. */
+  run<T>(statement: () => T): T {
+    if (this.#damage) throw this.#damage
+    try {
+      return statement()
+    } catch (error) {
+      throw this.note(storeErrorOf(error))
+    }
+  }
+
+  /** Remembers the error if it means damage, and returns it. */
+  note<T>(error: T): T {
+    if (error instanceof StoreDamaged && !this.#damage) {
+      this.#damage = error
+      this.#onDamage(error)
+    }
+    return error
+  }
+}
+
+/** One line for the operator if the code is a known problem of the file; otherwise the error itself. */
+export function setupErrorOf(error: unknown, file: string): unknown {
+  if (error instanceof SetupError) return error
+  const code = (error as { code?: string } | undefined)?.code ?? ''
+  const problem = setupProblems.find(([codes]) => codes.test(code))?.[1]
+  return problem
+    ? new SetupError(`Cannot open the store ${file}: ${problem} (${code})`, { cause: error })
+    : error
+}
+
+const setupProblems: readonly (readonly [RegExp, string])[] = [
+  [/^SQLITE_NOTADB/, 'it is not an SQLite database; move it away, or set DATABASE_URL to another file'],
+  [/^SQLITE_CORRUPT/, 'the file is damaged; restore a backup'],
+  [
+    /^(SQLITE_READONLY|EACCES|EPERM|EROFS)/,
+    'no permission to write there; change its owner, or set DATABASE_URL to another file',
+  ],
+  [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
+  [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
+  [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],
+  [
+    /^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/,
+    'its folder cannot be used; create it, or set DATABASE_URL to another file',
+  ],
+]

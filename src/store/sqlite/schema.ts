@@ -1,0 +1,152 @@
+import { Database } from 'bun:sqlite'
+import { statSync } from 'node:fs'
+import { SetupError, StoreUnavailable } from '../../errors.ts'
+
+const busyTimeoutMs = 5_000
+/** After a burst, the write-ahead log is truncated to this size. */
+const walBytesMax = 64 * 1024 ** 2
+/** Checking a larger file would delay the start: this takes about 0.1 s. */
+const checkedBytesMax = 8 * 1024 ** 2
+/** "PETS" in ASCII, in the file's header: marks the database as ours. */
+const applicationId = 0x50455453
+
+/** Append only: never edit a released migration. The file's user_version is the number of those applied. */
+export const migrations: readonly string[] = [
+  // AUTOINCREMENT: an id is never assigned twice, even if the highest one was deleted by hand.
+  `CREATE TABLE pets (
+     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+     name TEXT NOT NULL,
+     category_id INTEGER NOT NULL,
+     status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+   ) STRICT;
+
+   -- An SQLite index ends in the row's id: within one status the animals stand in the list's order.
+   CREATE INDEX pets_by_status ON pets (status);
+
+   CREATE TABLE api_keys (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     name TEXT NOT NULL,
+     hash TEXT NOT NULL UNIQUE,
+     shown TEXT NOT NULL,
+     read_only INTEGER NOT NULL CHECK (read_only IN (0, 1)),
+     created_at_ms INTEGER NOT NULL,
+     expires_at_ms INTEGER,
+     revoked_at_ms INTEGER,
+     last_used_at_ms INTEGER,
+     deprecated_uses INTEGER NOT NULL DEFAULT 0,
+     deprecated_last_used_at_ms INTEGER
+   ) STRICT;`,
+
+  `CREATE TABLE creation_keys (
+     scope TEXT NOT NULL,
+     key TEXT NOT NULL,
+     fingerprint TEXT NOT NULL,
+     pet_id INTEGER NOT NULL,
+     created_at_ms INTEGER NOT NULL,
+     PRIMARY KEY (scope, key)
+   ) STRICT, WITHOUT ROWID;
+
+   CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);`,
+
+  'ALTER TABLE api_keys ADD COLUMN metrics INTEGER NOT NULL DEFAULT 0 CHECK (metrics IN (0, 1))',
+]
+
+/** Without safeIntegers, values beyond 2^53 are rounded; without strict, a missing parameter becomes NULL. */
+export function connect(file: string, mode: 'readwrite' | 'readonly'): Database {
+  const database = new Database(file, { [mode]: true, safeIntegers: true, strict: true })
+  database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+  // FULL: COMMIT returns only when the data is on disk.
+  database.run('PRAGMA synchronous = FULL')
+  database.run('PRAGMA foreign_keys = ON')
+  database.run(`PRAGMA journal_size_limit = ${walBytesMax}`)
+  // The first read opens the write-ahead log: now, while file descriptors are available.
+  database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()
+  return database
+}
+
+/** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
+export function prepare(database: Database, file: string): boolean {
+  claim(database, file)
+  if (statSync(file).size <= checkedBytesMax) checkIntegrity(database)
+  switchToWal(database)
+  return migrate(database, file)
+}
+
+/** Marks an empty file as ours; refuses another program's database before anything in it changes. */
+function claim(database: Database, file: string): void {
+  if (isOurs(database)) return
+  const mark = database.transaction(() => {
+    if (isOurs(database)) return
+    const tables = database.query<{ n: bigint }, []>('SELECT count(*) AS n FROM sqlite_schema').get()
+    if (tables?.n !== 0n) {
+      throw new SetupError(
+        `Cannot use ${file}: it is a database of another program; move it away, or set DATABASE_URL to another file`,
+      )
+    }
+    database.run(`PRAGMA application_id = ${applicationId}`)
+  })
+  mark.immediate()
+}
+
+export function isOurs(database: Database): boolean {
+  return pragma(database, 'application_id') === applicationId
+}
+
+function checkIntegrity(database: Database): void {
+  const [finding] = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all()
+  if (finding?.quick_check !== 'ok') {
+    throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
+  }
+}
+
+/** Retries, because the busy time-out does not apply when two processes switch a new file at once. */
+function switchToWal(database: Database): void {
+  const deadline = Date.now() + busyTimeoutMs
+  for (;;) {
+    try {
+      database.run('PRAGMA journal_mode = WAL')
+      return
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
+      Bun.sleepSync(20)
+    }
+  }
+}
+
+/** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
+function migrate(database: Database, file: string): boolean {
+  const found = pragma(database, 'user_version')
+  if (found > migrations.length) {
+    throw new SetupError(
+      `The store ${file} has schema version ${found}, and this program supports versions up to ${migrations.length}: upgrade the program`,
+    )
+  }
+  for (const [index, sql] of migrations.entries()) if (index >= found) apply(database, index + 1, sql)
+  return found === 0
+}
+
+/** Checks the version again inside the transaction: another process may have applied the migration. */
+function apply(database: Database, version: number, sql: string): void {
+  const step = database.transaction(() => {
+    if (pragma(database, 'user_version') >= version) return
+    database.run(sql)
+    database.run(`PRAGMA user_version = ${version}`)
+  })
+  step.immediate()
+}
+
+function pragma(database: Database, name: 'application_id' | 'user_version'): number {
+  const row = database.query<Record<string, bigint>, []>(`PRAGMA ${name}`).get()
+  return Number(row?.[name])
+}
+
+/** Identifies the file even after it is renamed; undefined if there is none. */
+export function identityOf(file: string): string | undefined {
+  const stat = statSync(file, { throwIfNoEntry: false })
+  return stat && `${stat.dev}:${stat.ino}`
+}
+
+/** SQLite can still write to a file that was moved or deleted, and the data would be lost with it. */
+export function checkSameFile(file: string, identity: string | undefined): void {
+  if (identityOf(file) !== identity) throw new StoreUnavailable(`${file} was moved, replaced or deleted`)
+}
