@@ -1,8 +1,10 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { type KeepAliveClient, keepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalBody, animalOf, inspectStore } from '../support/load.ts'
-import { portOf, startServer, temporaryFolder } from '../support/process.ts'
+import { portOf, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const rounds = Number(process.env['PETSTORE_TEST_CRASH_ROUNDS'] ?? 10)
 const clients = 32

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { keepAliveClient, openCrowd } from '../support/connections.ts'
 import {
@@ -7,8 +7,11 @@ import {
   type Server,
   startServer,
   temporaryFolder,
+  testMsMax,
   until,
 } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const key = 'a-key-for-descriptors-0123456789'
 const body = '{"name":"Rex","categoryId":7}'

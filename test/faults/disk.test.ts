@@ -1,9 +1,11 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { type KeepAliveClient, keepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore } from '../support/load.ts'
-import { portOf, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'

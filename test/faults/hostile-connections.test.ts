@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { generateApiKey } from '../../src/api-key.ts'
 import { type Crowd, exchange, openCrowd, repliesIn } from '../support/connections.ts'
 import {
@@ -8,7 +8,10 @@ import {
   type Server,
   startServer,
   temporaryFolder,
+  testMsMax,
 } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Exchange, exchange, type Reply } from '../support/connections.ts'
-import { loggedBy, portOf, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { loggedBy, portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 import {
   animal,
   dropped,
@@ -14,6 +14,8 @@ import {
   sized,
   smuggledName,
 } from './malformed-rows.ts'
+
+setDefaultTimeout(testMsMax)
 
 let folder: ReturnType<typeof temporaryFolder>
 let server: Server

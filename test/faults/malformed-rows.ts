@@ -21,59 +21,41 @@ export const animal = `{"name":"${placeholderName}","categoryId":7}`
 
 const credential = `Host: pets.example\r\nAuthorization: Bearer ${malformedKey}\r\n`
 
-export function get(headers = '', target = '/v1/pets?limit=1'): string {
-  return request('GET', target, 'HTTP/1.1', headers)
-}
-
-export function post(headers: string, body: string): string {
-  return request('POST', '/v1/pets', 'HTTP/1.1', headers) + body
-}
-
-function request(method: string, target: string, version: string, headers = ''): string {
-  return `${method} ${target} ${version}\r\n${credential}${headers}\r\n`
-}
-
-export function sized(length: string | number): string {
-  return `Content-Length: ${length}\r\n`
-}
-
-function encoded(encoding: string): string {
-  return `Transfer-Encoding: ${encoding}\r\n`
-}
-
+const request = (method: string, target: string, version: string, headers = '') =>
+  `${method} ${target} ${version}\r\n${credential}${headers}\r\n`
+export const get = (headers = '', target = '/v1/pets?limit=1') => request('GET', target, 'HTTP/1.1', headers)
+export const post = (headers: string, body: string) => request('POST', '/v1/pets', 'HTTP/1.1', headers) + body
+export const sized = (length: string | number) => `Content-Length: ${length}\r\n`
+const encoded = (encoding: string) => `Transfer-Encoding: ${encoding}\r\n`
 const chunked = encoded('chunked')
 const lastChunk = '0\r\n\r\n'
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
 
-function chunk(text: string): string {
-  return `${text.length.toString(16)}\r\n${text}\r\n`
-}
+/** One row for each variant, all with the same outcome. */
+const rows = (
+  outcome: string,
+  what: string,
+  bytes: (variant: string) => string,
+  variants: readonly string[],
+) => variants.map((variant): MalformedRow => [`${what} ${JSON.stringify(variant)}`, bytes(variant), outcome])
 
 const right = animal.length
 const size = right.toString(16)
 const withLengths = (...lengths: readonly (string | number)[]) => post(lengths.map(sized).join(''), animal)
+const wrapped = (2n ** 64n + BigInt(right)).toString()
+const inChunks = chunk(animal) + lastChunk
 
 const lengths: readonly MalformedRow[] = [
-  ['Content-Length and Transfer-Encoding', post(sized(right) + chunked, chunk(animal) + lastChunk), refused],
-  [
-    'Transfer-Encoding, then Content-Length',
-    post(chunked + sized(right), chunk(animal) + lastChunk),
-    refused,
-  ],
+  ...rows(refused, 'Content-Length', withLengths, [
+    ...['', '-1', '2 9', `+${right}`, `0x${size}`, `${right}.0`, `${right}a`, `${right}, ${right}`],
+    ...['99999999999999999999999', wrapped],
+  ]),
+  ...rows(added, 'Content-Length', withLengths, [`000${right}`, `  ${right}\t`]),
+  ['Content-Length and Transfer-Encoding', post(sized(right) + chunked, inChunks), refused],
+  ['Transfer-Encoding, then Content-Length', post(chunked + sized(right), inChunks), refused],
   ['the same Content-Length twice', withLengths(right, right), added],
   ['two Content-Lengths, the shorter first', withLengths(2, right), refused],
   ['two Content-Lengths, the longer first', withLengths(right, 2), refused],
-  ['a list of equal lengths', withLengths(`${right}, ${right}`), refused],
-  ['a length with a plus', withLengths(`+${right}`), refused],
-  ['a negative length', withLengths('-1'), refused],
-  ['a hexadecimal length', withLengths(`0x${size}`), refused],
-  ['a length with a space in it', withLengths('2 9'), refused],
-  ['a length with a fraction', withLengths(`${right}.0`), refused],
-  ['a length with a letter behind', withLengths(`${right}a`), refused],
-  ['a length with zeros before', withLengths(`000${right}`), added],
-  ['an empty length', withLengths(''), refused],
-  ['a length with white space around', withLengths(`  ${right}\t`), added],
-  ['a length beyond 64 bits', withLengths('99999999999999999999999'), refused],
-  ['a length that wraps to the right one', withLengths((2n ** 64n + BigInt(right)).toString()), refused],
   ['a length above our limit', withLengths(65_537), '413 body_too_large, stuck'],
   ['a length above the body', withLengths(right + 1), 'nothing, waiting'],
   ['no length, so that the body is a request', post('', animal), '400 missing_body; 400 empty, closed'],
@@ -90,59 +72,34 @@ const lengths: readonly MalformedRow[] = [
 
 /** One chunk, its size line as given. */
 const sizedChunk = (line: string) => post(chunked, `${line}${animal}\r\n${lastChunk}`)
+const trailed = (trailer: string) => post(chunked, `${chunk(animal)}0\r\n${trailer}\r\n`)
 
 const chunks: readonly MalformedRow[] = [
+  ...rows(refused, 'the chunk size line', sizedChunk, [
+    ...['zz\r\n', '-1\r\n', `0x${size}\r\n`, `+${size}\r\n`, ` ${size}\r\n`, `${size} \r\n`, '\r\n', '5\r\n'],
+    ...['fffffffffffffffff\r\n', `100000000000000${size}\r\n`, `${size};a="\r\n"\r\n`],
+    ...[`${size};a\n`, `${size}\n`, `${size}\r`],
+  ]),
+  ...rows(added, 'the chunk size line', sizedChunk, [`${'0'.repeat(40)}${size}\r\n`, `${size};a=b\r\n`]),
   ['sound chunks', post(chunked, chunk(animal.slice(0, 9)) + chunk(animal.slice(9)) + lastChunk), added],
-  ['a chunk size that is no number', sizedChunk('zz\r\n'), refused],
-  ['a negative chunk size', sizedChunk('-1\r\n'), refused],
-  ['a chunk size with 0x', sizedChunk(`0x${size}\r\n`), refused],
-  ['a chunk size with a plus', sizedChunk(`+${size}\r\n`), refused],
-  ['a chunk size with a space before', sizedChunk(` ${size}\r\n`), refused],
-  ['a chunk size with a space behind', sizedChunk(`${size} \r\n`), refused],
-  ['an empty chunk size', sizedChunk('\r\n'), refused],
-  ['a chunk size with many zeros before', sizedChunk(`${'0'.repeat(40)}${size}\r\n`), added],
-  ['a chunk size beyond 64 bits', sizedChunk('fffffffffffffffff\r\n'), refused],
-  ['a chunk size that wraps to the right one', sizedChunk(`100000000000000${size}\r\n`), refused],
-  ['a chunk extension', sizedChunk(`${size};a=b\r\n`), added],
   ['a chunk extension of 17 KB', sizedChunk(`${size};a=${'b'.repeat(17_000)}\r\n`), '413 empty, closed'],
-  ['a line end inside a chunk extension', sizedChunk(`${size};a="\r\n"\r\n`), refused],
-  ['a chunk extension ended by a bare LF', sizedChunk(`${size};a\n`), refused],
-  ['a chunk size ended by a bare LF', sizedChunk(`${size}\n`), refused],
-  ['a chunk size ended by a bare CR', sizedChunk(`${size}\r`), refused],
   ['a chunk without a line end', post(chunked, `${size}\r\n${animal}${lastChunk}`), refused],
   ['a chunk ended by a bare LF', post(chunked, `${size}\r\n${animal}\n${lastChunk}`), refused],
-  ['a chunk longer than its size', sizedChunk('5\r\n'), refused],
   ['chunks that break off', post(chunked, chunk(animal).slice(0, 9)), 'nothing, waiting'],
   ['chunks without a last one', post(chunked, chunk(animal)), 'nothing, waiting'],
   // The runtime refuses trailers, but finds them only after it has passed the body to us.
-  [
-    'a trailer',
-    post(chunked, `${chunk(animal)}0\r\nX-Trailer: 1\r\n\r\n`),
-    refused,
-    '201; 400 empty, closed',
-  ],
-  [
-    'a length as a trailer',
-    post(chunked, `${chunk(animal)}0\r\n${sized(5)}\r\n`),
-    refused,
-    '201; 400 empty, closed',
-  ],
+  ['a trailer', trailed('X-Trailer: 1\r\n'), refused, '201; 400 empty, closed'],
+  ['a length as a trailer', trailed(sized(5)), refused, '201; 400 empty, closed'],
 ]
 
-const encodedAs = (encoding: string) => post(encoded(encoding), chunk(animal) + lastChunk)
+const encodedAs = (encoding: string) => post(encoded(encoding), inChunks)
 
 const encodings: readonly MalformedRow[] = [
+  ...rows(refused, 'Transfer-Encoding', encodedAs, [
+    ...['xchunked', 'identity', 'chunked, identity', 'gzip, chunked', 'chunked, chunked', '"chunked"', ''],
+    ...['\x0bchunked', 'chunked\r\nTransfer-Encoding: identity', 'chunked\r\nTransfer-Encoding: chunked'],
+  ]),
   ['Transfer-Encoding: CHUNKED', encodedAs('CHUNKED'), added],
-  ['Transfer-Encoding: xchunked', encodedAs('xchunked'), refused],
-  ['Transfer-Encoding: identity', encodedAs('identity'), refused],
-  ['Transfer-Encoding: chunked, identity', encodedAs('chunked, identity'), refused],
-  ['Transfer-Encoding: gzip, chunked', encodedAs('gzip, chunked'), refused],
-  ['Transfer-Encoding: chunked, chunked', encodedAs('chunked, chunked'), refused],
-  ['Transfer-Encoding: chunked, twice', post(chunked + chunked, chunk(animal) + lastChunk), refused],
-  ['Transfer-Encoding twice, differing', encodedAs('chunked\r\nTransfer-Encoding: identity'), refused],
-  ['Transfer-Encoding in quotes', encodedAs('"chunked"'), refused],
-  ['an empty Transfer-Encoding', encodedAs(''), refused],
-  ['Transfer-Encoding behind a vertical tab', encodedAs('\x0bchunked'), refused],
   ['Transfer-Encoding with a space before its colon', encodedAs('chunked').replace('ing:', 'ing :'), refused],
   ['Transfer-Encoding on HTTP/1.0', encodedAs('chunked').replace('HTTP/1.1', 'HTTP/1.0'), refused],
 ]
@@ -153,24 +110,28 @@ const hosted = (host: string) => get().replace('Host: pets.example\r\n', host)
 const long = 'a'.repeat(20_000)
 
 const headers: readonly MalformedRow[] = [
-  ['a space before a colon', get('X-Odd : 1\r\n'), refused],
-  ['a tab before a colon', get('X-Odd\t: 1\r\n'), refused],
+  ...rows(refused, 'the header', get, [
+    ...[
+      'X-Odd : 1\r\n',
+      'X-Odd\t: 1\r\n',
+      'X-Odd: 1\r\n 2\r\n',
+      'X-Odd: 1\r\n\t2\r\n',
+      'X-Odd\r\n',
+      ': 1\r\n',
+    ],
+    ...[
+      'X Odd: 1\r\n',
+      'X-Odd: 1\nX-Other: 2\r\n',
+      'X-Odd: 1\rX-Other: 2\r\n',
+      'X-Odd: 1\r\r\n',
+      'X-\xe9: 1\r\n',
+    ],
+    ...['X-O\0dd: 1\r\n', 'X-Odd: 1\0\r\n', 'X-Odd: 1\x07\r\n'],
+  ]),
   ['a space before the first header', get().replace('Host', ' Host'), refused],
-  ['a folded header', get('X-Odd: 1\r\n 2\r\n'), refused],
-  ['a header folded with a tab', get('X-Odd: 1\r\n\t2\r\n'), refused],
-  ['a header without a colon', get('X-Odd\r\n'), refused],
-  ['an empty header name', get(': 1\r\n'), refused],
-  ['a space in a header name', get('X Odd: 1\r\n'), refused],
   ['bare LF line ends', get().replaceAll('\r\n', '\n'), refusedVersion],
-  ['one bare LF', get('X-Odd: 1\nX-Other: 2\r\n'), refused],
   ['bare CR line ends', get().replaceAll('\r\n', '\r'), refusedVersion],
-  ['one bare CR', get('X-Odd: 1\rX-Other: 2\r\n'), refused],
-  ['a CR at the end of a value', get('X-Odd: 1\r\r\n'), refused],
-  ['a NUL in a header name', get('X-O\0dd: 1\r\n'), refused],
-  ['a NUL in a header value', get('X-Odd: 1\0\r\n'), refused],
-  ['a control character in a value', get('X-Odd: 1\x07\r\n'), refused],
   ['bytes above ASCII in a value', get('X-Odd: \xff\xfe\r\n'), listed],
-  ['bytes above ASCII in a header name', get('X-\xe9: 1\r\n'), refused],
   ['a header of 10 KB', get(`X-Odd: ${long.slice(10_000)}\r\n`), listed],
   ['a header of 20 KB', get(`X-Odd: ${long}\r\n`), refusedSize],
   // So much is still being sent when it is refused that the reset can overtake the response.
@@ -181,70 +142,62 @@ const headers: readonly MalformedRow[] = [
   ['250 headers', get('X-Odd: 1\r\n'.repeat(250)), refusedSize],
   ['2,000 headers', get('X-Odd: 1\r\n'.repeat(2_000)), refusedSize],
   ['no Host', hosted(''), refused],
-  ['two Hosts', hosted('Host: pets.example\r\nHost: other.example\r\n'), listed],
-  ['an empty Host', hosted('Host: \r\n'), listed],
-  ['a Host that is none', hosted('Host: \\@[:/#?\r\n'), listed],
+  ...rows(listed, 'the Host', hosted, [
+    ...['Host: pets.example\r\nHost: other.example\r\n', 'Host: \r\n', 'Host: \\@[:/#?\r\n'],
+  ]),
   ['two credentials', get(`Authorization: Bearer ${malformedKey}\r\n`), '401 invalid_api_key, open'],
-  [
-    'Expect: 100-continue',
-    post(`${sized(animal.length)}Expect: 100-continue\r\n`, animal),
-    '100 empty; 201, open',
-  ],
-  ['another expectation', post(`${sized(animal.length)}Expect: a-miracle\r\n`, animal), added],
+  ['Expect: 100-continue', post(`${sized(right)}Expect: 100-continue\r\n`, animal), '100 empty; 201, open'],
+  ['another expectation', post(`${sized(right)}Expect: a-miracle\r\n`, animal), added],
   ['an upgrade to HTTP/2', get(`${upgrade}h2c\r\nHTTP2-Settings: AAMAAABk\r\n`), listed],
   ['an upgrade to a WebSocket', get(webSocket), listed],
 ]
 
-const of = (version: string) => request('GET', '/v1/pets', version)
 const to = (target: string) => request('GET', target, 'HTTP/1.1')
 const by = (method: string, target = '/v1/pets') => request(method, target, 'HTTP/1.1')
 
 const requestLines: readonly MalformedRow[] = [
-  ['HTTP/0.9', 'GET /v1/pets\r\n', refusedVersion],
-  ['HTTP/0.9 with headers', of('HTTP/0.9'), refusedVersion],
-  ['HTTP/1.0', of('HTTP/1.0'), '200, closed'],
-  ['HTTP/1.2', of('HTTP/1.2'), refusedVersion],
-  ['HTTP/1.10', of('HTTP/1.10'), refusedVersion],
-  ['HTTP/2.0', of('HTTP/2.0'), refusedVersion],
-  ['http/1.1 in lower case', of('http/1.1'), refusedVersion],
-  ['a version that is garbage', of('PETS'), refusedVersion],
-  ['text behind the version', of('HTTP/1.1 x'), refusedVersion],
-  ['two spaces before the target', to(' /v1/pets'), refused],
+  ...rows(refusedVersion, 'the version', version => request('GET', '/v1/pets', version), [
+    ...['HTTP/0.9', 'HTTP/1.2', 'HTTP/1.10', 'HTTP/2.0', 'http/1.1', 'PETS', 'HTTP/1.1 x'],
+  ]),
+  ['HTTP/0.9 without headers', 'GET /v1/pets\r\n', refusedVersion],
+  ['HTTP/1.0', request('GET', '/v1/pets', 'HTTP/1.0'), '200, closed'],
+  ...rows(listed, 'the target', to, [
+    ...[
+      '/v1/pets#there',
+      '/v1/../v1/./pets',
+      '/v1\\pets',
+      'http://pets.example/v1/pets',
+      'http://other.example/v1/pets',
+    ],
+  ]),
+  ...rows(refused, 'the target', to, [
+    ' /v1/pets',
+    'gopher://pets.example/v1/pets',
+    'v1/pets',
+    '*',
+    'pets.example:80',
+  ]),
+  ...rows(refusedVersion, 'the target', to, ['/v1/pets and more', '/v1/pe\0ts', '/v1/pe\x07ts']),
   ['a tab before the target', to('/v1/pets').replace(' ', '\t'), refusedVersion],
-  ['a space in the target', to('/v1/pets and more'), refusedVersion],
   ['no target', to('').replace('  ', ' '), refused],
-  ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', refused],
-  ['a TLS client hello', `\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03${'Z'.repeat(160)}`, refused],
-  ['nothing but zero bytes', '\0'.repeat(64), refused],
-  ['nothing but line ends', '\r\n'.repeat(50), refused],
-  ['line ends before a request', `\r\n\r\n${get()}`, refused],
-  ['a NUL in the target', to('/v1/pe\0ts'), refusedVersion],
-  ['a control character in the target', to('/v1/pe\x07ts'), refusedVersion],
   ['bytes above ASCII in the target', to('/v1/p\xe9ts'), '404 not_found, open'],
-  ['a fragment in the target', to('/v1/pets#there'), listed],
-  ['dots in the target', to('/v1/../v1/./pets'), listed],
-  ['a backslash in the target', to('/v1\\pets'), listed],
-  ['an absolute target', to('http://pets.example/v1/pets'), listed],
-  ['an absolute target of another host', to('http://other.example/v1/pets'), listed],
-  ['an absolute target of another scheme', to('gopher://pets.example/v1/pets'), refused],
-  ['a target without its slash', to('v1/pets'), refused],
-  ['GET *', to('*'), refused],
+  ...rows(refused, 'the bytes', bytes => bytes, [
+    ...['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '\0'.repeat(64), '\r\n'.repeat(50), `\r\n\r\n${get()}`],
+    `\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03${'Z'.repeat(160)}`,
+  ]),
+  ...rows(dropped, 'the method', by, ['get', 'FOO', 'A'.repeat(1_000)]),
+  ['an empty method', by(''), refused],
   ['OPTIONS *', by('OPTIONS', '*'), refused],
-  ['GET of an authority', to('pets.example:80'), refused],
   ['CONNECT to an authority', by('CONNECT', 'pets.example:80'), '404 not_found, stuck'],
   ['CONNECT to a path', by('CONNECT'), '405 method_not_allowed, open'],
   ['TRACE', by('TRACE'), '405 method_not_allowed, open'],
-  ['a method in lower case', by('get'), dropped],
-  ['an unknown method', by('FOO'), dropped],
-  ['a method of 1,000 letters', by('A'.repeat(1_000)), dropped],
-  ['an empty method', by(''), refused],
 ]
 
 export const smuggledName = 'Smuggled'
 const smuggledAnimal = `{"name":"${smuggledName}","categoryId":7}`
 /** Whole and valid, but always inside another request: its animal must never be stored. */
 const smuggled = post(sized(smuggledAnimal.length), smuggledAnimal)
-const sound = post(sized(animal.length), animal)
+const sound = post(sized(right), animal)
 
 const pipelines: readonly MalformedRow[] = [
   ['two GETs at once', get().repeat(2), '200; 200, open'],
@@ -253,7 +206,7 @@ const pipelines: readonly MalformedRow[] = [
   // The runtime closes the connection if a request is pipelined behind a response that is not ready yet.
   ['POST, then GET', sound + get(), dropped, '201; 200, open'],
   ['POST, then POST', sound.repeat(2), dropped, '201; 201, open'],
-  ['a chunked POST, then GET', post(chunked, chunk(animal) + lastChunk) + get(), dropped, '201; 200, open'],
+  ['a chunked POST, then GET', post(chunked, inChunks) + get(), dropped, '201; 200, open'],
   ['GET, then garbage', `${get()}garbage\r\n\r\n`, '200; 400 empty, closed'],
   ['GET with Connection: close, then POST', get('Connection: close\r\n') + sound, '200, closed'],
   ['an upgrade, then POST', get('Connection: Upgrade\r\nUpgrade: h2c\r\n') + sound, '200; 201, open'],

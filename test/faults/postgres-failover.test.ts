@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import {
   animalBody,
@@ -19,7 +19,9 @@ import {
   type TestDatabase,
   withHosts,
 } from '../support/postgres.ts'
-import { petstore, type Server, temporaryFolder, until } from '../support/process.ts'
+import { petstore, type Server, temporaryFolder, testMsMax, until } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 async function answered(server: Server, path: string, sentKey = key) {
   const response = await server.fetch(path, sentKey)

@@ -1,27 +1,33 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import {
   createStoreKey,
   drainMs,
+  type Load,
   makesProgress,
   readyIs,
+  type Serving,
   serveFrom,
   serveOn,
   startLoad,
   underLoad,
 } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
-import { loggedBy, until } from '../support/process.ts'
+import { loggedBy, testMsMax, until } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const restarts = 3
 const killsMin = 40
 const goneMs = 3_000
 
-describeWithOwnPostgres('PostgreSQL fails under load', () => {
-  test.concurrent(`after ${restarts} restarts as after a crash, with 503 meanwhile, it goes on, and every acknowledged animal is stored once`, async () => {
-    await using cluster = await startCluster()
-    await using serving = await serveOn(cluster.url())
-    await underLoad(serving, async (load, server) => {
+/** Something that happens to the server while clients keep the service busy. */
+type Trouble = (cluster: Cluster, load: Load, serving: Serving) => Promise<void>
+
+const troubles: readonly (readonly [string, Trouble])[] = [
+  [
+    `after ${restarts} restarts as after a crash, with 503 meanwhile`,
+    async (cluster, load, { server }) => {
       for (let round = 0; round < restarts; round++) {
         await makesProgress(load, 100)
         await cluster.stop('SIGQUIT')
@@ -29,42 +35,50 @@ describeWithOwnPostgres('PostgreSQL fails under load', () => {
         await cluster.start()
         await readyIs(server, 200)
       }
-      await makesProgress(load)
-    })
-  })
-
-  test.concurrent('with connections killed at random, clients get 503 at worst, are still served, and every acknowledged animal is stored once', async () => {
-    await using cluster = await startCluster()
-    await using serving = await serveOn(cluster.url())
-    await underLoad(serving, async (load, server) => {
-      await using admin = new SQL(serving.url, { max: 1 })
+    },
+  ],
+  [
+    'after connections were killed at random, with clients still served',
+    async (_, load, { url }) => {
+      await using admin = new SQL(url, { max: 1 })
       for (let killed = 0; killed < killsMin; ) {
         killed += (await admin.unsafe(killOne)).length
         await Bun.sleep(Math.random() * 40)
       }
-      await readyIs(server, 200)
       expect(load.acknowledged.size).toBeGreaterThan(killsMin)
-      await makesProgress(load)
-    })
-  })
-
-  test.concurrent(`gone for ${goneMs / 1_000} s: 503 at once, then it goes on without a restart, and every acknowledged animal is stored once`, async () => {
-    await using cluster = await startCluster()
-    await using serving = await serveOn(cluster.url())
-    const logged = await underLoad(serving, async (load, server) => {
+    },
+  ],
+  [
+    `after ${goneMs / 1_000} s without a server, with 503 at once and a line in the log`,
+    async (cluster, load, { server }) => {
       await makesProgress(load)
       await cluster.stop('SIGQUIT')
       await readyIs(server, 503)
       await Bun.sleep(goneMs)
       await readyIs(server, 503)
       await cluster.start()
-      await readyIs(server, 200)
-      await makesProgress(load)
-      await until('the log', () => server.stderr.includes('is used now') || undefined)
-    })
-    expect(logged).toContainEqual(expect.stringMatching(/^error No PostgreSQL for writing: /))
-    expect(logged).toContainEqual(`warn Now using PostgreSQL at ${cluster.host} for writing`)
-  })
+      const logged = (text: string) => server.stderr.includes(text) || undefined
+      await until('the loss in the log', () => logged('"message":"No PostgreSQL for writing: '))
+      await until('the return in the log', () =>
+        logged(`"message":"Now using PostgreSQL at ${cluster.host} for writing"`),
+      )
+    },
+  ],
+]
+
+describeWithOwnPostgres('PostgreSQL fails under load', () => {
+  test.concurrent.each(troubles)(
+    '%s, it goes on, and every acknowledged animal is stored once',
+    async (_, trouble) => {
+      await using cluster = await startCluster()
+      await using serving = await serveOn(cluster.url())
+      await underLoad(serving, async (load, server) => {
+        await trouble(cluster, load, serving)
+        await readyIs(server, 200)
+        await makesProgress(load)
+      })
+    },
+  )
 })
 
 /** A server that does not respond is given up after 5 s; the rest is for a busy machine. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import { key, readyIs, serveFrom } from '../support/load.ts'
 import {
@@ -11,7 +11,9 @@ import {
   type TestDatabase,
   withHosts,
 } from '../support/postgres.ts'
-import { loggedBy, type Server, until } from '../support/process.ts'
+import { loggedBy, type Server, testMsMax, until } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 /** What asks for animals, unlike what only asks a server who it is. */
 const readers = `

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import {
   animalBody,
   createStoreKey,
@@ -16,7 +16,9 @@ import {
   switchOver,
   withHosts,
 } from '../support/postgres.ts'
-import { until } from '../support/process.ts'
+import { testMsMax, until } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 /** A primary and its standby, and the service on both of them; the database goes with its servers. */
 async function startAll() {

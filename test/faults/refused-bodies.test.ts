@@ -1,7 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
 import { documentedConfiguration, freePort, nginx, startNginx } from '../support/nginx.ts'
-import { portOf, residentBytes, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import {
+  portOf,
+  residentBytes,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+} from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const key = 'a-key-for-refused-bodies-0123456789'
 /** Enough uploads for a reset to overtake a response, if the server did not read the rest of the body. */

@@ -1,10 +1,19 @@
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashApiKey } from '../../src/api-key.ts'
 import { exchange, openCrowd } from '../support/connections.ts'
-import { createKey, portOf, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import {
+  createKey,
+  portOf,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+} from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const environmentKey = 'a-key-from-outside-0123456789-secret'
 

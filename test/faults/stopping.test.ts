@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -11,8 +11,11 @@ import {
   type Server,
   startServer,
   temporaryFolder,
+  testMsMax,
   until,
 } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const clients = 64
 const key = 'a-key-for-stopping-0123456789'

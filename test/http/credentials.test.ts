@@ -1,7 +1,6 @@
 import { afterAll, afterEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { generateApiKey, issueApiKey } from '../../src/api-key.ts'
 import { idempotencyKey, prefersStrict } from '../../src/http/request.ts'
-import { sendRaw } from '../support/connections.ts'
 import { until } from '../support/process.ts'
 import { type Answer, type CallInit, type Service, startService } from '../support/service.ts'
 
@@ -84,12 +83,6 @@ describe('a key', () => {
       expect(status).toBe(401)
     },
   )
-
-  test('is refused if two Authorization headers are sent', async () => {
-    const line = `Authorization: Bearer ${service.key}\r\n`
-    const answer = await sendRaw(service.port, `GET /v1/pets HTTP/1.1\r\nHost: x\r\n${line}${line}\r\n`)
-    expect(answer).toStartWith('HTTP/1.1 401 ')
-  })
 
   test('that expires is refused from that moment on, though it was verified just before', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000)

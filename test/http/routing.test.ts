@@ -146,18 +146,12 @@ describe('odd requests', () => {
     },
   )
 
-  test.each([
-    ['/v1/pets/1?#?', 200],
-    ['http://elsewhere.example/v1/pets/1', 200],
-    ['/v1/pets/%2e%2e/pets/1', 200],
-    ['//v1/pets/1', 404],
-    ['/v1/pets//1', 404],
-    ['/v1/pets/1/', 404],
-    ['/v1/pets%2F1', 404],
-    ['/v1/\xe9', 404],
-  ])('the target %s is %p', async (target, status) => {
-    expect(await raw(target)).toStartWith(`HTTP/1.1 ${status} `)
-  })
+  test.each(['//v1/pets/1', '/v1/pets//1', '/v1/pets/1/', '/v1/pets%2F1'])(
+    'the target %s is 404',
+    async target => {
+      expect(await raw(target)).toStartWith('HTTP/1.1 404 ')
+    },
+  )
 
   test('a chunked body with a trailer is refused by the runtime, and its animal is not stored', async () => {
     const animal = '{"name":"Trailer","categoryId":1}'

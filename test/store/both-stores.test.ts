@@ -185,7 +185,7 @@ describeWithPostgres('SQLite and PostgreSQL', () => {
         ids.map(id => ({ id, name: `Animal ${id}`, categoryId: id, status: 'sold' })),
       )
       await service.database.setLastId(9223372036854775805n)
-      return responsesOf(service, sent)
+      return await responsesOf(service, sent)
     }
     const [onSqlite, onPostgres] = [await responsesFrom('sqlite'), await responsesFrom('postgres')]
     for (const [index, response] of onSqlite.entries()) expect(onPostgres[index]).toEqual(response)

@@ -2,6 +2,6 @@ import { afterAll, setDefaultTimeout } from 'bun:test'
 import { stopSharedCluster } from './postgres.ts'
 import { testMsMax } from './process.ts'
 
-// A busy machine must not fail a test: helpers that wait have shorter limits and clearer messages.
+// A busy machine must not fail a test. Files whose tests are slow set it too: without --parallel, Bun runs this only once.
 setDefaultTimeout(testMsMax)
 afterAll(stopSharedCluster)

@@ -212,7 +212,7 @@ export function withHosts(url: string, ...hosts: readonly Cluster[]): string {
 }
 
 export async function newDatabase(adminUrl: string): Promise<TestDatabase> {
-  const name = `pets_test_${crypto.randomUUID().replaceAll('-', '')}`
+  const name = `catalogue_${crypto.randomUUID().replaceAll('-', '')}`
   await ask(adminUrl, `CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`)
   const url = adminUrl.replace(/\/[^/?]*(\?|$)/, `/${name}$1`)
   return { url, [Symbol.asyncDispose]: () => ask(adminUrl, `DROP DATABASE ${name} WITH (FORCE)`) }

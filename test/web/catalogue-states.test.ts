@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
 import {
   addAnimal,
@@ -17,7 +17,10 @@ import {
   visit,
   waitForCards,
 } from '../support/browser.ts'
+import { testMsMax } from '../support/process.ts'
 import { keepAnimals, startService } from '../support/service.ts'
+
+setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 
@@ -193,7 +196,7 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
       })
       await enter(page, service.key)
       await addAnimal(page, 'Rex', '7')
-      await page.getByText('The answer was not understood (status 503)').waitFor()
+      await page.getByText('Unexpected response (status 503)').waitFor()
       await addAnimal(page, 'Rex', '8')
       await untilTrue(page, "document.querySelectorAll('#log > li').length === 3")
       await addAnimal(page, 'Rex', '8')

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import {
   addAnimal,
@@ -16,6 +16,9 @@ import {
   visit,
   waitForCards,
 } from '../support/browser.ts'
+import { testMsMax } from '../support/process.ts'
+
+setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 
@@ -130,7 +133,7 @@ describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
       await press('Tab')
       await page.keyboard.type('7')
       await press('Tab', 'ArrowDown', 'Tab', 'Enter')
-      await page.getByText('Added as No. 22. It stands at the end of the list.').waitFor()
+      await page.getByText('Added as No. 22. It is at the end of the list.').waitFor()
       expect(await focused()).toBe('name')
       await press('Tab', 'Tab', 'Tab', 'Tab', 'Tab')
       expect(await focused()).toBe('more')

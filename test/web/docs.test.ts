@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
 import {
   chromiumPath,
@@ -10,7 +10,10 @@ import {
   picture,
   visit,
 } from '../support/browser.ts'
+import { testMsMax } from '../support/process.ts'
 import { startService } from '../support/service.ts'
+
+setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 
