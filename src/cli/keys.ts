@@ -73,7 +73,7 @@ async function storeAndPrint(
     await io.out(`${key}\n`)
   } catch (cause) {
     await keys.revoke(id, new Date())
-    throw new SetupError('Cannot write the key to stdout: it is revoked again, because nobody can use it', {
+    throw new SetupError('Cannot write the key to stdout: the key was revoked again', {
       cause,
     })
   }
