@@ -12,7 +12,7 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, table } from './output.ts'
+import { exitCode, type Io, table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
@@ -165,7 +165,7 @@ function rowOf(key: ApiKey): string[] {
   const end = refusal === 'revoked' ? key.revokedAt : key.expiresAt
   const { deprecatedUses: uses, deprecatedLastUsedAt: lastUsedAt } = key
   return [
-    key.name,
+    visible(key.name),
     `${key.shown}…`,
     key.permission,
     minute(key.createdAt),
