@@ -25,8 +25,9 @@ export const conformCommand = command({
     const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
       if (!json) await print(result)
     })
-    const report = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
-    await io.out(report.split('\n').map(visible).join('\n'))
+    const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
+    // Line breaks in a string of JSON are escaped already.
+    await io.out(lines.split('\n').map(visible).join('\n'))
     return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
   },
 })

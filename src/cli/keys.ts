@@ -12,7 +12,7 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, table } from './output.ts'
+import { exitCode, type Io, table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
@@ -73,7 +73,7 @@ async function storeAndPrint(
     await io.out(`${key}\n`)
   } catch (cause) {
     await keys.revoke(id, new Date())
-    throw new SetupError('Cannot write the key to stdout: it is revoked again, because nobody can use it', {
+    throw new SetupError('Cannot write the key to stdout: the key was revoked again', {
       cause,
     })
   }
@@ -165,7 +165,7 @@ function rowOf(key: ApiKey): string[] {
   const end = refusal === 'revoked' ? key.revokedAt : key.expiresAt
   const { deprecatedUses: uses, deprecatedLastUsedAt: lastUsedAt } = key
   return [
-    key.name,
+    visible(key.name),
     `${key.shown}…`,
     key.permission,
     minute(key.createdAt),

@@ -13,7 +13,7 @@ export interface LogOptions {
 const flushEveryMs = 100
 /** About 64 KB. */
 const batchLinesMax = 256
-/** If nobody reads the log, this many request lines wait, about 1 MB; further ones are dropped and counted. */
+/** If the log is not read, this many request lines wait, about 1 MB; further ones are dropped and counted. */
 export const waitingRequestsMax = 4_096
 /** Other lines are rare, and are not dropped because of the requests. */
 const waitingLinesMax = 2 * waitingRequestsMax

@@ -140,6 +140,10 @@ export function startProgress(label: string, io: Io, isTotalKnown = true): Progr
     if (percent !== shown) io.err(`\r${label} ${percent} %`)
     shown = percent
   }
+  const stop = () => {
+    if (shown >= 0) io.err('\r\u001b[K')
+    shown = -1
+  }
   update(0)
-  return { update, stop: () => void (shown >= 0 && io.err('\r\u001b[K')) }
+  return { update, stop }
 }

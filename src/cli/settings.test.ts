@@ -176,9 +176,6 @@ describe('secrets are not shown:', () => {
 
   test.each([
     'mysql://somebody:hunter2@db.example.com/pets',
-    'hunter2',
-    'sqlite://hunter2@db/pets.db',
-    'postgres://somebody:hunter2@db.example.com',
     'postgres://somebody:hunter2@db.example.com/pets?sslmode=maybe',
     'postgres://somebody:hunter2#1@db.example.com/pets',
   ])('the database URL %s', url => {
@@ -194,7 +191,6 @@ describe('secrets are not shown:', () => {
     'replica.example.com',
     'sqlite:hunter2.db',
     'mysql://somebody:hunter2@replica/pets',
-    'postgres://somebody:hunter2@replica',
     'postgres://somebody:hunter2@replica/pets?hunter2=1',
     'postgresfoo://hunter2@replica/pets',
     ' ',

@@ -54,9 +54,9 @@ test('a backup of a busy store can be restored', async () => {
   mkdirSync(join(restored, 'data'), { recursive: true })
   copyFileSync(join(folder.path, 'copy.db'), join(restored, 'data/petstore.db'))
   await using again = await startServer({ cwd: restored, env })
-  const kept = await everything(again)
-  expect(kept.slice(0, before.length)).toEqual(before)
-  expect(kept).toEqual(after.slice(0, kept.length))
+  const copied = await everything(again)
+  expect(copied.slice(0, before.length)).toEqual(before)
+  expect(copied).toEqual(after.slice(0, copied.length))
   expect((await add(again, 'new')).status).toBe(201)
 })
 

@@ -49,6 +49,7 @@ test('another server passes without --strict, and fails with it', async () => {
 test('a failed check prints what was expected, what was found and the rule', async () => {
   const { exitCode, stdout } = await conformWrong(badName)
   expect(exitCode).toBe(1)
+  expect((await conformWrong(badName, '--json')).stdout).not.toContain('\u202e')
   expect(stdout).toMatch(
     /^✗ POST .+\n {4}expected: .+\n {4}found: {4}POST .+ 201 .+\n {4}rule: {5}docs\/interface\.md, createPet/m,
   )

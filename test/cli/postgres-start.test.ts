@@ -146,27 +146,6 @@ describeWithOwnPostgres('serve on PostgreSQL', () => {
     expect(line).toMatch(/\/nothing: .*\(3D000\)/)
   })
 
-  test('refuses a user without permission to create tables', async () => {
-    const line = await refusedLine(as(`somebody:${password}`))
-    expect(line).toMatch(/GRANT.*\(42501\)/)
-  })
-
-  test('refuses a newer schema', async () => {
-    await ask(cluster.url(), 'CREATE DATABASE newer')
-    await ask(cluster.url('newer'), 'CREATE TABLE petstore_schema (version integer)')
-    await ask(cluster.url('newer'), 'INSERT INTO petstore_schema VALUES (99)')
-    await ask(cluster.url('newer'), 'GRANT SELECT ON petstore_schema TO somebody')
-    const line = await refusedLine(as(`somebody:${password}`, 'newer'))
-    expect(line).toMatch(/\/newer has schema version 99, .*upgrade/)
-  })
-
-  test('refuses a database with the tables of another program', async () => {
-    await ask(cluster.url(), 'CREATE DATABASE theirs OWNER somebody')
-    await ask(cluster.url('theirs'), 'CREATE TABLE pets (title text)')
-    const line = await refusedLine(as(`somebody:${password}`, 'theirs'))
-    expect(line).toMatch(/another program.*\(42P07\)/)
-  })
-
   test('refuses a server without TLS if TLS is required', async () => {
     const line = await refusedLine(`${as(`somebody:${password}`)}?sslmode=require`)
     expect(line).toContain('sslmode')

@@ -91,11 +91,11 @@ test.each<[string, string | Uint8Array, string[], string]>([
   using place = workplace(lines)
   const { exitCode, stdout, stderr } = await place.petstore('import', 'animals.ndjson', ...args)
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-  const [created, reading, said, ...rest] = stderr.split('\n')
+  const [created, reading, problem, ...rest] = stderr.split('\n')
   expect(created).toStartWith('Created a new store at ')
   expect({ reading, rest }).toEqual({ reading: 'Reading animals.ndjson', rest: [''] })
-  expect(said).toStartWith(`petstore: Cannot import animals.ndjson: ${message}`)
-  expect(said).toEndWith('; nothing was imported')
+  expect(problem).toStartWith(`petstore: Cannot import animals.ndjson: ${message}`)
+  expect(problem).toEndWith('; nothing was imported')
   expect(await place.exported()).toBe('')
 })
 
@@ -150,13 +150,13 @@ const manyLines = '{"name":"Rex","categoryId":7}\n'.repeat(100_000)
 
 /** Waits for a text on stderr. */
 async function says(child: ReturnType<Workplace['start']>, text: string): Promise<string> {
-  let said = ''
+  let printed = ''
   const decoder = new TextDecoder()
   for await (const bytes of child.stderr) {
-    said += decoder.decode(bytes, { stream: true })
-    if (said.includes(text)) return said
+    printed += decoder.decode(bytes, { stream: true })
+    if (printed.includes(text)) return printed
   }
-  throw new Error(`It said only: ${said}`)
+  throw new Error(`stderr has only: ${printed}`)
 }
 
 describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s changes nothing', signal => {
