@@ -26,15 +26,15 @@ try {
       ? startTests('postgres', 1, overHttp, { PETSTORE_TEST_STORE: 'postgres' })
       : undefined
   const failed = []
-  for (const [name, run] of [
+  for (const [title, run] of [
     ['The tests', tests],
     ['The tests over HTTP on PostgreSQL', onPostgres],
     ['npm run check', checks],
   ]) {
     if (!run) continue
     const { status, output } = await run
-    console.log(`\n${name}:\n${output.trim() || 'no problems'}`)
-    if (status !== 0) failed.push(`${name} (exit code ${status})`)
+    console.log(`\n${title}:\n${output.trim() || 'no problems'}`)
+    if (status !== 0) failed.push(`${title}: exit code ${status}`)
   }
   summarize(failed)
 } finally {

@@ -1,0 +1,45 @@
+// `npm run dev`: the server, restarted whenever a file under src changes. Arguments go to `petstore serve`.
+// Not `bun --watch`: after Ctrl-C it would wait for the next change instead of ending.
+import { spawn } from 'node:child_process'
+import { watch } from 'node:fs'
+
+let server = start()
+let isStopping = false
+let isRestarting = false
+let pause
+
+watch('src', { recursive: true }, (_event, file) => {
+  if (!file || file.endsWith('.test.ts')) return
+  // Editors write a file in several steps.
+  clearTimeout(pause)
+  pause = setTimeout(restart, 100, file)
+})
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    isStopping = true
+    if (server.exitCode !== null) process.exit(0)
+    server.kill('SIGTERM')
+  })
+}
+
+function start() {
+  const child = spawn('bin/petstore', ['serve', ...process.argv.slice(2)], { stdio: 'inherit' })
+  child.on('exit', code => {
+    if (isStopping) process.exit(code ?? 0)
+  })
+  return child
+}
+
+function restart(file) {
+  if (isStopping || isRestarting) return
+  isRestarting = true
+  console.error(`${file} changed: restarting`)
+  const next = () => {
+    isRestarting = false
+    server = start()
+  }
+  if (server.exitCode !== null || server.signalCode !== null) return next()
+  server.once('exit', next)
+  server.kill('SIGTERM')
+}
