@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { createKey, listKeys, revokeKey } from '../support/keys.ts'
@@ -179,7 +179,12 @@ test('keys list of a store without keys prints nothing on stdout, and says how t
   writeFileSync(join(folder.path, 'pets.db'), '')
   const listed = await petstore(['keys', 'list', ...args], { cwd: folder.path })
   expect(listed).toMatchObject({ exitCode: 0, stdout: '' })
-  expect(listed.stderr).toContain('bin/petstore keys create --name NAME')
+  expect(listed.stderr).toContain('with bin/petstore keys create --name NAME')
+  // npm installs the program as a symbolic link.
+  const installed = join(folder.path, 'petstore')
+  symlinkSync(join(projectFolder, 'bin/petstore'), installed)
+  const { stderr } = await run([installed, 'keys', 'list', ...args], { cwd: folder.path })
+  expect(stderr).toContain('with petstore keys create --name NAME')
   expect((await petstore(['keys', 'list', '--json', ...args], { cwd: folder.path })).stdout).toBe('[]\n')
 })
 
