@@ -1,15 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import {
-  InexactNumber,
-  int64Max,
-  int64Min,
-  int64Of,
-  isJsonObject,
-  nestingMax,
-  parseInt64,
-  parseJson,
-} from './int64.ts'
+import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject, nestingMax, parseInt64, parseJson } from './int64.ts'
 
 const anyInt64 = fc.bigInt({ min: int64Min, max: int64Max })
 
@@ -89,24 +80,7 @@ describe('an integer in a path', () => {
   })
 
   test.each([
-    ...[
-      '',
-      '-',
-      '-0',
-      '+1',
-      '01',
-      '-01',
-      '1.0',
-      '1e3',
-      '0x10',
-      '1_000',
-      ' 1',
-      '1 ',
-      '1\n',
-      '１',
-      'abc',
-      'x0',
-    ],
+    ...['', '-', '-0', '+1', '01', '-01', '1.0', '1e3', '0x10', '1_000', ' 1', '1 ', '1\n', '１', 'abc', 'x0'],
     ...['9223372036854775808', '-9223372036854775809', '10000000000000000000', '9'.repeat(100)],
   ])('%j is refused: it is not the one spelling of an int64', text => {
     expect(parseInt64(text)).toBeUndefined()

@@ -98,9 +98,7 @@ const listCommand = command({
 const revokeCommand = command({
   name: 'keys revoke',
   summary: 'Revoke a key; running servers refuse it within 5 seconds',
-  arguments: [
-    { name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" },
-  ],
+  arguments: [{ name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" }],
   options: { databaseUrl },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
   async run({ databaseUrl }, [given = ''], io) {
@@ -150,9 +148,7 @@ async function revokeKey(given: string, { keys }: Stores, io: Io): Promise<void>
   if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
   if (matching.length > 1) {
     const choices = oneOfText(matching.map(({ shown }) => shown))
-    throw new SetupError(
-      `${matching.length} keys are called "${label}": use the first characters, ${choices}`,
-    )
+    throw new SetupError(`${matching.length} keys are called "${label}": use the first characters, ${choices}`)
   }
   await keys.revoke(key.id, new Date())
   io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)

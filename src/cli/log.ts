@@ -125,9 +125,7 @@ function paint(colour: keyof typeof colours, text: unknown): string {
 function readableLine({ atMs, level, message, fields }: Line): string {
   const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))
   if (message === undefined) return `${time} ${requestLine(fields)}\n`
-  const named = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${value}`],
-  )
+  const named = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
   const word = paint(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)
   return `${[time, word, message, ...named].join(' ')}\n`
 }

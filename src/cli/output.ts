@@ -84,11 +84,7 @@ export function codeOf(error: unknown): string {
 }
 
 /** A SetupError that explains a system error by its code; an error with another code unchanged. */
-export function explained(
-  what: string,
-  error: unknown,
-  codes: readonly (readonly [RegExp, string])[],
-): unknown {
+export function explained(what: string, error: unknown, codes: readonly (readonly [RegExp, string])[]): unknown {
   const code = codeOf(error)
   const why = codes.find(([pattern]) => pattern.test(code))?.[1]
   return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error

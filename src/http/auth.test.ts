@@ -128,9 +128,7 @@ describe('a credential', () => {
     const { id, key } = await newKey()
     await stores.keys.revoke(id, new Date())
     expect(await challengeOf(`Bearer ${key}`)).toContain('"The API key is revoked: use another one"')
-    expect(await challengeOf('Bearer a b')).toContain(
-      '"Malformed credential: expected one API key after Bearer"',
-    )
+    expect(await challengeOf('Bearer a b')).toContain('"Malformed credential: expected one API key after Bearer"')
   })
 
   test('is looked up once while it is remembered, and at once if it was refused', async () => {
@@ -215,9 +213,7 @@ describe('a permission', () => {
     ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
   ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
     const accesses: Access[] = ['read', 'write', 'metrics']
-    expect(accesses.map(access => codeOf(permissionRefusal({ permission, scope: '' }, access)))).toEqual(
-      codes,
-    )
+    expect(accesses.map(access => codeOf(permissionRefusal({ permission, scope: '' }, access)))).toEqual(codes)
   })
 
   test.each<[Access, string]>([

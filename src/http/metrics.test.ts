@@ -81,8 +81,7 @@ describe('the log', () => {
     level = 'info'
     observer = new RequestObserver({ log, metrics: new Metrics(), unavailableEveryMs: 1_000 })
   })
-  const begin = () =>
-    observer.begin(new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1' } }))
+  const begin = () => observer.begin(new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1' } }))
 
   test.each<[number, LogLevel]>([
     [200, 'info'],

@@ -1,14 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { createKey } from '../support/keys.ts'
@@ -125,8 +117,7 @@ test('an interrupted backup leaves nothing behind', async () => {
       env: { PATH: process.env['PATH'] ?? '' },
       stderr: 'pipe',
     })
-    const partial = () =>
-      readdirSync(folder.path).find(name => name.startsWith('copy.db.partial')) || undefined
+    const partial = () => readdirSync(folder.path).find(name => name.startsWith('copy.db.partial')) || undefined
     await until('the partial copy', partial)
     backup.kill(signal)
     expect(await backup.exited).toBe(1)

@@ -30,9 +30,7 @@ test('our server passes with --strict, with the key from the environment', async
   const lines = ended.stdout.trimEnd().split('\n')
   expect(lines.filter(line => line.startsWith('✓ '))).toHaveLength(checks.length)
   expect(lines[0]).toStartWith('Contract: ')
-  expect(lines.at(-1)).toMatch(
-    /^http:.+\/v1: contract: \d+ passed, 0 failed, 0 skipped; decisions: \d+ passed/,
-  )
+  expect(lines.at(-1)).toMatch(/^http:.+\/v1: contract: \d+ passed, 0 failed, 0 skipped; decisions: \d+ passed/)
   for (const text of ['\u001b', '✗']) expect(ended.stdout).not.toContain(text)
 })
 

@@ -31,9 +31,7 @@ test.skipIf(!nginx)('the nginx configuration of the operating document serves ev
   expect((await ask(`${publicUrl}/pets?limit=0`)).status).toBe(400)
   const tooLarge = await ask(`${publicUrl}/pets`, { method: 'POST', body: 'x'.repeat(100_000) })
   expect([tooLarge.status, JSON.parse(await tooLarge.text()).code]).toEqual([413, 'body_too_large'])
-  const statuses = await Promise.all(
-    Array.from({ length: 100 }, async () => (await ask(`${publicUrl}/pets`)).status),
-  )
+  const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await ask(`${publicUrl}/pets`)).status))
   expect(new Set(statuses)).toEqual(new Set([200]))
 })
 

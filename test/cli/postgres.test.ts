@@ -4,15 +4,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { temporaryFolder } from '../support/folder.ts'
 import { type Cluster, newDatabase, startCluster, type TestDatabase } from '../support/postgres.ts'
-import {
-  loggedBy,
-  pasteCurl,
-  petstore,
-  projectFolder,
-  startServer,
-  testMsMax,
-  until,
-} from '../support/process.ts'
+import { loggedBy, pasteCurl, petstore, projectFolder, startServer, testMsMax, until } from '../support/process.ts'
 import { describeWithOwnPostgres, describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 import { animalLines } from '../support/workplace.ts'
 
@@ -30,8 +22,7 @@ describeWithPostgres('petstore on PostgreSQL', () => {
     await using database = await sharedDatabase()
     const surroundings = { cwd: folder.path, env: { DATABASE_URL: database.url } }
     await using first = await startServer(surroundings)
-    const [, key = ''] =
-      /^The first API key, shown only this once: (pets_[0-9A-Za-z]{36})$/m.exec(first.stdout) ?? []
+    const [, key = ''] = /^The first API key, shown only this once: (pets_[0-9A-Za-z]{36})$/m.exec(first.stdout) ?? []
     expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
     expect((await first.fetch('/pets', key, rex)).status).toBe(201)
     const ended = await first.stop('SIGTERM')

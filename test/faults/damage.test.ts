@@ -57,9 +57,7 @@ function zeroAnimals(): void {
 function zeroTable(name: string): void {
   const rootPage = () => {
     using database = new Database(file)
-    const row = database.query<{ rootpage: number }, [string]>(
-      'SELECT rootpage FROM sqlite_schema WHERE name = ?',
-    )
+    const row = database.query<{ rootpage: number }, [string]>('SELECT rootpage FROM sqlite_schema WHERE name = ?')
     return row.get(name)?.rootpage ?? 0
   }
   const page = rootPage()

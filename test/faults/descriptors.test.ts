@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { keepAliveClient, openCrowd } from '../support/connections.ts'
-import {
-  portOf,
-  projectFolder,
-  type Server,
-  startServer,
-  temporaryFolder,
-  until,
-} from '../support/process.ts'
+import { portOf, projectFolder, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const key = 'a-key-for-descriptors-0123456789'
 const body = '{"name":"Rex","categoryId":7}'

@@ -1,14 +1,7 @@
 import { expect, test } from 'bun:test'
 import { generateApiKey } from '../../src/api-key.ts'
 import { type Crowd, exchange, openCrowd, repliesIn } from '../support/connections.ts'
-import {
-  loggedBy,
-  portOf,
-  residentBytes,
-  type Server,
-  startServer,
-  temporaryFolder,
-} from '../support/process.ts'
+import { loggedBy, portOf, residentBytes, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`

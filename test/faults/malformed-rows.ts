@@ -54,11 +54,7 @@ const withLengths = (...lengths: readonly (string | number)[]) => post(lengths.m
 
 const lengths: readonly MalformedRow[] = [
   ['Content-Length and Transfer-Encoding', post(sized(right) + chunked, chunk(animal) + lastChunk), refused],
-  [
-    'Transfer-Encoding, then Content-Length',
-    post(chunked + sized(right), chunk(animal) + lastChunk),
-    refused,
-  ],
+  ['Transfer-Encoding, then Content-Length', post(chunked + sized(right), chunk(animal) + lastChunk), refused],
   ['the same Content-Length twice', withLengths(right, right), added],
   ['two Content-Lengths, the shorter first', withLengths(2, right), refused],
   ['two Content-Lengths, the longer first', withLengths(right, 2), refused],
@@ -115,18 +111,8 @@ const chunks: readonly MalformedRow[] = [
   ['chunks that break off', post(chunked, chunk(animal).slice(0, 9)), 'nothing, waiting'],
   ['chunks without a last one', post(chunked, chunk(animal)), 'nothing, waiting'],
   // The runtime refuses trailers, but finds them only after it has passed the body to us.
-  [
-    'a trailer',
-    post(chunked, `${chunk(animal)}0\r\nX-Trailer: 1\r\n\r\n`),
-    refused,
-    '201; 400 empty, closed',
-  ],
-  [
-    'a length as a trailer',
-    post(chunked, `${chunk(animal)}0\r\n${sized(5)}\r\n`),
-    refused,
-    '201; 400 empty, closed',
-  ],
+  ['a trailer', post(chunked, `${chunk(animal)}0\r\nX-Trailer: 1\r\n\r\n`), refused, '201; 400 empty, closed'],
+  ['a length as a trailer', post(chunked, `${chunk(animal)}0\r\n${sized(5)}\r\n`), refused, '201; 400 empty, closed'],
 ]
 
 const encodedAs = (encoding: string) => post(encoded(encoding), chunk(animal) + lastChunk)
@@ -185,11 +171,7 @@ const headers: readonly MalformedRow[] = [
   ['an empty Host', hosted('Host: \r\n'), listed],
   ['a Host that is none', hosted('Host: \\@[:/#?\r\n'), listed],
   ['two credentials', get(`Authorization: Bearer ${malformedKey}\r\n`), '401 invalid_api_key, open'],
-  [
-    'Expect: 100-continue',
-    post(`${sized(animal.length)}Expect: 100-continue\r\n`, animal),
-    '100 empty; 201, open',
-  ],
+  ['Expect: 100-continue', post(`${sized(animal.length)}Expect: 100-continue\r\n`, animal), '100 empty; 201, open'],
   ['another expectation', post(`${sized(animal.length)}Expect: a-miracle\r\n`, animal), added],
   ['an upgrade to HTTP/2', get(`${upgrade}h2c\r\nHTTP2-Settings: AAMAAABk\r\n`), listed],
   ['an upgrade to a WebSocket', get(webSocket), listed],
@@ -280,22 +262,10 @@ const smuggling: readonly MalformedRow[] = [
     post(sized(length), smuggled).replace(`Authorization: Bearer ${malformedKey}\r\n`, ''),
     '401 missing_api_key, open',
   ],
-  [
-    'a POST in the body of a POST that is too large',
-    post(sized(70_000), smuggled),
-    '413 body_too_large, stuck',
-  ],
+  ['a POST in the body of a POST that is too large', post(sized(70_000), smuggled), '413 body_too_large, stuck'],
   ['a POST in the body of a POST', post(sized(length), smuggled), '400 invalid_json, open'],
-  [
-    'a POST behind the last chunk, within the length',
-    post(sized(length + 5) + chunked, zeroThenPost),
-    refused,
-  ],
-  [
-    'a POST behind the length, within a chunk',
-    post(chunked + sized(4), chunk(smuggled) + lastChunk),
-    refused,
-  ],
+  ['a POST behind the last chunk, within the length', post(sized(length + 5) + chunked, zeroThenPost), refused],
+  ['a POST behind the length, within a chunk', post(chunked + sized(4), chunk(smuggled) + lastChunk), refused],
   ['a POST behind the first of two lengths', post(sized(0) + sized(length), smuggled), refused],
   ['a POST behind the second of two lengths', post(sized(length) + sized(0), smuggled), refused],
   ['a POST behind an xchunked body', post(sized(length + 5) + encoded('xchunked'), zeroThenPost), refused],
@@ -320,11 +290,7 @@ const smuggling: readonly MalformedRow[] = [
     refused,
     '400 invalid_request; 400 empty, closed',
   ],
-  [
-    'a POST behind CONNECT',
-    request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled,
-    '404 not_found, stuck',
-  ],
+  ['a POST behind CONNECT', request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled, '404 not_found, stuck'],
 ]
 
 export const malformedRows = [

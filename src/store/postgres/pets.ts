@@ -2,13 +2,7 @@ import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
 import type { PageRequest, PetPage } from '../../page.ts'
 import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
-import {
-  type Creation,
-  type IdempotencyKey,
-  idempotencyKeyMs,
-  type PetStore,
-  type StoreActivity,
-} from '../../store.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore, type StoreActivity } from '../../store.ts'
 import { CommitQueue } from '../commit-queue.ts'
 import { type PetRow, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
@@ -105,9 +99,7 @@ export class PostgresPets implements PetStore {
 
   async deleteExpiredKeys(now: Date, max: number): Promise<number> {
     const expiredMs = BigInt(now.getTime() - idempotencyKeyMs)
-    const { count } = await this.#writing.run(sql =>
-      sql.unsafe(statements.deleteExpiredKeys, [expiredMs, max]),
-    )
+    const { count } = await this.#writing.run(sql => sql.unsafe(statements.deleteExpiredKeys, [expiredMs, max]))
     return count
   }
 

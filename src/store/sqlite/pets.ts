@@ -59,9 +59,7 @@ export class SqlitePets implements PetStore {
     // Fetch one extra row to learn whether a next page exists, without a COUNT.
     const rows = limit + 1
     const found = this.#guard.run(() =>
-      status === undefined
-        ? this.#list.all({ after, rows })
-        : this.#listByStatus.all({ status, after, rows }),
+      status === undefined ? this.#list.all({ after, rows }) : this.#listByStatus.all({ status, after, rows }),
     )
     return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
   }
@@ -106,10 +104,9 @@ export type PetWrites = ReturnType<typeof createPetWrites>
 
 /** Each runs inside a transaction of the writer thread. */
 export function createPetWrites(database: Database) {
-  const insert = database.query<
-    { id: bigint },
-    { name: string; categoryId: bigint; status: PetStatus | null }
-  >(statements.create)
+  const insert = database.query<{ id: bigint }, { name: string; categoryId: bigint; status: PetStatus | null }>(
+    statements.create,
+  )
   const findKey = database.query<
     { fingerprint: string; pet_id: bigint },
     { scope: string; key: string; expiredMs: number }
