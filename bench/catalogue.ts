@@ -49,9 +49,7 @@ export async function importAnimals(session: Session, databaseUrl: string, anima
   const stdin = program.stdin as FileSink
   const messages = new Response(program.stderr as ReadableStream).text()
   for (let after = 0; after < animals; after += linesPerWrite) {
-    const lines = animalsAfter(after, Math.min(linesPerWrite, animals - after)).map(each =>
-      JSON.stringify(each),
-    )
+    const lines = animalsAfter(after, Math.min(linesPerWrite, animals - after)).map(each => JSON.stringify(each))
     stdin.write(`${lines.join('\n')}\n`)
     await stdin.flush()
   }

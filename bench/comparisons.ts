@@ -15,11 +15,7 @@ const peerAnimals = 1_000_200
 const fixedPetId = 555_555
 
 /** Adds rounds to the given results. */
-export async function measurePeers(
-  bench: Bench,
-  plan: Omit<Plan, 'given'>,
-  results = new Results(),
-): Promise<Results> {
+export async function measurePeers(bench: Bench, plan: Omit<Plan, 'given'>, results = new Results()): Promise<Results> {
   const catalogue = await newCatalogue(bench, peerAnimals)
   const server = await start(bench.session, petstore, { catalogue })
   const responses = await captureResponses(server, fixedPetId)

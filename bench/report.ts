@@ -38,8 +38,7 @@ function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
 }
 
 const none = '–'
-const whole = (value: number | null | undefined) =>
-  value == null ? none : Math.round(value).toLocaleString('en')
+const whole = (value: number | null | undefined) => (value == null ? none : Math.round(value).toLocaleString('en'))
 
 /** Three significant digits, or more for large values. */
 function short(value: number | null | undefined): string {
@@ -105,9 +104,7 @@ function fastifyTable(comparison: Comparison | undefined): string {
   const rows = mainWorkloads.flatMap(({ name, title }) => {
     const { petstore: ours, fastify } = comparison?.workloads[name] ?? {}
     if (!ours || !fastify) return []
-    return [
-      [title, whole(ours.requestsPerSecond), whole(fastify.requestsPerSecond), showRatio(fastify.ratio)],
-    ]
+    return [[title, whole(ours.requestsPerSecond), whole(fastify.requestsPerSecond), showRatio(fastify.ratio)]]
   })
   return table(['Requests per second', 'petstore', 'Fastify', 'Ratio'], rows)
 }

@@ -104,8 +104,5 @@ function usageOf(pid: number): Usage {
     .filter(Boolean)
     .map(child => usageOf(Number(child)))
   const own = { cpuMs: (Number(fields[11]) + Number(fields[12])) * tickMs, peakMb: (peakKb * 1_024) / 1e6 }
-  return children.reduce(
-    (sum, { cpuMs, peakMb }) => ({ cpuMs: sum.cpuMs + cpuMs, peakMb: sum.peakMb + peakMb }),
-    own,
-  )
+  return children.reduce((sum, { cpuMs, peakMb }) => ({ cpuMs: sum.cpuMs + cpuMs, peakMb: sum.peakMb + peakMb }), own)
 }

@@ -93,11 +93,7 @@ const invalidBodies = [
 ]
 
 /** Returns the path of the next page, if one exists. */
-async function expectPage(
-  server: Server,
-  path: string,
-  expected: readonly Animal[],
-): Promise<string | undefined> {
+async function expectPage(server: Server, path: string, expected: readonly Animal[]): Promise<string | undefined> {
   const response = await send(server, path)
   expectEqual(await response.json(), expected)
   const next = /<([^>]*)>; *rel="next"/.exec(response.headers.get('link') ?? '')?.[1]

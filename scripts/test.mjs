@@ -91,17 +91,13 @@ function summarize(failed) {
   const { tests, failures, skipped } = counts
   if (failed.length > 0) console.log(`\nFailed:\n  ${failed.join('\n  ')}`)
   console.log(`\nAfter ${Math.round((Date.now() - startedMs) / 1_000)} s:`)
-  console.log(
-    `${tests - failures - skipped} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`,
-  )
+  console.log(`${tests - failures - skipped} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
   process.exitCode = failed.length === 0 ? 0 : 1
 }
 
 /** `FILE: group > test` for each failed test in a JUnit report. */
 function failedIn(report) {
-  const cases = report.matchAll(
-    /<testcase name="([^"]*)" classname="([^"]*)"[^>]*? file="([^"]*)"[^>]*>\s*<failure/g,
-  )
+  const cases = report.matchAll(/<testcase name="([^"]*)" classname="([^"]*)"[^>]*? file="([^"]*)"[^>]*>\s*<failure/g)
   return [...cases].map(([, name, group, file]) => unescaped(`${file}: ${group ? `${group} > ` : ''}${name}`))
 }
 

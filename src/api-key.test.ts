@@ -121,11 +121,7 @@ describe('a stored key', () => {
     ['that expires at this moment is refused', { expiresAt: now }, 'expired'],
     ['that has expired is refused', { expiresAt: before }, 'expired'],
     ['that was revoked is refused', { revokedAt: before }, 'revoked'],
-    [
-      'that was revoked and has expired is reported as revoked',
-      { revokedAt: before, expiresAt: before },
-      'revoked',
-    ],
+    ['that was revoked and has expired is reported as revoked', { revokedAt: before, expiresAt: before }, 'revoked'],
     // Another instance's clock may be ahead: a revocation is valid at once.
     ['that was revoked in the future is refused', { revokedAt: after }, 'revoked'],
   ])('%s', (_what, part, refusal) => {

@@ -35,11 +35,7 @@ export function oneOfText(values: readonly string[]): string {
 }
 
 /** `limit is "abc": expected an integer from 1 to 100` */
-export function invalid(
-  name: string,
-  value: unknown,
-  field: Pick<Field<unknown>, 'expected' | 'problem'>,
-): string {
+export function invalid(name: string, value: unknown, field: Pick<Field<unknown>, 'expected' | 'problem'>): string {
   return `${name} ${field.problem?.(value) ?? `is ${show(value)}: expected ${field.expected}`}`
 }
 
@@ -59,9 +55,7 @@ export function unknownNames(
 ): string[] {
   const unknown = sent.filter(name => !known.includes(name))
   const expected = known.length > 0 ? oneOfText(known) : 'none'
-  const problems = unknown
-    .slice(0, namedMax)
-    .map(name => `unknown ${kind} ${show(name)}: expected ${expected}`)
+  const problems = unknown.slice(0, namedMax).map(name => `unknown ${kind} ${show(name)}: expected ${expected}`)
   const unnamed = unknown.length - problems.length
   return unnamed > 0 ? [...problems, `and ${unnamed} more`] : problems
 }

@@ -49,9 +49,7 @@ export class InexactNumber {
 }
 
 export function isJsonObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return (
-    typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof InexactNumber)
-  )
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof InexactNumber)
 }
 
 export type ParsedJson =

@@ -21,13 +21,10 @@ function anchorsIn(document: string): string[] {
 }
 
 test.each(documents)('every link of %s leads to a file and a heading that exist', document => {
-  for (const [link, path = '', anchor] of textOf(document).matchAll(
-    /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
-  )) {
+  for (const [link, path = '', anchor] of textOf(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)) {
     const target = path === '' ? document : join(dirname(document), path)
     expect([link, existsSync(join(projectFolder, target))]).toEqual([link, true])
-    if (anchor !== undefined)
-      expect([link, anchorsIn(target)]).toEqual([link, expect.arrayContaining([anchor])])
+    if (anchor !== undefined) expect([link, anchorsIn(target)]).toEqual([link, expect.arrayContaining([anchor])])
   }
 })
 

@@ -10,8 +10,7 @@ setDefaultTimeout(180_000)
 /** How this machine reaches the registry is its own affair. */
 const network = Object.fromEntries(
   Object.entries(process.env).flatMap(([name, value]) =>
-    value &&
-    /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
+    value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
       ? [[name, value]]
       : [],
   ),

@@ -45,15 +45,12 @@ export function openPets(database) {
   database.exec('PRAGMA journal_mode = WAL')
   database.exec('PRAGMA synchronous = FULL')
   const list = database.prepare(`SELECT ${columns} FROM pets WHERE id > ? ORDER BY id LIMIT ?`)
-  const listByStatus = database.prepare(
-    `SELECT ${columns} FROM pets WHERE status = ? AND id > ? ORDER BY id LIMIT ?`,
-  )
+  const listByStatus = database.prepare(`SELECT ${columns} FROM pets WHERE status = ? AND id > ? ORDER BY id LIMIT ?`)
   const get = database.prepare(`SELECT ${columns} FROM pets WHERE id = ?`)
   const create = database.prepare('INSERT INTO pets (name, category_id, status) VALUES (?, ?, ?)')
   return {
     list({ limit, status, after }) {
-      const rows =
-        status === undefined ? list.all(after, limit + 1) : listByStatus.all(status, after, limit + 1)
+      const rows = status === undefined ? list.all(after, limit + 1) : listByStatus.all(status, after, limit + 1)
       return pageOf(rows, limit)
     },
     get(id) {

@@ -18,10 +18,7 @@ function listPets({ url }) {
   const asked = readPage(limit, status, cursor)
   if (!asked) return refuse(400, 'invalid_request', 'A parameter is invalid')
   const { pets: found, more } = pets.list(asked)
-  return Response.json(
-    found,
-    more ? { headers: { Link: nextLink(asked.limit, status, found.at(-1).id) } } : {},
-  )
+  return Response.json(found, more ? { headers: { Link: nextLink(asked.limit, status, found.at(-1).id) } } : {})
 }
 
 function getPet({ params }) {

@@ -77,11 +77,7 @@ describe('refused, without showing a value:', () => {
 describe('options', () => {
   test.each([
     [{}, {}, { times: 1, food: undefined, quiet: false }],
-    [
-      { '--times': '2', '--food': '', '--quietly': 'true' },
-      { TIMES: 'x' },
-      { times: 2, food: '', quiet: true },
-    ],
+    [{ '--times': '2', '--food': '', '--quietly': 'true' }, { TIMES: 'x' }, { times: 2, food: '', quiet: true }],
     [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
     [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
   ])('%p and %p are read as %p', (flags, env, values) => {
@@ -94,8 +90,7 @@ describe('options', () => {
   test('contradictions are reported with the other problems', () => {
     const check = (_: unknown, isGiven: (name: 'food' | 'quiet') => boolean) =>
       isGiven('quiet') && !isGiven('food') ? ['--quietly needs --food'] : []
-    const read = (flags: Record<string, string>) =>
-      readOptions({ options, check }, { '--name': 'Rex', ...flags }, {})
+    const read = (flags: Record<string, string>) => readOptions({ options, check }, { '--name': 'Rex', ...flags }, {})
     expect(() => read({ '--quietly': 'true', '--times': 'x' })).toThrow(
       new UsageError('--times is "x": expected a digit', '--quietly needs --food'),
     )
@@ -104,11 +99,7 @@ describe('options', () => {
 
   test('all problems are reported, a password not shown', () => {
     const read = () => readOptions({ options }, { '--name': '' }, { TIMES: 'x://me:secret@y' })
-    expect(read).toThrow(
-      new UsageError('TIMES is "x://…@y": expected a digit', '--name is "": expected a name'),
-    )
-    expect(() => readOptions({ options }, {}, {})).toThrow(
-      new UsageError('--name is missing: expected a name'),
-    )
+    expect(read).toThrow(new UsageError('TIMES is "x://…@y": expected a digit', '--name is "": expected a name'))
+    expect(() => readOptions({ options }, {}, {})).toThrow(new UsageError('--name is missing: expected a name'))
   })
 })

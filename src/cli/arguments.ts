@@ -141,8 +141,7 @@ function checkValues(command: Command, values: readonly string[], program: strin
   for (const [index, { name, help, optional }] of expected.entries()) {
     // A shell passes an empty argument for a variable that is not set.
     if (values[index] === '') throw new UsageError(`<${name}> is empty: expected ${help}`)
-    if (values[index] === undefined && !optional)
-      throw new UsageError(missing(`<${name}>`, { expected: help }))
+    if (values[index] === undefined && !optional) throw new UsageError(missing(`<${name}>`, { expected: help }))
   }
   if (values.length > expected.length) {
     throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
@@ -160,16 +159,14 @@ export function readOptions<O extends Options>(
   const read = ([name, option]: [string, Option]) => {
     const { variable = '', default: fallback } = option
     const flag = flagName(option)
-    const [label, text] =
-      flags[flag] === undefined ? [variable, env[variable] || undefined] : [flag, flags[flag]]
+    const [label, text] = flags[flag] === undefined ? [variable, env[variable] || undefined] : [flag, flags[flag]]
     if (text === undefined) {
       if (fallback === undefined) problems.push(missing(variable || flag, option))
       return [name, option.optional ? undefined : option.read(fallback ?? '')]
     }
     given.add(name)
     const value = option.read(text)
-    if (value === undefined)
-      problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
+    if (value === undefined) problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
     return [name, value]
   }
   const values: Values<O> = Object.fromEntries(Object.entries<Option>(options).map(read))
@@ -257,9 +254,7 @@ function list(heading: string, rows: readonly Row[]): string[] {
 
 function usageOf(entry: Entry, program: string): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
-  const expected = (entry.arguments ?? []).map(({ name, optional }) =>
-    optional ? ` [${name}]` : ` <${name}>`,
-  )
+  const expected = (entry.arguments ?? []).map(({ name, optional }) => (optional ? ` [${name}]` : ` <${name}>`))
   return `${typed(entry, program)}${expected.join('')} [options]`
 }
 

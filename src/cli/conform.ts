@@ -10,10 +10,7 @@ export const conformCommand = command({
   arguments: [{ name: 'url', help: 'the base URL of a server, such as http://127.0.0.1:8080/v1' }],
   options: {
     key: { ...apiKeyOption, flag: '--key <key>' },
-    strict: switchOption(
-      '--strict',
-      'Also check the decisions of this project where the interface is silent',
-    ),
+    strict: switchOption('--strict', 'Also check the decisions of this project where the interface is silent'),
     readOnly: switchOption('--read-only', 'Send only GET and HEAD; skip the checks that add animals'),
     json: switchOption('--json', 'Print one JSON document'),
   },
@@ -25,8 +22,9 @@ export const conformCommand = command({
     const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
       if (!json) await print(result)
     })
-    const report = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
-    await io.out(report.split('\n').map(visible).join('\n'))
+    const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
+    // Line breaks in a string of JSON are escaped already.
+    await io.out(lines.split('\n').map(visible).join('\n'))
     return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
   },
 })
@@ -64,8 +62,7 @@ export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: 
 }
 
 function summary(baseUrl: string, results: readonly Result[]): string {
-  const countsText = ({ passed, failed, skipped }: Counts) =>
-    `${passed} passed, ${failed} failed, ${skipped} skipped`
+  const countsText = ({ passed, failed, skipped }: Counts) => `${passed} passed, ${failed} failed, ${skipped} skipped`
   const hasDecisions = results.some(({ check }) => check.rule === 'decision')
   const decisions = hasDecisions ? `; decisions: ${countsText(countsOf(results, 'decision'))}` : ''
   return `\n${baseUrl}: contract: ${countsText(countsOf(results, 'contract'))}${decisions}\n`

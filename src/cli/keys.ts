@@ -12,7 +12,7 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, table } from './output.ts'
+import { exitCode, type Io, table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
@@ -73,7 +73,7 @@ async function storeAndPrint(
     await io.out(`${key}\n`)
   } catch (cause) {
     await keys.revoke(id, new Date())
-    throw new SetupError('Cannot write the key to stdout: it is revoked again, because nobody can use it', {
+    throw new SetupError('Cannot write the key to stdout: the key was revoked again', {
       cause,
     })
   }
@@ -98,9 +98,7 @@ const listCommand = command({
 const revokeCommand = command({
   name: 'keys revoke',
   summary: 'Revoke a key; running servers refuse it within 5 seconds',
-  arguments: [
-    { name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" },
-  ],
+  arguments: [{ name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" }],
   options: { databaseUrl },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
   async run({ databaseUrl }, [given = ''], io) {
@@ -150,9 +148,7 @@ async function revokeKey(given: string, { keys }: Stores, io: Io): Promise<void>
   if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
   if (matching.length > 1) {
     const choices = oneOfText(matching.map(({ shown }) => shown))
-    throw new SetupError(
-      `${matching.length} keys are called "${label}": use the first characters, ${choices}`,
-    )
+    throw new SetupError(`${matching.length} keys are called "${label}": use the first characters, ${choices}`)
   }
   await keys.revoke(key.id, new Date())
   io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
@@ -165,7 +161,7 @@ function rowOf(key: ApiKey): string[] {
   const end = refusal === 'revoked' ? key.revokedAt : key.expiresAt
   const { deprecatedUses: uses, deprecatedLastUsedAt: lastUsedAt } = key
   return [
-    key.name,
+    visible(key.name),
     `${key.shown}…`,
     key.permission,
     minute(key.createdAt),

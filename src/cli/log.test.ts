@@ -113,7 +113,7 @@ describe('lines are written in batches', () => {
   })
 })
 
-describe('if nobody reads the log', () => {
+describe('if the log is not read', () => {
   const request = (index: number) => ({ requestId: `r-${index}` })
   const lost = 1_000
 

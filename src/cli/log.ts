@@ -13,7 +13,7 @@ export interface LogOptions {
 const flushEveryMs = 100
 /** About 64 KB. */
 const batchLinesMax = 256
-/** If nobody reads the log, this many request lines wait, about 1 MB; further ones are dropped and counted. */
+/** If the log is not read, this many request lines wait, about 1 MB; further ones are dropped and counted. */
 export const waitingRequestsMax = 4_096
 /** Other lines are rare, and are not dropped because of the requests. */
 const waitingLinesMax = 2 * waitingRequestsMax
@@ -125,9 +125,7 @@ function paint(colour: keyof typeof colours, text: unknown): string {
 function readableLine({ atMs, level, message, fields }: Line): string {
   const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))
   if (message === undefined) return `${time} ${requestLine(fields)}\n`
-  const named = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${value}`],
-  )
+  const named = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
   const word = paint(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)
   return `${[time, word, message, ...named].join(' ')}\n`
 }

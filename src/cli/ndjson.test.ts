@@ -38,16 +38,12 @@ describe('lines', () => {
   test('are the same for all chunk sizes', async () => {
     const unit = fc.constantFrom('a', '\n', '\r', 'é', '犬', '😀', '\ufeff')
     await fc.assert(
-      fc.asyncProperty(
-        fc.string({ unit, maxLength: 60 }),
-        fc.integer({ min: 1, max: 9 }),
-        async (text, size) => {
-          const { lines } = await readAll(utf8.encode(text), size)
-          const expected = text.replace(/^\ufeff/, '').split('\n')
-          if (text.endsWith('\n') || text === '') expected.pop()
-          expect(lines).toEqual(expected)
-        },
-      ),
+      fc.asyncProperty(fc.string({ unit, maxLength: 60 }), fc.integer({ min: 1, max: 9 }), async (text, size) => {
+        const { lines } = await readAll(utf8.encode(text), size)
+        const expected = text.replace(/^\ufeff/, '').split('\n')
+        if (text.endsWith('\n') || text === '') expected.pop()
+        expect(lines).toEqual(expected)
+      }),
     )
   })
 
@@ -125,10 +121,7 @@ describe('a line', () => {
     ['null', 'it is null: expected an object with name and categoryId'],
     ['9007199254740993', 'it is 9007199254740993: expected an object with name and categoryId'],
     ['{"id":1,"name":"Rex"}', 'categoryId is missing: '],
-    [
-      '{"id":1,"name":"Rex","categoryId":7,"age":3}',
-      'unknown property "age": expected id, name, categoryId or status',
-    ],
+    ['{"id":1,"name":"Rex","categoryId":7,"age":3}', 'unknown property "age": expected id, name, categoryId or status'],
     ['{"id":1,"__proto__":{},"name":"Rex","categoryId":7}', 'unknown property "__proto__"'],
     ['{"id":0,"name":"Rex","categoryId":7}', `id is 0: ${id}`],
     ['{"id":-1,"name":"Rex","categoryId":7}', `id is -1: ${id}`],
@@ -169,8 +162,7 @@ describe('many lines', () => {
   async function read(text: string, ids: ImportIds = 'new') {
     const batches: number[] = []
     try {
-      for await (const pets of readPetLines(inChunks(utf8.encode(text), 65_536), ids))
-        batches.push(pets.length)
+      for await (const pets of readPetLines(inChunks(utf8.encode(text), 65_536), ids)) batches.push(pets.length)
       return batches
     } catch (error) {
       if (!(error instanceof InvalidLine)) throw error

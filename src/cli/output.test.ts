@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { animals, table, visible } from './output.ts'
+import { animals, startProgress, table, visible } from './output.ts'
 
 test('table columns are as wide as their widest cell, as a terminal shows it', () => {
   const rows = [
@@ -41,4 +41,21 @@ test('escaped JSON means the same', () => {
 
 test('counts are written out', () => {
   expect([0, 1, 1n, 1_000].map(animals)).toEqual(['0 animals', '1 animal', '1 animal', '1,000 animals'])
+})
+
+test.each([
+  ['on a terminal', true, true, 'Copying 0 %\rCopying 50 %\r\u001b[K'],
+  ['elsewhere', false, true, 'Copying\n'],
+  ['without a known total', true, false, 'Copying\n'],
+])('progress %s', (_, isTerminal, isTotalKnown, expected) => {
+  let written = ''
+  const err = (text: string) => {
+    written += text
+  }
+  const io = { env: {}, program: 'petstore', out: async () => {}, err, isTerminal }
+  const progress = startProgress('Copying', io, isTotalKnown)
+  for (const fraction of [0.001, 0.5, 0.501]) progress.update(fraction)
+  progress.stop()
+  progress.stop()
+  expect(written.replace(/^\r/, '')).toBe(expected)
 })

@@ -84,11 +84,7 @@ export function codeOf(error: unknown): string {
 }
 
 /** A SetupError that explains a system error by its code; an error with another code unchanged. */
-export function explained(
-  what: string,
-  error: unknown,
-  codes: readonly (readonly [RegExp, string])[],
-): unknown {
+export function explained(what: string, error: unknown, codes: readonly (readonly [RegExp, string])[]): unknown {
   const code = codeOf(error)
   const why = codes.find(([pattern]) => pattern.test(code))?.[1]
   return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
@@ -140,6 +136,10 @@ export function startProgress(label: string, io: Io, isTotalKnown = true): Progr
     if (percent !== shown) io.err(`\r${label} ${percent} %`)
     shown = percent
   }
+  const stop = () => {
+    if (shown >= 0) io.err('\r\u001b[K')
+    shown = -1
+  }
   update(0)
-  return { update, stop: () => void (shown >= 0 && io.err('\r\u001b[K')) }
+  return { update, stop }
 }

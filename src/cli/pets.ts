@@ -75,16 +75,14 @@ const listCommand = command({
     ...serverOptions,
   },
   examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
-  check: ({ all }, isGiven) =>
-    all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : [],
+  check: ({ all }, isGiven) => (all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : []),
   async run({ status, limit, all, json, ...server }, _, io) {
     const max = all ? Number.POSITIVE_INFINITY : limit
     return withClient(server, io, async client => {
       const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
       const { count, hasMore } = await printPages(pages, max, json, io)
       if (json) return
-      if (count === 0)
-        io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)
+      if (count === 0) io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)
       if (hasMore) io.err('There are more animals: --all lists all\n')
     })
   },
@@ -173,11 +171,7 @@ interface Server {
 }
 
 /** Turns errors of the client into one line that says what to do. */
-async function withClient(
-  server: Server,
-  io: Io,
-  work: (client: PetstoreClient) => Promise<void>,
-): Promise<number> {
+async function withClient(server: Server, io: Io, work: (client: PetstoreClient) => Promise<void>): Promise<number> {
   const onDeprecation = (notice: DeprecationNotice) => void io.err(deprecationLine(notice))
   try {
     await work(new PetstoreClient({ ...server, onDeprecation }))

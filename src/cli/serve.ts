@@ -17,10 +17,7 @@ export const serveCommand = command({
   summary: 'Run the server until Ctrl-C or SIGTERM',
   options: settings,
   details: 'A flag takes precedence over its environment variable.',
-  examples: [
-    'petstore serve',
-    'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db',
-  ],
+  examples: ['petstore serve', 'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db'],
   check: checkSettings,
   run: (settings, _, io) => serve(settings, io),
 })
@@ -64,8 +61,7 @@ async function serve(settings: ServeSettings, io: Io): Promise<number> {
       log.flush()
     } finally {
       const unanswered = await listener.stop(settings.drainMs)
-      if (unanswered > 0)
-        log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
+      if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
     return exitCode.success
   } finally {
@@ -127,18 +123,12 @@ function ignoresHangup(): boolean {
 }
 
 /** Prints the address, a curl line to paste, and the first key of a store that has never had one. */
-async function greet(
-  settings: ServeSettings,
-  port: number,
-  { keys, location }: Stores,
-  io: Io,
-): Promise<void> {
+async function greet(settings: ServeSettings, port: number, { keys, location }: Stores, io: Io): Promise<void> {
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
   const origin = `${settings.tlsCert ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
   // -k: the certificate may be self-signed.
-  const tryIt = (header: string) =>
-    `\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
+  const tryIt = (header: string) => `\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
   const access = first
     ? `\nThe first API key, shown only this once: ${key}\n${tryIt(`'Authorization: Bearer ${key}'`)}`
     : settings.environmentKey !== undefined

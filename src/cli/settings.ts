@@ -187,9 +187,7 @@ function readTimeMs(text: string): number | undefined {
 
 function readRate(text: string): { readonly requests: number; readonly seconds: number } | undefined {
   const [, requests, unit] = /^([1-9]\d{0,8})\/([smh])$/.exec(text) ?? []
-  return unit === undefined
-    ? undefined
-    : { requests: Number(requests), seconds: { s: 1, m: 60, h: 3_600 }[unit] ?? 0 }
+  return unit === undefined ? undefined : { requests: Number(requests), seconds: { s: 1, m: 60, h: 3_600 }[unit] ?? 0 }
 }
 
 function readOrigins(text: string): readonly string[] | undefined {
@@ -199,8 +197,7 @@ function readOrigins(text: string): readonly string[] | undefined {
 }
 
 /** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */
-const strictUrl =
-  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
+const strictUrl = /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
 
 /** The interface's base addresses end in /v1: it is added if it is missing. */
 function readPublicUrl(text: string): string | undefined {

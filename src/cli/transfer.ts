@@ -5,16 +5,7 @@ import type { ImportedPet, ImportIds, Stores } from '../store.ts'
 import { command, switchOption } from './arguments.ts'
 import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
-import {
-  animals,
-  exitCode,
-  explained,
-  type Io,
-  noProgress,
-  type Progress,
-  startProgress,
-  visible,
-} from './output.ts'
+import { animals, exitCode, explained, type Io, noProgress, type Progress, startProgress, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { interruptible, unlessAborted, withStores } from './store-command.ts'
 
@@ -115,9 +106,7 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
       error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
     try {
       await interruptible(io, outcome, listen =>
-        withStores(databaseUrl, io, { create: true }, stores =>
-          importFrom(source, stores, ids, listen(), io),
-        ),
+        withStores(databaseUrl, io, { create: true }, stores => importFrom(source, stores, ids, listen(), io)),
       )
     } catch (error) {
       throw importProblem(error, source.label)

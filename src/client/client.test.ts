@@ -39,18 +39,14 @@ describe('the base address', () => {
   })
 
   test.each<[object, string]>([
-    ...['', '/v1', 'pets.example.com', 'ftp://pets.example.com', undefined].map(
-      (address): [object, string] => [
-        { baseUrl: address },
-        'baseUrl is not an http or https address: expected',
-      ],
-    ),
-    ...['u@a.example', ':p@a.example', 'a.example/v1?q', 'a.example/v1#f'].map(
-      (address): [object, string] => [
-        { baseUrl: `https://${address}` },
-        'baseUrl has a user, password, query or fragment: expected',
-      ],
-    ),
+    ...['', '/v1', 'pets.example.com', 'ftp://pets.example.com', undefined].map((address): [object, string] => [
+      { baseUrl: address },
+      'baseUrl is not an http or https address: expected',
+    ]),
+    ...['u@a.example', ':p@a.example', 'a.example/v1?q', 'a.example/v1#f'].map((address): [object, string] => [
+      { baseUrl: `https://${address}` },
+      'baseUrl has a user, password, query or fragment: expected',
+    ]),
     [{ baseUrl: undefined, baseUrls }, 'environment is undefined: expected production or staging'],
     [{ baseUrl: undefined, baseUrls, environment: 'test' }, 'environment is test: expected'],
     [
@@ -81,11 +77,7 @@ test.each(['', 'with space', 'secret\nx', 'secret\u00e4', undefined, 7])(
 
 test('the API key is not visible in a printed client', () => {
   const client = new PetstoreClient({ baseUrl, apiKey })
-  const printed = [
-    inspect(client, { depth: 9, showHidden: true }),
-    Bun.inspect(client),
-    JSON.stringify(client),
-  ]
+  const printed = [inspect(client, { depth: 9, showHidden: true }), Bun.inspect(client), JSON.stringify(client)]
   expect(printed.join()).not.toContain(apiKey)
 })
 
@@ -214,9 +206,7 @@ test.each<[string, string, string]>([
     .page()
     .catch(error => error)
   expect(error).toBeInstanceOf(UnexpectedResponseError)
-  expect(error.message).toStartWith(
-    `Unexpected response to GET ${server.url}/pets?limit=1: 200, the next link`,
-  )
+  expect(error.message).toStartWith(`Unexpected response to GET ${server.url}/pets?limit=1: 200, the next link`)
   expect(error.message).toContain(problem)
   expect(error.message).not.toContain(apiKey)
   expect(server.requests).toHaveLength(1)
@@ -258,16 +248,13 @@ describe('the Idempotency-Key', () => {
     expect(await keysOf(key)).toEqual([key])
   })
 
-  test.each(['with randomUUID', 'without it, as in a page over plain HTTP'])(
-    'is a new UUID %s',
-    async how => {
-      if (how !== 'with randomUUID') Reflect.set(crypto, 'randomUUID', undefined)
-      const keys = await keysOf(undefined, undefined)
-      const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-      for (const key of keys) expect(key).toMatch(uuid)
-      expect(keys[0]).not.toBe(keys[1])
-    },
-  )
+  test.each(['with randomUUID', 'without it, as in a page over plain HTTP'])('is a new UUID %s', async how => {
+    if (how !== 'with randomUUID') Reflect.set(crypto, 'randomUUID', undefined)
+    const keys = await keysOf(undefined, undefined)
+    const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+    for (const key of keys) expect(key).toMatch(uuid)
+    expect(keys[0]).not.toBe(keys[1])
+  })
 
   test.each([
     [0, '00000000-0000-4000-8000-000000000000'],

@@ -152,10 +152,7 @@ export class Pets {
       : { pets, next: (nextOptions = options) => this.#page(nextUrl, nextOptions) }
   }
 
-  async #send<T>(
-    request: Omit<Call<T>, 'signal' | 'timeoutMs'>,
-    { signal, timeoutMs }: CallOptions,
-  ): Promise<T> {
+  async #send<T>(request: Omit<Call<T>, 'signal' | 'timeoutMs'>, { signal, timeoutMs }: CallOptions): Promise<T> {
     const checked = readNumber('timeoutMs', timeoutMs ?? this.#settings.timeoutMs, 1, timerMsMax)
     return await send({ ...request, signal, timeoutMs: checked }, this.#settings)
   }
@@ -224,9 +221,7 @@ export function readBaseUrl(name: string, address: unknown): string {
     throw new TypeError(`${name} is not an http or https address: expected one ${example}`)
   }
   if (url.username + url.password + url.search + url.hash !== '') {
-    throw new TypeError(
-      `${name} has a user, password, query or fragment: expected only the address, ${example}`,
-    )
+    throw new TypeError(`${name} has a user, password, query or fragment: expected only the address, ${example}`)
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }

@@ -160,9 +160,7 @@ describe('a response', () => {
   })
 
   test('of an object is not a list', () => {
-    expect(() => readPets(parseJson(`{"id":1,${rex}}`))).toThrow(
-      new InvalidResponse('the body is not an array'),
-    )
+    expect(() => readPets(parseJson(`{"id":1,${rex}}`))).toThrow(new InvalidResponse('the body is not an array'))
   })
 
   test.each<[string, unknown]>([

@@ -55,8 +55,7 @@ export function readPets(value: unknown): Pet[] {
 
 /** Drops unknown properties. `place` tells a message which animal it is about. */
 export function readPet(value: unknown, place = ''): Pet {
-  const invalid = (what: string, expected: string) =>
-    new InvalidResponse(`${what}${place} is not ${expected}`)
+  const invalid = (what: string, expected: string) => new InvalidResponse(`${what}${place} is not ${expected}`)
   if (!isObject(value)) throw invalid('the animal', 'an object')
   const { name, status } = value
   const id = integerOf(value['id'])
@@ -89,9 +88,7 @@ export function newPetToJson({ name, categoryId, status }: NewPet): string {
 export function int64ToText(name: string, value: bigint | number): string {
   const exact = typeof value === 'bigint' ? isInt64(value) : Number.isSafeInteger(value)
   if (exact) return BigInt(value).toString()
-  throw new TypeError(
-    `${name} is ${show(value)}: expected a 64-bit bigint or a number that is a safe integer`,
-  )
+  throw new TypeError(`${name} is ${show(value)}: expected a 64-bit bigint or a number that is a safe integer`)
 }
 
 function isInt64(value: bigint): boolean {

@@ -12,8 +12,7 @@ const created = Response.json(rexBody, { status: 201 })
 const empty = Response.json([])
 
 function petsAt({ url }: { url: string }, options: Partial<client.ClientOptions> = {}): client.Pets {
-  return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions)
-    .pets
+  return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions).pets
 }
 
 function failureOf(promise: Promise<unknown>): Promise<unknown> {
@@ -120,15 +119,10 @@ describe('the wait before a retry', () => {
   })
 
   test.each([
-    ...[400, 401, 403, 404, 405, 413, 415, 422, 500, 501].map(
-      status => [`${status}`, failed(status)] as const,
-    ),
+    ...[400, 401, 403, 404, 405, 413, 415, 422, 500, 501].map(status => [`${status}`, failed(status)] as const),
     ['503 ids_exhausted', failed(503, undefined, 'ids_exhausted')] as const,
     ['Retry-After above its limit', failed(429, 6)] as const,
-    [
-      'an unexpected response',
-      new client.UnexpectedResponseError('', { code: 'unexpected_response' }),
-    ] as const,
+    ['an unexpected response', new client.UnexpectedResponseError('', { code: 'unexpected_response' })] as const,
   ])('does not exist for %s', (_what, error) => {
     expect(waitMsBeforeRetry(error, 1, settings)).toBeUndefined()
   })
@@ -308,22 +302,10 @@ describe('an unexpected response', () => {
     ['another success', () => Response.json([], { status: 202 }), '202, expected 200'],
     ['an object in place of a list', () => Response.json(rexBody), '200, the body is not an array'],
     ['null', () => Response.json(null), '200, the body is not an array'],
-    [
-      'an animal without an id',
-      () => Response.json([rexBody, {}]),
-      '200, id at index 1 is not a 64-bit integer',
-    ],
+    ['an animal without an id', () => Response.json([rexBody, {}]), '200, id at index 1 is not a 64-bit integer'],
     ['a page for 404', () => html('Gone', 404), '404, the body is not an Error (text/html): "Gone"'],
-    [
-      'another shape for 400',
-      () => Response.json({ error: 'no' }, { status: 400 }),
-      '{\\"error\\":\\"no\\"}',
-    ],
-    [
-      'an empty 500',
-      () => new Response(null, { status: 500 }),
-      '500, the body is not an Error (no Content-Type): ""',
-    ],
+    ['another shape for 400', () => Response.json({ error: 'no' }, { status: 400 }), '{\\"error\\":\\"no\\"}'],
+    ['an empty 500', () => new Response(null, { status: 500 }), '500, the body is not an Error (no Content-Type): ""'],
   ])('is reported: %s', async (_what, response, problem) => {
     const error = await failureOn(response())
     expect(error).toBeInstanceOf(client.UnexpectedResponseError)
@@ -350,17 +332,14 @@ describe('an unexpected response', () => {
     expect(error).toMatchObject({ code: 'unexpected_response', status, retryAfterSeconds: 5 })
   })
 
-  test.each([301, 302, 307, 308])(
-    'of a redirect (%d) is not followed, so the key stays here',
-    async status => {
-      await using elsewhere = startScriptedServer(empty)
-      const location = `${elsewhere.origin}/v1/pets`
-      const error = await failureOn(new Response(null, { status, headers: { location } }))
-      expect(error).toBeInstanceOf(client.UnexpectedResponseError)
-      expect(error.message).toEndWith(`: ${status}, a redirect to ${location}; correct the base address`)
-      expect(elsewhere.requests).toHaveLength(0)
-    },
-  )
+  test.each([301, 302, 307, 308])('of a redirect (%d) is not followed, so the key stays here', async status => {
+    await using elsewhere = startScriptedServer(empty)
+    const location = `${elsewhere.origin}/v1/pets`
+    const error = await failureOn(new Response(null, { status, headers: { location } }))
+    expect(error).toBeInstanceOf(client.UnexpectedResponseError)
+    expect(error.message).toEndWith(`: ${status}, a redirect to ${location}; correct the base address`)
+    expect(elsewhere.requests).toHaveLength(0)
+  })
 
   test('of a redirect in a browser has no status and no location', async () => {
     const response = Object.defineProperties(new Response(), {
@@ -377,10 +356,7 @@ describe('an unexpected response', () => {
 test.each<[string, () => Response]>([
   ['a page', () => html(`Your key: ${apiKey}`)],
   ['a page that is cut there', () => html(`${' '.repeat(70)}${apiKey}`)],
-  [
-    'an Error',
-    () => Response.json({ code: apiKey, message: `Unknown ${apiKey}`, status: 401 }, { status: 401 }),
-  ],
+  ['an Error', () => Response.json({ code: apiKey, message: `Unknown ${apiKey}`, status: 401 }, { status: 401 })],
   ['a page for 503', () => html(`Your key: ${apiKey}`, 503)],
   ['invalid JSON', () => typed(`{${apiKey}`, 'application/json')],
   ['a redirect', () => new Response(null, { status: 302, headers: { location: `/login?key=${apiKey}` } })],

@@ -70,10 +70,7 @@ interface ProbeRequest {
 }
 
 /** POST /pets with a JSON body, unless the options change that. */
-export function post(
-  body: ProbeRequest['body'],
-  { headers, ...options }: Partial<ProbeRequest> = {},
-): ProbeRequest {
+export function post(body: ProbeRequest['body'], { headers, ...options }: Partial<ProbeRequest> = {}): ProbeRequest {
   const json = { 'Content-Type': 'application/json', ...headers }
   return { path: '/pets', method: 'POST', headers: json, ...(body !== undefined && { body }), ...options }
 }

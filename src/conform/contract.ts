@@ -74,10 +74,7 @@ const invalidBodies: readonly (readonly [what: string, ...bodies: (string | unde
   ['without a body', undefined],
   ['without a name', newPet({ name: undefined })],
   ['without a categoryId', newPet({ categoryId: undefined })],
-  [
-    'with a name that is not a string',
-    ...['42', 'null', 'true', '["Rex"]', '{}'].map(name => newPet({ name })),
-  ],
+  ['with a name that is not a string', ...['42', 'null', 'true', '["Rex"]', '{}'].map(name => newPet({ name }))],
   [
     'with a categoryId that is not an integer',
     ...['"7"', '1.5', 'true', 'null', '[7]'].map(categoryId => newPet({ categoryId })),

@@ -86,11 +86,7 @@ function expectAllow(refused: Exchange, ...methods: string[]): void {
   refused.error(405)
   const allow = refused.header('Allow', /./, methods.join(', '))
   const listed = allow.split(',').map(method => method.trim())
-  refused.expect(
-    listed.toSorted().join() === methods.join(),
-    `Allow: ${methods.join(', ')}`,
-    `returned ${allow}`,
-  )
+  refused.expect(listed.toSorted().join() === methods.join(), `Allow: ${methods.join(', ')}`, `returned ${allow}`)
 }
 
 /** Headers of one response or one connection. */

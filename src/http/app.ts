@@ -156,8 +156,7 @@ export class App {
       return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
     }
     if (cause instanceof IdsExhausted) {
-      const message =
-        'No id is left for another animal: the operator has to move the catalogue to a new store'
+      const message = 'No id is left for another animal: the operator has to move the catalogue to a new store'
       return problem('ids_exhausted', message)
     }
     return problem('internal_error', `The service failed: report the request id ${context.id}`)
@@ -209,10 +208,7 @@ const shownPathCharsMax = 80
 
 function notFound(path: string): Reply {
   const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
-  return problem(
-    'not_found',
-    `Nothing is at ${shown}: animals are at /v1/pets, the documentation is at /openapi.json`,
-  )
+  return problem('not_found', `Nothing is at ${shown}: animals are at /v1/pets, the documentation is at /openapi.json`)
 }
 
 function notAllowed(method: string, allow: string): Reply {

@@ -56,8 +56,8 @@ const contextOf = (authorization?: string) =>
 const codeOf = (reply: Reply | undefined) => (reply ? JSON.parse(String(reply.body)).code : 'accepted')
 
 describe('a credential', () => {
-  const environmentKey = 'from the environment!'.replaceAll(' ', '-')
-  const verifiedForMs = 1_000
+  const environmentKey = 'from-the-environment!'
+  const verifiedForMs = 60_000
   let authenticator: Authenticator
   const started = (options: { verifiedKeysMax?: number } = {}) =>
     new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs, ...options })
@@ -83,7 +83,8 @@ describe('a credential', () => {
     const caller: Caller = { keyName: 'till 1', permission: 'read-only', scope: hash }
     expect(context.caller).toEqual(caller)
     const again = contextOf(header(key))
-    expect([authenticator.authenticate(again), again.caller]).toEqual([undefined, caller])
+    expect(authenticator.authenticate(again)).toBeUndefined()
+    expect(again.caller).toEqual(caller)
   })
 
   test('may be the key from the environment, which may do everything and is named in the log', async () => {
@@ -94,10 +95,9 @@ describe('a credential', () => {
       permission: 'all',
       scope: hashApiKey(environmentKey),
     })
-    expect([authenticator.authenticate(contextOf(`Bearer ${environmentKey}`)), lookups]).toEqual([
-      undefined,
-      [],
-    ])
+    // At once, not as a promise: it is remembered.
+    expect(authenticator.authenticate(contextOf(`Bearer ${environmentKey}`))).toBeUndefined()
+    expect(lookups).toEqual([])
   })
 
   test.each<[string | undefined, string]>([
@@ -128,9 +128,7 @@ describe('a credential', () => {
     const { id, key } = await newKey()
     await stores.keys.revoke(id, new Date())
     expect(await challengeOf(`Bearer ${key}`)).toContain('"The API key is revoked: use another one"')
-    expect(await challengeOf('Bearer a b')).toContain(
-      '"Malformed credential: expected one API key after Bearer"',
-    )
+    expect(await challengeOf('Bearer a b')).toContain('"Malformed credential: expected one API key after Bearer"')
   })
 
   test('is looked up once while it is remembered, and at once if it was refused', async () => {
@@ -161,7 +159,7 @@ describe('a credential', () => {
     expect(await outcome(`Bearer ${key}`)).toBe('invalid_api_key')
   })
 
-  test('is forgotten first if it was verified longest ago, once 10,000 are remembered', async () => {
+  test('is forgotten first if it was verified longest ago, when as many as allowed are remembered', async () => {
     authenticator = started({ verifiedKeysMax: 2 })
     const headers: string[] = []
     for (let i = 0; i < 3; i++) headers.push(`Bearer ${(await newKey()).key}`)
@@ -207,17 +205,15 @@ describe('a credential', () => {
 })
 
 describe('a permission', () => {
-  const insufficient = 'insufficient_permission'
-  test.each<[Caller['permission'], Record<Access, string>]>([
-    ['all', { read: 'accepted', write: 'accepted', metrics: 'accepted' }],
-    ['read-write', { read: 'accepted', write: 'accepted', metrics: insufficient }],
-    ['read-only', { read: 'accepted', write: 'read_only_key', metrics: insufficient }],
-    ['metrics', { read: insufficient, write: insufficient, metrics: 'accepted' }],
-    ['none', { read: insufficient, write: insufficient, metrics: insufficient }],
-  ])('%s gives access to %p', (permission, codes) => {
-    for (const access of ['read', 'write', 'metrics'] as const) {
-      expect(codeOf(permissionRefusal({ permission, scope: '' }, access))).toBe(codes[access])
-    }
+  test.each<[Caller['permission'], string, string, string]>([
+    ['all', 'accepted', 'accepted', 'accepted'],
+    ['read-write', 'accepted', 'accepted', 'insufficient_permission'],
+    ['read-only', 'accepted', 'read_only_key', 'insufficient_permission'],
+    ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
+    ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
+  ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
+    const accesses: Access[] = ['read', 'write', 'metrics']
+    expect(accesses.map(access => codeOf(permissionRefusal({ permission, scope: '' }, access)))).toEqual(codes)
   })
 
   test.each<[Access, string]>([

@@ -81,8 +81,7 @@ export class Authenticator {
     if (header.length > cachedHeaderCharsMax) return
     // A Map iterates in insertion order: the first entry is the oldest.
     this.#verified.delete(header)
-    if (this.#verified.size >= this.#verifiedKeysMax)
-      this.#verified.delete(this.#verified.keys().next().value ?? '')
+    if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
     const untilMs = performance.now() + this.#verifiedForMs
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     this.#verified.set(header, { caller, usage, untilMs, expiresAtMs })

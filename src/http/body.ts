@@ -5,9 +5,7 @@ import { problem, type Reply } from './response.ts'
 
 export const bodyBytesMax = 64 * 1024
 
-export type ReadBody =
-  | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly refusal: Reply }
+export type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
 
 /**
  * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order; a missing body

@@ -146,12 +146,7 @@ export class Metrics {
     for (const [operation, { durations }] of this.#requests) {
       text.histogram('petstore_http_request_duration_seconds', { operation }, durations)
     }
-    text.single(
-      'petstore_http_requests_in_flight',
-      'gauge',
-      'Requests without a response yet.',
-      this.#inFlight,
-    )
+    text.single('petstore_http_requests_in_flight', 'gauge', 'Requests without a response yet.', this.#inFlight)
   }
 }
 

@@ -41,9 +41,7 @@ function serversOf({ publicUrl, stagingUrl }: PublishedServers) {
   return [
     { url: versionPrefix, description: 'This instance' },
     // If both are the same, this instance is the staging deployment.
-    ...(publicUrl === undefined || publicUrl === stagingUrl
-      ? []
-      : [{ url: publicUrl, description: 'Production' }]),
+    ...(publicUrl === undefined || publicUrl === stagingUrl ? [] : [{ url: publicUrl, description: 'Production' }]),
     ...(stagingUrl === undefined ? [] : [{ url: stagingUrl, description: 'Staging' }]),
   ]
 }
@@ -114,12 +112,9 @@ const headers = {
     pattern: '^[0-9]+$',
   }),
   'Preference-Applied': header('Present if the request asked for `Prefer: handling=strict`.'),
-  'Idempotency-Replayed': header(
-    '`true` if an earlier request with the same Idempotency-Key created the animal.',
-    {
-      const: 'true',
-    },
-  ),
+  'Idempotency-Replayed': header('`true` if an earlier request with the same Idempotency-Key created the animal.', {
+    const: 'true',
+  }),
   RateLimit: header('The requests left in the window, if a rate limit is configured.'),
   'RateLimit-Policy': header('The rate limit, if one is configured.'),
   NextPage: header('The next page as `rel="next"` (RFC 8288), if there is one.'),
@@ -198,8 +193,7 @@ const commonErrors: readonly ErrorCode[] = [
 const preferParameter = {
   name: 'Prefer',
   in: 'header',
-  description:
-    '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
+  description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
   schema: { type: 'string' },
 }
 

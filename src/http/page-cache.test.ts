@@ -73,11 +73,7 @@ describe('a full cache', () => {
   ])('of %p bytes has a third page: %p', (bytesMax, third) => {
     const cache = new PageCache(pets, bytesMax, fullMs)
     for (const query of ['a', 'b', 'c']) ask(cache, query, reply)
-    expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([
-      reply,
-      reply,
-      third ? reply : undefined,
-    ])
+    expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([reply, reply, third ? reply : undefined])
   })
 
   test('drops its pages for new ones only some time after it was last emptied', () => {

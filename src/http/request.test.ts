@@ -1,15 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { pageLimit } from '../page.ts'
 import { petStatus } from '../pet.ts'
-import {
-  idempotencyKey,
-  loggedPath,
-  prefersStrict,
-  Query,
-  RequestContext,
-  requestId,
-  splitUrl,
-} from './request.ts'
+import { idempotencyKey, loggedPath, prefersStrict, Query, RequestContext, requestId, splitUrl } from './request.ts'
 
 test.each([
   ['http://127.0.0.1:8080/v1/pets', '/v1/pets', ''],

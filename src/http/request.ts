@@ -125,8 +125,7 @@ export function requestId(
   environmentKey: string | undefined,
 ): string {
   if (sent === null || !safeId.test(sent)) return crypto.randomUUID()
-  const isKey =
-    overlaps(sent, tokenOf(authorization)) || overlaps(sent, environmentKey) || /pets_\w{36}/.test(sent)
+  const isKey = overlaps(sent, tokenOf(authorization)) || overlaps(sent, environmentKey) || /pets_\w{36}/.test(sent)
   return isKey ? crypto.randomUUID() : sent
 }
 
@@ -164,9 +163,7 @@ export function loggedPath({ request, path }: RequestContext, environmentKey: st
   )
   const parts = keys.flatMap(key => key.split(/[/\\?#%]/)).filter(part => part.length >= keyPartCharsMin)
   const mayBeKey = (segment: string) =>
-    segment.length > loggedSegmentCharsMax ||
-    segment.includes('%') ||
-    parts.some(part => segment.includes(part))
+    segment.length > loggedSegmentCharsMax || segment.includes('%') || parts.some(part => segment.includes(part))
   return masked
     .split('/')
     .map(segment => (mayBeKey(segment) ? '…' : segment))

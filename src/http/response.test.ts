@@ -36,10 +36,7 @@ test('headers added to one response do not appear in another', () => {
   const shared = json(200, '[]')
   const closing = withHeaders(shared, { Connection: 'close', 'Cache-Control': 'no-cache' })
   expect(closing).toMatchObject({ status: 200, body: '[]' })
-  expect([closing.headers.get('connection'), closing.headers.get('cache-control')]).toEqual([
-    'close',
-    'no-cache',
-  ])
+  expect([closing.headers.get('connection'), closing.headers.get('cache-control')]).toEqual(['close', 'no-cache'])
   expect([shared.headers.get('connection'), json(200, '{}').headers.get('connection')]).toEqual([null, null])
   expect(json(200, '{}').headers.get('cache-control')).toBe('no-store')
 })

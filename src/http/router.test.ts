@@ -32,19 +32,7 @@ describe('a path', () => {
   })
 
   test.each([
-    ...[
-      '',
-      '/',
-      'pets',
-      '/Pets',
-      '/pet',
-      '/petss',
-      '/pets/',
-      '//pets',
-      '/pets//',
-      '/pets/1/',
-      '/pets/1/tags',
-    ],
+    ...['', '/', 'pets', '/Pets', '/pet', '/petss', '/pets/', '//pets', '/pets//', '/pets/1/', '/pets/1/tags'],
     ...['/pets//tags/old', '/pets/1/tags/', '/store/orders', '/pets%2F1', '/p%zzets', '/pets%', '/{petId}'],
   ])('"%s" has no route', path => {
     expect(router.find(path)).toBeUndefined()

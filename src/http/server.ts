@@ -85,12 +85,9 @@ function setupErrorOf(error: unknown, { host, port, tls }: Address): unknown {
     return new SetupError(`Cannot listen on ${where}: permission denied; choose a port above 1023 with PORT`)
   }
   if (tls && !code?.startsWith('EADDR')) {
-    return new SetupError(
-      `Cannot use ${tls.cert} and ${tls.key}: expected a certificate and its key, both in PEM`,
-      {
-        cause: error,
-      },
-    )
+    return new SetupError(`Cannot use ${tls.cert} and ${tls.key}: expected a certificate and its key, both in PEM`, {
+      cause: error,
+    })
   }
   return new SetupError(`Cannot listen on ${where}: check HOST and PORT (${code ?? 'no cause given'})`, {
     cause: error,

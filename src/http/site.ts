@@ -57,8 +57,7 @@ async function readiness({ pets, keys, readyMs }: SiteParts): Promise<Reply> {
 }
 
 async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
-  const refusal =
-    (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
+  const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
   return plainText(200, parts.metrics.render(parts.usage, parts.activity?.()), '; version=0.0.4')
 }

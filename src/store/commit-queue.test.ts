@@ -52,6 +52,19 @@ test('a write that fails rejects alone, and is not counted', async () => {
   expect(queue.activity().commitSizes.sum).toBe(2)
 })
 
+test('after an error of one write, the batch is committed one by one', async () => {
+  const queue = new CommitQueue<number, number>(
+    async batch => {
+      if (batch.includes(1)) throw new Error('1 is refused')
+      return { values: batch }
+    },
+    { retrySingly: error => String(error).includes('refused') },
+  )
+  const writes = numbers(3).map(number => queue.add(number).catch(String))
+  expect(await Promise.all(writes)).toEqual([0, 'Error: 1 is refused', 2])
+  expect(queue.activity().commitSizes.counts[0]).toBe(2)
+})
+
 test('a write that waits too long rejects, and is never committed', async () => {
   const { queue, batches, sizes } = testQueue({ timeoutMs: 20 })
   const committing = queue.add(0).catch(error => error)

@@ -23,6 +23,8 @@ export interface CommitQueueOptions {
   readonly overlap?: boolean
   /** Rejects a write that is not committed in time, and does not start it later. */
   readonly timeoutMs?: number
+  /** Whether one write may be the cause of a batch's error: then each is committed alone, so that the others succeed. */
+  readonly retrySingly?: (error: unknown) => boolean
 }
 
 interface WaitingWrite<Write, Result> {
@@ -41,6 +43,7 @@ export class CommitQueue<Write, Result> {
   readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
   readonly #overlap: boolean
   readonly #timeoutMs: number | undefined
+  readonly #retrySingly: (error: unknown) => boolean
   #queue: WaitingWrite<Write, Result>[] = []
   #committing = 0
   #tickPending = false
@@ -48,11 +51,12 @@ export class CommitQueue<Write, Result> {
 
   constructor(
     commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>,
-    { overlap = false, timeoutMs }: CommitQueueOptions,
+    { overlap = false, timeoutMs, retrySingly = () => false }: CommitQueueOptions,
   ) {
     this.#commit = commit
     this.#overlap = overlap
     this.#timeoutMs = timeoutMs
+    this.#retrySingly = retrySingly
   }
 
   activity(): StoreActivity {
@@ -107,20 +111,28 @@ export class CommitQueue<Write, Result> {
   #startBatch(): void {
     if (this.#queue.length === 0 || this.#queue.length < this.#committing) return
     if (this.#committing > 0 && !this.#overlap) return
-    const batch = this.#queue.splice(0, batchMax).filter(({ timedOut }) => !timedOut)
+    const batch = this.#queue.splice(0, batchMax)
     this.#committing += batch.length
     void this.#settle(batch)
   }
 
   async #settle(batch: readonly WaitingWrite<Write, Result>[]): Promise<void> {
-    try {
-      if (batch.length > 0) this.#resolve(batch, await this.#commit(batch.map(({ write }) => write)))
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
-    }
+    await this.#commitBatch(batch)
     this.#committing -= batch.length
     this.#startBatch()
     if (this.#waiting === 0) this.#idle?.resolve()
+  }
+
+  async #commitBatch(waiting: readonly WaitingWrite<Write, Result>[]): Promise<void> {
+    const batch = waiting.filter(({ timedOut }) => !timedOut)
+    if (batch.length === 0) return
+    try {
+      this.#resolve(batch, await this.#commit(batch.map(({ write }) => write)))
+    } catch (error) {
+      if (batch.length > 1 && this.#retrySingly(error)) {
+        for (const single of batch) await this.#commitBatch([single])
+      } else for (const { reject } of batch) reject(error)
+    }
   }
 
   #resolve(batch: readonly WaitingWrite<Write, Result>[], { values, errors }: BatchResult<Result>): void {

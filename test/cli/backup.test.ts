@@ -1,14 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { createKey } from '../support/keys.ts'
@@ -54,9 +46,9 @@ test('a backup of a busy store can be restored', async () => {
   mkdirSync(join(restored, 'data'), { recursive: true })
   copyFileSync(join(folder.path, 'copy.db'), join(restored, 'data/petstore.db'))
   await using again = await startServer({ cwd: restored, env })
-  const kept = await everything(again)
-  expect(kept.slice(0, before.length)).toEqual(before)
-  expect(kept).toEqual(after.slice(0, kept.length))
+  const copied = await everything(again)
+  expect(copied.slice(0, before.length)).toEqual(before)
+  expect(copied).toEqual(after.slice(0, copied.length))
   expect((await add(again, 'new')).status).toBe(201)
 })
 
@@ -125,8 +117,7 @@ test('an interrupted backup leaves nothing behind', async () => {
       env: { PATH: process.env['PATH'] ?? '' },
       stderr: 'pipe',
     })
-    const partial = () =>
-      readdirSync(folder.path).find(name => name.startsWith('copy.db.partial')) || undefined
+    const partial = () => readdirSync(folder.path).find(name => name.startsWith('copy.db.partial')) || undefined
     await until('the partial copy', partial)
     backup.kill(signal)
     expect(await backup.exited).toBe(1)

@@ -1,5 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { readdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { createKey, listKeys, revokeKey } from '../support/keys.ts'
@@ -20,9 +20,7 @@ test('keys create prints the key alone on stdout; a new store is reported on std
   const { exitCode, stdout, stderr } = await create('till')
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(/^pets_[0-9A-Za-z]{36}\n$/)
-  expect(stderr).toStartWith(
-    `Created a new store at ${join(realpathSync(folder.path), 'data/petstore.db')}\n`,
-  )
+  expect(stderr).toStartWith(`Created a new store at ${join(realpathSync(folder.path), 'data/petstore.db')}\n`)
   expect(stderr).toMatch(/\nCreated key "till" \(read-write\) in data\/petstore\.db\. .*\n$/)
   expect(stderr).not.toContain('pets_')
   expect((await create('screen')).stderr).not.toContain('new store')
@@ -46,9 +44,7 @@ test('a read-only key cannot add; a metrics key reads only /metrics', async () =
   expect(Date.parse(screen?.expiresAt ?? '') - Date.now()).toBeWithin(11 * 3_600_000, 12 * 3_600_000 + 1)
   await using server = await startServer({ cwd: folder.path })
   const statusOf = async (key: string, init?: typeof rex) => (await server.fetch('/pets', key, init)).status
-  expect([await statusOf(reader), await statusOf(reader, rex), await statusOf(metrics)]).toEqual([
-    200, 403, 403,
-  ])
+  expect([await statusOf(reader), await statusOf(reader, rex), await statusOf(metrics)]).toEqual([200, 403, 403])
   const headers = { authorization: `Bearer ${metrics}` }
   expect((await fetch(new URL('/metrics', server.url), { headers })).status).toBe(200)
 })
@@ -82,11 +78,7 @@ test('a running server accepts a new key at once, and refuses it within 5 second
   expect((await server.fetch('/pets', key)).status).toBe(200)
   expect((await revokeKey(folder.path, 'till')).exitCode).toBe(0)
   const status = async () => (await server.fetch('/pets', key)).status
-  await until(
-    'the refusal of the revoked key',
-    async () => ((await status()) === 401 ? true : undefined),
-    5_000,
-  )
+  await until('the refusal of the revoked key', async () => ((await status()) === 401 ? true : undefined), 5_000)
 })
 
 test('keys list shows last uses and deprecated calls after a clean stop', async () => {
@@ -145,16 +137,13 @@ test('a key that is unknown or already revoked cannot be revoked', async () => {
   }
 })
 
-test.each([[['list']], [['list', '--json']], [['revoke', 'till']]])(
-  'keys %p creates no store',
-  async args => {
-    using folder = temporaryFolder()
-    const ended = await petstore(['keys', ...args], { cwd: folder.path })
-    expect(ended).toMatchObject({ exitCode: 1, stdout: '' })
-    expect(ended.stderr).toMatch(/^petstore: There is no store at data\/petstore\.db: .*\n$/)
-    expect(readdirSync(folder.path)).toEqual([])
-  },
-)
+test.each([[['list']], [['list', '--json']], [['revoke', 'till']]])('keys %p creates no store', async args => {
+  using folder = temporaryFolder()
+  const ended = await petstore(['keys', ...args], { cwd: folder.path })
+  expect(ended).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(ended.stderr).toMatch(/^petstore: There is no store at data\/petstore\.db: .*\n$/)
+  expect(readdirSync(folder.path)).toEqual([])
+})
 
 test('keys list prints a table, with the first characters of each key', async () => {
   using folder = temporaryFolder()
@@ -179,7 +168,12 @@ test('keys list of a store without keys prints nothing on stdout, and says how t
   writeFileSync(join(folder.path, 'pets.db'), '')
   const listed = await petstore(['keys', 'list', ...args], { cwd: folder.path })
   expect(listed).toMatchObject({ exitCode: 0, stdout: '' })
-  expect(listed.stderr).toContain('bin/petstore keys create --name NAME')
+  expect(listed.stderr).toContain('with bin/petstore keys create --name NAME')
+  // npm installs the program as a symbolic link.
+  const installed = join(folder.path, 'petstore')
+  symlinkSync(join(projectFolder, 'bin/petstore'), installed)
+  const { stderr } = await run([installed, 'keys', 'list', ...args], { cwd: folder.path })
+  expect(stderr).toContain('with petstore keys create --name NAME')
   expect((await petstore(['keys', 'list', '--json', ...args], { cwd: folder.path })).stdout).toBe('[]\n')
 })
 

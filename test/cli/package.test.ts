@@ -9,7 +9,7 @@ import { loggedBy, pasteCurl, projectFolder, run, startServer } from '../support
 const waitMs = 150_000
 const testMsMax = 180_000
 
-/** How this machine reaches the registry is its own affair. */
+/** The settings by which this machine reaches the registry. */
 const network = Object.fromEntries(
   Object.entries(process.env).flatMap(([name, value]) =>
     value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig))$/i.test(name)
@@ -18,7 +18,7 @@ const network = Object.fromEntries(
   ),
 )
 
-/** `npm pack` into `folder`: the file's name, and the paths that it holds. */
+/** Runs `npm pack` and returns the name of the package and the paths in it. */
 async function pack(folder: string): Promise<{ filename: string; files: string[] }> {
   const command = ['npm', 'pack', '--json', '--pack-destination', folder]
   const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder, env: network, waitMs })
@@ -36,7 +36,7 @@ async function machineWithoutBun(folder: string): Promise<Record<string, string>
     if (!path) throw new Error(`${tool} is not on PATH, and this test needs it`)
     symlinkSync(path, join(bin, tool))
   }
-  // npx keeps what it unpacked in its cache for ever: a cache of our own, which shares only the downloads.
+  // npx never removes unpacked packages from its cache: use another cache, which shares only the downloads.
   const { stdout } = await run(['npm', 'config', 'get', 'cache'], { cwd: folder })
   const downloads = join(stdout.trim(), '_cacache')
   mkdirSync(downloads, { recursive: true })
@@ -47,14 +47,14 @@ async function machineWithoutBun(folder: string): Promise<Record<string, string>
 }
 
 test(
-  'npx runs the packed program on a machine without Bun: it serves, and Ctrl-C ends all of it',
+  'npx runs the package on a machine without Bun, and Ctrl-C ends all processes',
   async () => {
     using folder = temporaryFolder()
     const { filename } = await pack(folder.path)
     const env = await machineWithoutBun(folder.path)
     const cwd = join(folder.path, 'empty')
     mkdirSync(cwd)
-    // npx takes an absolute path for a program to run, not for a package.
+    // npx reads an absolute path as a program, not as a package.
     const npx = ['npx', '--yes', `../${filename}`]
     expect(await run(['sh', '-c', 'command -v bun'], { cwd, env })).toMatchObject({ stdout: '' })
 
@@ -71,7 +71,7 @@ test(
 )
 
 test(
-  'the package holds the program and its licence, and neither tests nor data',
+  'the package contains the program and its licence, but no tests or data',
   async () => {
     using folder = temporaryFolder()
     const { files } = await pack(folder.path)

@@ -99,23 +99,20 @@ describe('pets list', () => {
     expect(await pets(['list', ...args], environmentOf(empty))).toEqual({ exitCode: 0, stdout: '', stderr })
   })
 
-  test.each(['', '--json'])(
-    'ends quietly when the reader closes the pipe: --all %s | head -1',
-    async json => {
-      const command = `${join(projectFolder, 'bin/petstore')} pets list --all ${json} | head -1; echo "\${PIPESTATUS[0]}"`
-      // More than a pipe holds, so that the end of its reader is noticed.
-      await using wide = startScriptedServer(({ url }) => {
-        const animals = upTo(100).map(id => ({ id, name: 'x'.repeat(1_000), categoryId: 7 }))
-        const page = Number(new URL(url).searchParams.get('page'))
-        const headers = { link: `<?page=${page + 1}>; rel="next"` }
-        return Response.json(animals, { headers })
-      })
-      const env = { PETSTORE_URL: wide.url, PETSTORE_API_KEY: service.key }
-      const { exitCode, stdout, stderr } = await run(['bash', '-c', command], { cwd: tmpdir(), env })
-      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-      expect(stdout).toMatch(/^(ID .*|\{"id":1,.*)\n0\n$/)
-    },
-  )
+  test.each(['', '--json'])('ends quietly when the reader closes the pipe: --all %s | head -1', async json => {
+    const command = `${join(projectFolder, 'bin/petstore')} pets list --all ${json} | head -1; echo "\${PIPESTATUS[0]}"`
+    // More than a pipe holds, so that the end of its reader is noticed.
+    await using wide = startScriptedServer(({ url }) => {
+      const animals = upTo(100).map(id => ({ id, name: 'x'.repeat(1_000), categoryId: 7 }))
+      const page = Number(new URL(url).searchParams.get('page'))
+      const headers = { link: `<?page=${page + 1}>; rel="next"` }
+      return Response.json(animals, { headers })
+    })
+    const env = { PETSTORE_URL: wide.url, PETSTORE_API_KEY: service.key }
+    const { exitCode, stdout, stderr } = await run(['bash', '-c', command], { cwd: tmpdir(), env })
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+    expect(stdout).toMatch(/^(ID .*|\{"id":1,.*)\n0\n$/)
+  })
 })
 
 describe('pets add', () => {
@@ -143,8 +140,7 @@ describe('pets add', () => {
 })
 
 describe('pets get', () => {
-  const deprecated =
-    /^petstore: getPet is deprecated since 2026-11-15 and will be removed on 2030-12-05; use .*\n/
+  const deprecated = /^petstore: getPet is deprecated since 2026-11-15 and will be removed on 2030-12-05; use .*\n/
 
   test('prints one animal, and that the operation is deprecated', async () => {
     const { exitCode, stdout, stderr } = await pets(['get', '2', '--json'])

@@ -4,15 +4,7 @@ import { join } from 'node:path'
 import { SQL } from 'bun'
 import { temporaryFolder } from '../support/folder.ts'
 import { type Cluster, newDatabase, startCluster, type TestDatabase } from '../support/postgres.ts'
-import {
-  loggedBy,
-  pasteCurl,
-  petstore,
-  projectFolder,
-  startServer,
-  testMsMax,
-  until,
-} from '../support/process.ts'
+import { loggedBy, pasteCurl, petstore, projectFolder, startServer, testMsMax, until } from '../support/process.ts'
 import { describeWithOwnPostgres, describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 import { animalLines } from '../support/workplace.ts'
 
@@ -30,8 +22,7 @@ describeWithPostgres('petstore on PostgreSQL', () => {
     await using database = await sharedDatabase()
     const surroundings = { cwd: folder.path, env: { DATABASE_URL: database.url } }
     await using first = await startServer(surroundings)
-    const [, key = ''] =
-      /^The first API key, shown only this once: (pets_[0-9A-Za-z]{36})$/m.exec(first.stdout) ?? []
+    const [, key = ''] = /^The first API key, shown only this once: (pets_[0-9A-Za-z]{36})$/m.exec(first.stdout) ?? []
     expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
     expect((await first.fetch('/pets', key, rex)).status).toBe(201)
     const ended = await first.stop('SIGTERM')
@@ -222,19 +213,16 @@ describeWithOwnPostgres('interrupting a command while PostgreSQL does not answer
     },
   )
 
-  test.each(['SIGINT', 'SIGTERM'] as const)(
-    'an import that waits for a lock is ended by %s and adds nothing',
-    async signal => {
-      await using store = await lockedStore('SELECT last_id FROM pet_ids FOR UPDATE')
-      const child = await store.waiting(['import', '-'], animalLines(3))
-      const { stdout, stderr } = await interrupted(child, signal, 8_000)
-      expect(stdout).toBe('')
-      expect(stderr.trimEnd().split('\n').at(-1)).toMatch(
-        /^petstore: .*(nothing was imported|check before you import again)$/,
-      )
-      expect(stderr).not.toMatch(/\n\s+at /)
-      await store.release()
-      expect(await store.exported()).toMatchObject({ exitCode: 0, stdout: '' })
-    },
-  )
+  test('an import that waits for a lock is ended by SIGTERM and adds nothing', async () => {
+    await using store = await lockedStore('SELECT last_id FROM pet_ids FOR UPDATE')
+    const child = await store.waiting(['import', '-'], animalLines(3))
+    const { stdout, stderr } = await interrupted(child, 'SIGTERM', 8_000)
+    expect(stdout).toBe('')
+    expect(stderr.trimEnd().split('\n').at(-1)).toMatch(
+      /^petstore: .*(nothing was imported|check before you import again)$/,
+    )
+    expect(stderr).not.toMatch(/\n\s+at /)
+    await store.release()
+    expect(await store.exported()).toMatchObject({ exitCode: 0, stdout: '' })
+  })
 })

@@ -1,15 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../support/folder.ts'
 import { petstore, projectFolder, run, startServer, testMsMax } from '../support/process.ts'
@@ -104,16 +95,14 @@ test('if the greeting cannot be written, the server ends and revokes the first k
   expect(stderr).toContain('petstore: Cannot write the address to stdout')
   expect(stderr).not.toMatch(/\n\s+at /)
   const { stdout } = await petstore(['keys', 'list', '--json'], { cwd: folder.path })
-  expect(JSON.parse(stdout)).toEqual([
-    expect.objectContaining({ name: 'first', revokedAt: expect.any(String) }),
-  ])
+  expect(JSON.parse(stdout)).toEqual([expect.objectContaining({ name: 'first', revokedAt: expect.any(String) })])
 })
 
 test('a store that another program has locked is reported in one line', async () => {
   using folder = temporaryFolder()
-  await (
-    await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: 'a-key-from-outside-0123456789' } })
-  ).stop('SIGTERM')
+  await (await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: 'a-key-from-outside-0123456789' } })).stop(
+    'SIGTERM',
+  )
   using other = new Database(join(folder.path, 'data/petstore.db'))
   other.run('BEGIN EXCLUSIVE')
   const { exitCode, stderr } = await petstore(['serve', '--port', '0'], { cwd: folder.path })

@@ -63,19 +63,16 @@ test.each([
   ['SIGINT', ['SIGINT']],
   ['SIGINT twice', ['SIGINT', 'SIGINT']],
   ['SIGINT, then SIGTERM', ['SIGINT', 'SIGTERM']],
-] as [string, NodeJS.Signals[]][])(
-  '%s stops it with exit code 0 and no output on stdout',
-  async (_, signals) => {
-    using folder = temporaryFolder()
-    await using server = await startServer({ cwd: folder.path })
-    const greeting = server.stdout
-    const ended = await server.stop(...signals)
-    expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
-    expect(loggedBy(ended)).toEqual(['info Stopping'])
-    // A clean stop moves the write-ahead log into the file.
-    expect(readdirSync(join(folder.path, 'data'))).toEqual(['petstore.db'])
-  },
-)
+] as [string, NodeJS.Signals[]][])('%s stops it with exit code 0 and no output on stdout', async (_, signals) => {
+  using folder = temporaryFolder()
+  await using server = await startServer({ cwd: folder.path })
+  const greeting = server.stdout
+  const ended = await server.stop(...signals)
+  expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
+  expect(loggedBy(ended)).toEqual(['info Stopping'])
+  // A clean stop moves the write-ahead log into the file.
+  expect(readdirSync(join(folder.path, 'data'))).toEqual(['petstore.db'])
+})
 
 test('npm start serves, and Ctrl-C, which arrives twice under npm, stops it with exit code 0', async () => {
   using folder = temporaryFolder()

@@ -51,41 +51,29 @@ test.skipIf(!hasOpenssl)(
     await makeCertificate(folder.path)
     await using server = await startServer({ cwd: folder.path, args: ['serve', '--port', '0', ...files] })
     const { port } = new URL(server.url)
-    for (const suite of [
-      'AES128-SHA',
-      'AES256-GCM-SHA384',
-      'ECDHE-RSA-AES128-SHA',
-      'ECDHE-RSA-AES256-SHA384',
-    ]) {
+    for (const suite of ['AES128-SHA', 'AES256-GCM-SHA384', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']) {
       expect([suite, await suiteOf(port, suite)]).toEqual([suite, 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'])
     }
-    const strong = [
-      'ECDHE-RSA-CHACHA20-POLY1305',
-      'ECDHE-RSA-AES256-GCM-SHA384',
-      'ECDHE-RSA-AES128-GCM-SHA256',
-    ]
+    const strong = ['ECDHE-RSA-CHACHA20-POLY1305', 'ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES128-GCM-SHA256']
     for (const suite of strong) expect(await suiteOf(port, suite)).toBe(suite)
     expect(await suiteOf(port, strong.join(':'))).toBe('ECDHE-RSA-AES128-GCM-SHA256')
   },
 )
 
-test.skipIf(!hasOpenssl)(
-  'an invalid certificate, or one for another key, is refused in one line',
-  async () => {
-    using folder = temporaryFolder()
-    await makeCertificate(folder.path)
-    writeFileSync(join(folder.path, 'none.pem'), 'This is no certificate.\n')
-    using other = temporaryFolder()
-    await makeCertificate(other.path)
-    for (const [cert, key] of [
-      ['none.pem', 'key.pem'],
-      ['cert.pem', 'none.pem'],
-      ['cert.pem', join(other.path, 'key.pem')],
-    ] as const) {
-      const args = ['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key]
-      const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
-      expect(exitCode).toBe(1)
-      expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/^petstore: Cannot use .*PEM.*$/)])
-    }
-  },
-)
+test.skipIf(!hasOpenssl)('an invalid certificate, or one for another key, is refused in one line', async () => {
+  using folder = temporaryFolder()
+  await makeCertificate(folder.path)
+  writeFileSync(join(folder.path, 'none.pem'), 'This is no certificate.\n')
+  using other = temporaryFolder()
+  await makeCertificate(other.path)
+  for (const [cert, key] of [
+    ['none.pem', 'key.pem'],
+    ['cert.pem', 'none.pem'],
+    ['cert.pem', join(other.path, 'key.pem')],
+  ] as const) {
+    const args = ['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key]
+    const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
+    expect(exitCode).toBe(1)
+    expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(/^petstore: Cannot use .*PEM.*$/)])
+  }
+})

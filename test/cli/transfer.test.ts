@@ -30,9 +30,7 @@ Imported 12,000 animals into pets.db, with their own ids
   )
   expect(readFileSync(place.file('out.ndjson'), 'utf8')).toBe(lines)
   expect(statSync(place.file('out.ndjson')).mode & 0o777).toBe(0o600)
-  const piped = await place.shell(
-    'petstore export | petstore import - --keep-ids --database-url sqlite:two.db',
-  )
+  const piped = await place.shell('petstore export | petstore import - --keep-ids --database-url sqlite:two.db')
   expect(piped.exitCode).toBe(0)
   expect((await place.petstore('export', '--database-url', 'sqlite:two.db')).stdout).toBe(lines)
   expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'out.ndjson', 'pets.db', 'two.db'])
@@ -50,11 +48,7 @@ test('a store with animals assigns new ids, and refuses to keep ids', async () =
 })
 
 test.each<[string, string | Uint8Array, string]>([
-  [
-    'a byte order mark and Windows line ends',
-    `\ufeff${animalLines(2).replaceAll('\n', '\r\n')}`,
-    '2 animals',
-  ],
+  ['a byte order mark and Windows line ends', `\ufeff${animalLines(2).replaceAll('\n', '\r\n')}`, '2 animals'],
   ['no line end at the end', animalLines(2).trimEnd(), '2 animals'],
   ['blank lines at the end', `${animalLines(1)}\n\r\n \n`, '1 animal '],
   ['no ids', `${animalBody(1)}\n${animalBody(2)}\n`, '2 animals'],
@@ -74,28 +68,18 @@ test('a reader that closes the pipe of an export causes no error', async () => {
 })
 
 test.each<[string, string | Uint8Array, string[], string]>([
-  [
-    'is not UTF-8',
-    Buffer.from([...Buffer.from(`${rex}\n`), 0xff, 0x0a]),
-    [],
-    'line 2: it is not valid UTF-8',
-  ],
+  ['is not UTF-8', Buffer.from([...Buffer.from(`${rex}\n`), 0xff, 0x0a]), [], 'line 2: it is not valid UTF-8'],
   ['is far down', `${animalLines(11_000, 1n)}{}\n`, ['--keep-ids'], 'line 11001: id is missing'],
-  [
-    'has control characters',
-    `{"name":"Rex","categoryId":7,"\u009b2J":1}`,
-    [],
-    'line 1: unknown property "\\u009b2J"',
-  ],
+  ['has control characters', `{"name":"Rex","categoryId":7,"\u009b2J":1}`, [], 'line 1: unknown property "\\u009b2J"'],
 ])('an import is refused as a whole if a line %s', async (_, lines, args, message) => {
   using place = workplace(lines)
   const { exitCode, stdout, stderr } = await place.petstore('import', 'animals.ndjson', ...args)
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-  const [created, reading, said, ...rest] = stderr.split('\n')
+  const [created, reading, problem, ...rest] = stderr.split('\n')
   expect(created).toStartWith('Created a new store at ')
   expect({ reading, rest }).toEqual({ reading: 'Reading animals.ndjson', rest: [''] })
-  expect(said).toStartWith(`petstore: Cannot import animals.ndjson: ${message}`)
-  expect(said).toEndWith('; nothing was imported')
+  expect(problem).toStartWith(`petstore: Cannot import animals.ndjson: ${message}`)
+  expect(problem).toEndWith('; nothing was imported')
   expect(await place.exported()).toBe('')
 })
 
@@ -150,13 +134,13 @@ const manyLines = '{"name":"Rex","categoryId":7}\n'.repeat(100_000)
 
 /** Waits for a text on stderr. */
 async function says(child: ReturnType<Workplace['start']>, text: string): Promise<string> {
-  let said = ''
+  let printed = ''
   const decoder = new TextDecoder()
   for await (const bytes of child.stderr) {
-    said += decoder.decode(bytes, { stream: true })
-    if (said.includes(text)) return said
+    printed += decoder.decode(bytes, { stream: true })
+    if (printed.includes(text)) return printed
   }
-  throw new Error(`It said only: ${said}`)
+  throw new Error(`stderr has only: ${printed}`)
 }
 
 describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s changes nothing', signal => {
@@ -171,8 +155,7 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s
     await Bun.sleep(100)
     child.kill(signal)
     expect(await child.exited).toBe(exitCode)
-    if (signal !== 'SIGKILL')
-      expect(await child.stderr.text()).toEndWith(': Interrupted: nothing was imported\n')
+    if (signal !== 'SIGKILL') expect(await child.stderr.text()).toEndWith(': Interrupted: nothing was imported\n')
     expect(await place.exported()).toBe('')
   })
 

@@ -129,9 +129,7 @@ test('the client waits for a rate limit', async () => {
   await using service = await startService({ rateLimit: { requests: 2, seconds: 1 } })
   const pets = petsAt(service)
   for (let i = 0; i < 5; i++) await pets.create(rex)
-  const error = await Array.fromAsync(petsAt(service, { retries: 0 }).list({ limit: 1 })).catch(
-    error => error,
-  )
+  const error = await Array.fromAsync(petsAt(service, { retries: 0 }).list({ limit: 1 })).catch(error => error)
   expect(error).toBeInstanceOf(client.RateLimitedError)
   expect(error).toMatchObject({ status: 429, retryAfterSeconds: 1 })
 })

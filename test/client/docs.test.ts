@@ -71,10 +71,7 @@ test.each(['docs/client.md', 'docs/conformance.md'])('the commands of %s work', 
   await using service = await startService()
   await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
   const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
-  const text = readFileSync(join(projectFolder, file), 'utf8').replaceAll(
-    'http://127.0.0.1:8080',
-    service.origin,
-  )
+  const text = readFileSync(join(projectFolder, file), 'utf8').replaceAll('http://127.0.0.1:8080', service.origin)
   const commands = [...text.matchAll(/^bin\/petstore ([^#\n]*)/gm)].map(([, args = '']) => args.trim())
   expect(commands.length).toBeGreaterThan(2)
   for (const command of commands) {

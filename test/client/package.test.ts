@@ -59,8 +59,7 @@ function serveSite() {
     async fetch(request) {
       const { pathname, search } = new URL(request.url)
       if (pathname === '/') return new Response('<!doctype html><title>Pets</title>', html)
-      if (pathname.startsWith('/client/'))
-        return new Response(Bun.file(join(files, pathname.slice('/client/'.length))))
+      if (pathname.startsWith('/client/')) return new Response(Bun.file(join(files, pathname.slice('/client/'.length))))
       const { method, headers, body } = request
       return await fetch(`${service.origin}${pathname}${search}`, { method, headers, body })
     },
@@ -124,12 +123,9 @@ function typeCheck(source: string, resolution: string) {
   return run(command, { cwd: folder.path })
 }
 
-test.each(['nodenext', 'bundler'])(
-  'its types pass a strict type check on their own (%s)',
-  async resolution => {
-    expect(await typeCheck(typed, resolution)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
-  },
-)
+test.each(['nodenext', 'bundler'])('its types pass a strict type check on their own (%s)', async resolution => {
+  expect(await typeCheck(typed, resolution)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+})
 
 test('its types reject invalid options and animals', async () => {
   const { exitCode, stdout } = await typeCheck(mistyped, 'nodenext')

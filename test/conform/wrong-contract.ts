@@ -1,13 +1,5 @@
 import type { Wrongness } from '../support/wrong-server.ts'
-import {
-  answering,
-  changedList,
-  listing,
-  refusing,
-  rewriting,
-  taking,
-  trusting,
-} from '../support/wrongness.ts'
+import { answering, changedList, listing, refusing, rewriting, taking, trusting } from '../support/wrongness.ts'
 
 /** A part of a check's name, a part of its finding, and the server's defect. Without a defect, the server is the plain one. */
 export type Row = readonly [check: string, found: string, wrongness?: Wrongness]
@@ -60,27 +52,15 @@ export const wrongContract: readonly Row[] = [
   ['the categoryId of every listed animal', 'the categoryId 1.5', withEach(() => ({ categoryId: 1.5 }))],
   ['the status of every listed animal', 'SOLD', withEach(() => ({ status: 'SOLD' }))],
   ['no two listed animals have the same id', 'id 1 twice', withEach(() => ({ id: 1n }))],
-  [
-    'GET /pets without a limit',
-    'lists 25',
-    rewriting(query => query.has('limit') || query.set('limit', '100')),
-  ],
+  ['GET /pets without a limit', 'lists 25', rewriting(query => query.has('limit') || query.set('limit', '100'))],
   ['GET /pets?limit=1 ', 'lists 20', rewriting(query => query.delete('limit'))],
-  [
-    'GET /pets?limit=20 ',
-    'lists 21',
-    rewriting(query => query.get('limit') === '20' && query.set('limit', '21')),
-  ],
+  ['GET /pets?limit=20 ', 'lists 21', rewriting(query => query.get('limit') === '20' && query.set('limit', '21'))],
   ['GET /pets?limit=100 ', '400', refusing(400, ({ query }) => query.get('limit') === '100')],
   ['GET /pets?status=available', 'with the status ', withoutFilter],
   ['GET /pets?status=pending', 'with the status ', withoutFilter],
   ['GET /pets?status=sold', 'status absent', listing(({ status: _, ...pet }) => pet)],
   ['limit and status together', 'lists 8', rewriting(query => query.has('status') && query.delete('limit'))],
-  [
-    'in the list of its status',
-    'returned 200 []',
-    changedList((pets, { query }) => (query.has('status') ? [] : pets)),
-  ],
+  ['in the list of its status', 'returned 200 []', changedList((pets, { query }) => (query.has('status') ? [] : pets))],
 
   ['the same animal as the list', '"REX"', answering(200, pet => ({ ...pet, name: 'REX' }))],
   ['the same animal as POST /pets', '992', answering(200, rounded)],

@@ -2,8 +2,7 @@ import { error, type Wrongness } from '../support/wrong-server.ts'
 import { adding, answering, changedList, refusing } from '../support/wrongness.ts'
 import type { Row } from './wrong-contract.ts'
 
-const withType = (form: RegExp) =>
-  refusing(415, ({ headers }) => form.test(headers.get('content-type') ?? 'none'))
+const withType = (form: RegExp) => refusing(415, ({ headers }) => form.test(headers.get('content-type') ?? 'none'))
 const puts = refusing(405, ({ method }) => method === 'PUT')
 const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' && body.test(asked.body))
 const larger = (bytes: number) => refusing(413, ({ body }) => body.length >= bytes)
@@ -22,17 +21,9 @@ export const wrongDecisions: readonly Row[] = [
   ['a request without a key', 'Basic', adding({ 'WWW-Authenticate': 'Basic' })],
   ['with another scheme', 'no WWW-Authenticate'],
   ['with a scheme and no key', 'no WWW-Authenticate'],
-  [
-    'a request with a wrong key',
-    'Bearer realm="petstore"',
-    adding({ 'WWW-Authenticate': 'Bearer realm="petstore"' }),
-  ],
+  ['a request with a wrong key', 'Bearer realm="petstore"', adding({ 'WWW-Authenticate': 'Bearer realm="petstore"' })],
   ['the scheme Bearer may be in any case', '401'],
-  [
-    'a request with two keys is 401',
-    '200',
-    { hear: asked => ({ ...asked, headers: firstKeyOnly(asked.headers) }) },
-  ],
+  ['a request with two keys is 401', '200', { hear: asked => ({ ...asked, headers: firstKeyOnly(asked.headers) }) }],
 
   ['GET of an unknown path without a key is 401', '404'],
   ['GET of an unknown path is 404', '400', refusing(400, ({ path }) => path.startsWith('/conform'))],
@@ -57,11 +48,7 @@ export const wrongDecisions: readonly Row[] = [
   ['POST /pets with a body that is not UTF-8 is 400', '\ufffd'],
   ['responses are JSON for any Accept header', 'text/html', { contentType: () => 'text/html' }],
   ['Location is the address of the new animal', '/v1/pets/0', adding({ Location: '/v1/pets/0' })],
-  [
-    'a higher id than earlier ones',
-    '"id":-2',
-    answering(201, pet => ({ ...pet, id: -BigInt(Number(pet['id'])) })),
-  ],
+  ['a higher id than earlier ones', '"id":-2', answering(201, pet => ({ ...pet, id: -BigInt(Number(pet['id'])) }))],
 
   ['POST /pets with an empty name', '201'],
   ['POST /pets with a name of white space', '201'],
@@ -135,11 +122,7 @@ export const wrongDecisions: readonly Row[] = [
   ],
   ['/openapi.json', '{}', at('../openapi.json', 200, {})],
 
-  [
-    'repeated with its Idempotency-Key',
-    'no Idempotency-Replayed',
-    answering(201, pet => ({ ...pet, id: 7n })),
-  ],
+  ['repeated with its Idempotency-Key', 'no Idempotency-Replayed', answering(201, pet => ({ ...pet, id: 7n }))],
   ['with and without quotes', '"id":27'],
   ['used for another animal', '201'],
   ['an Idempotency-Key of 256 characters', '201'],

@@ -5,8 +5,7 @@ import { startWrongServer } from '../support/wrong-server.ts'
 import { wrongContract } from './wrong-contract.ts'
 import { wrongDecisions } from './wrong-decisions.ts'
 
-const namesOf = (rule: 'contract' | 'decision') =>
-  checks.filter(check => check.rule === rule).map(({ name }) => name)
+const namesOf = (rule: 'contract' | 'decision') => checks.filter(check => check.rule === rule).map(({ name }) => name)
 
 describe('a server that follows the interface but not our decisions', () => {
   test('passes every check of the contract', async () => {

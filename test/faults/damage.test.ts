@@ -4,14 +4,7 @@ import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
-import {
-  loggedBy,
-  petstore,
-  type Server,
-  startServer,
-  temporaryFolder,
-  testMsMax,
-} from '../support/process.ts'
+import { loggedBy, petstore, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 
 setDefaultTimeout(testMsMax)
@@ -66,9 +59,7 @@ function zeroAnimals(): void {
 function zeroTable(name: string): void {
   const rootPage = () => {
     using database = new Database(file)
-    const row = database.query<{ rootpage: number }, [string]>(
-      'SELECT rootpage FROM sqlite_schema WHERE name = ?',
-    )
+    const row = database.query<{ rootpage: number }, [string]>('SELECT rootpage FROM sqlite_schema WHERE name = ?')
     return row.get(name)?.rootpage ?? 0
   }
   const page = rootPage()

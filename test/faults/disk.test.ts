@@ -81,11 +81,7 @@ function freeIn(folder: string): number {
 }
 
 /** After a kill there is exactly what was acknowledged: in the file, and for the next server. */
-async function expectExactly(
-  acknowledged: Map<string, string>,
-  server: Server,
-  folder: string,
-): Promise<void> {
+async function expectExactly(acknowledged: Map<string, string>, server: Server, folder: string): Promise<void> {
   await server.stop('SIGKILL')
   expect(inspectStore(join(folder, 'pets.db'))).toEqual({ integrity: 'ok', animals: acknowledged.size })
   await using next = await start(folder)

@@ -9,8 +9,7 @@ export const diesAfter = 'Die after the commit'
 /** The real writer thread, except for the animals that end it. */
 if (!Bun.isMainThread) {
   const reply = globalThis.postMessage
-  const namesIn = (data: WriterRequest) =>
-    Array.isArray(data) ? data.map(([, first]) => first?.name ?? first) : []
+  const namesIn = (data: WriterRequest) => (Array.isArray(data) ? data.map(([, first]) => first?.name ?? first) : [])
   // Captured, so that it runs before the real thread's own listener.
   addEventListener(
     'message',

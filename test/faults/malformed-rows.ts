@@ -32,12 +32,8 @@ const lastChunk = '0\r\n\r\n'
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
 
 /** One row for each variant, all with the same outcome. */
-const rows = (
-  outcome: string,
-  what: string,
-  bytes: (variant: string) => string,
-  variants: readonly string[],
-) => variants.map((variant): MalformedRow => [`${what} ${JSON.stringify(variant)}`, bytes(variant), outcome])
+const rows = (outcome: string, what: string, bytes: (variant: string) => string, variants: readonly string[]) =>
+  variants.map((variant): MalformedRow => [`${what} ${JSON.stringify(variant)}`, bytes(variant), outcome])
 
 const right = animal.length
 const size = right.toString(16)
@@ -111,21 +107,8 @@ const long = 'a'.repeat(20_000)
 
 const headers: readonly MalformedRow[] = [
   ...rows(refused, 'the header', get, [
-    ...[
-      'X-Odd : 1\r\n',
-      'X-Odd\t: 1\r\n',
-      'X-Odd: 1\r\n 2\r\n',
-      'X-Odd: 1\r\n\t2\r\n',
-      'X-Odd\r\n',
-      ': 1\r\n',
-    ],
-    ...[
-      'X Odd: 1\r\n',
-      'X-Odd: 1\nX-Other: 2\r\n',
-      'X-Odd: 1\rX-Other: 2\r\n',
-      'X-Odd: 1\r\r\n',
-      'X-\xe9: 1\r\n',
-    ],
+    ...['X-Odd : 1\r\n', 'X-Odd\t: 1\r\n', 'X-Odd: 1\r\n 2\r\n', 'X-Odd: 1\r\n\t2\r\n', 'X-Odd\r\n', ': 1\r\n'],
+    ...['X Odd: 1\r\n', 'X-Odd: 1\nX-Other: 2\r\n', 'X-Odd: 1\rX-Other: 2\r\n', 'X-Odd: 1\r\r\n', 'X-\xe9: 1\r\n'],
     ...['X-O\0dd: 1\r\n', 'X-Odd: 1\0\r\n', 'X-Odd: 1\x07\r\n'],
   ]),
   ['a space before the first header', get().replace('Host', ' Host'), refused],
@@ -170,13 +153,7 @@ const requestLines: readonly MalformedRow[] = [
       'http://other.example/v1/pets',
     ],
   ]),
-  ...rows(refused, 'the target', to, [
-    ' /v1/pets',
-    'gopher://pets.example/v1/pets',
-    'v1/pets',
-    '*',
-    'pets.example:80',
-  ]),
+  ...rows(refused, 'the target', to, [' /v1/pets', 'gopher://pets.example/v1/pets', 'v1/pets', '*', 'pets.example:80']),
   ...rows(refusedVersion, 'the target', to, ['/v1/pets and more', '/v1/pe\0ts', '/v1/pe\x07ts']),
   ['a tab before the target', to('/v1/pets').replace(' ', '\t'), refusedVersion],
   ['no target', to('').replace('  ', ' '), refused],
@@ -233,22 +210,10 @@ const smuggling: readonly MalformedRow[] = [
     post(sized(length), smuggled).replace(`Authorization: Bearer ${malformedKey}\r\n`, ''),
     '401 missing_api_key, open',
   ],
-  [
-    'a POST in the body of a POST that is too large',
-    post(sized(70_000), smuggled),
-    '413 body_too_large, stuck',
-  ],
+  ['a POST in the body of a POST that is too large', post(sized(70_000), smuggled), '413 body_too_large, stuck'],
   ['a POST in the body of a POST', post(sized(length), smuggled), '400 invalid_json, open'],
-  [
-    'a POST behind the last chunk, within the length',
-    post(sized(length + 5) + chunked, zeroThenPost),
-    refused,
-  ],
-  [
-    'a POST behind the length, within a chunk',
-    post(chunked + sized(4), chunk(smuggled) + lastChunk),
-    refused,
-  ],
+  ['a POST behind the last chunk, within the length', post(sized(length + 5) + chunked, zeroThenPost), refused],
+  ['a POST behind the length, within a chunk', post(chunked + sized(4), chunk(smuggled) + lastChunk), refused],
   ['a POST behind the first of two lengths', post(sized(0) + sized(length), smuggled), refused],
   ['a POST behind the second of two lengths', post(sized(length) + sized(0), smuggled), refused],
   ['a POST behind an xchunked body', post(sized(length + 5) + encoded('xchunked'), zeroThenPost), refused],
@@ -273,11 +238,7 @@ const smuggling: readonly MalformedRow[] = [
     refused,
     '400 invalid_request; 400 empty, closed',
   ],
-  [
-    'a POST behind CONNECT',
-    request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled,
-    '404 not_found, stuck',
-  ],
+  ['a POST behind CONNECT', request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled, '404 not_found, stuck'],
 ]
 
 export const malformedRows = [

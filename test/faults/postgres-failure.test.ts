@@ -67,18 +67,15 @@ const troubles: readonly (readonly [string, Trouble])[] = [
 ]
 
 describeWithOwnPostgres('PostgreSQL fails under load', () => {
-  test.concurrent.each(troubles)(
-    '%s, it goes on, and every acknowledged animal is stored once',
-    async (_, trouble) => {
-      await using cluster = await startCluster()
-      await using serving = await serveOn(cluster.url())
-      await underLoad(serving, async (load, server) => {
-        await trouble(cluster, load, serving)
-        await readyIs(server, 200)
-        await makesProgress(load)
-      })
-    },
-  )
+  test.concurrent.each(troubles)('%s, it goes on, and every acknowledged animal is stored once', async (_, trouble) => {
+    await using cluster = await startCluster()
+    await using serving = await serveOn(cluster.url())
+    await underLoad(serving, async (load, server) => {
+      await trouble(cluster, load, serving)
+      await readyIs(server, 200)
+      await makesProgress(load)
+    })
+  })
 })
 
 /** A server that does not respond is given up after 5 s; the rest is for a busy machine. */

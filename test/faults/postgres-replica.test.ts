@@ -40,11 +40,7 @@ describeWithOwnPostgres('with PETSTORE_READ_URL', () => {
 
   test('a standby that was away is read from again once it is back, and meanwhile the primary is', async () => {
     const { primary, standby } = pair
-    await using serving = await serveFrom(
-      database.url,
-      '--read-url',
-      withHosts(database.url, standby, primary),
-    )
+    await using serving = await serveFrom(database.url, '--read-url', withHosts(database.url, standby, primary))
     const { server } = serving
     await until('reads', async () => (await statusOf(server)) === 200 || undefined)
     expect([await servesReads(standby), await servesReads(primary)]).toEqual([true, false])

@@ -1,21 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import {
-  animalBody,
-  createStoreKey,
-  key,
-  makesProgress,
-  readyIs,
-  serveFrom,
-  underLoad,
-} from '../support/load.ts'
-import {
-  ask,
-  describeWithOwnPostgres,
-  newDatabase,
-  startPair,
-  switchOver,
-  withHosts,
-} from '../support/postgres.ts'
+import { animalBody, createStoreKey, key, makesProgress, readyIs, serveFrom, underLoad } from '../support/load.ts'
+import { ask, describeWithOwnPostgres, newDatabase, startPair, switchOver, withHosts } from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
@@ -68,10 +53,7 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
     expect((await server.fetch(first, key)).status).toBeOneOf([200, 503])
     const second = await until('another animal', add)
     const young = await createStoreKey({ ...serving, url: withHosts(url, pair.standby) })
-    const seen = async () => [
-      (await server.fetch(second, key)).status,
-      (await server.fetch('/pets', young)).status,
-    ]
+    const seen = async () => [(await server.fetch(second, key)).status, (await server.fetch('/pets', young)).status]
     await until('both', async () => String(await seen()) === '200,200' || undefined, 3_000).catch(() => {})
     expect(await seen()).toEqual([200, 200])
   })

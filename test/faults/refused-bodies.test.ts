@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
 import { documentedConfiguration, freePort, nginx, startNginx } from '../support/nginx.ts'
-import {
-  portOf,
-  residentBytes,
-  type Server,
-  startServer,
-  temporaryFolder,
-  testMsMax,
-} from '../support/process.ts'
+import { portOf, residentBytes, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -119,9 +112,7 @@ async function inProcess(language: keyof typeof programs, client: string, origin
     stdout: 'pipe',
     stderr: 'pipe',
   })
-  const [stdout, stderr] = await Promise.all(
-    [child.stdout, child.stderr].map(out => new Response(out).text()),
-  )
+  const [stdout, stderr] = await Promise.all([child.stdout, child.stderr].map(out => new Response(out).text()))
   if (!stdout) throw new Error(stderr)
   return JSON.parse(stdout)
 }
@@ -165,9 +156,7 @@ afterAll(async () => {
   folder[Symbol.dispose]()
 })
 
-const all = Object.fromEntries(
-  sizes.flatMap(size => refusals.map(({ status }) => [`${size} ${status}`, requestsEach])),
-)
+const all = Object.fromEntries(sizes.flatMap(size => refusals.map(({ status }) => [`${size} ${status}`, requestsEach])))
 
 test.each(clients)('%s receives every Error body of an upload that is refused', async (_, upload) => {
   expect(await upload(new URL(server.url).origin)).toEqual(all)
@@ -222,10 +211,7 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
       return [reply?.status, JSON.parse(reply?.text ?? '')]
     }
     for (const path of ['/.\\metrics', '/v1/..\\metrics']) {
-      expect(await ask(path)).toEqual([
-        400,
-        { code: 'bad_request', message: expect.any(String), status: 400 },
-      ])
+      expect(await ask(path)).toEqual([400, { code: 'bad_request', message: expect.any(String), status: 400 }])
     }
     const long = `X-Long: ${'a'.repeat(40_000)}\r\n`
     expect(await ask('/v1/pets', 'GET', long)).toMatchObject([400, { code: 'bad_request', status: 400 }])

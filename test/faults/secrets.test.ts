@@ -4,14 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashApiKey } from '../../src/api-key.ts'
 import { exchange, openCrowd } from '../support/connections.ts'
-import {
-  createKey,
-  portOf,
-  type Server,
-  startServer,
-  temporaryFolder,
-  testMsMax,
-} from '../support/process.ts'
+import { createKey, portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -60,14 +53,9 @@ function requestsWith(key: string): readonly string[] {
 /** A key in a path: the response may repeat it to the client that sent it, the log may not. */
 function pathsWith(key: string): readonly string[] {
   const encoded = [...key].map(char => `%${char.charCodeAt(0).toString(16)}`).join('')
-  return [
-    key,
-    `v1/${key}`,
-    `v1/pets/${key}`,
-    `v1/${key}/x`,
-    `v1/${key.replace('_', '%5f')}`,
-    `v1/${encoded}`,
-  ].map(path => `GET /${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+  return [key, `v1/${key}`, `v1/pets/${key}`, `v1/${key}/x`, `v1/${key.replace('_', '%5f')}`, `v1/${encoded}`].map(
+    path => `GET /${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+  )
 }
 
 /** The rest of a key after the characters that `keys list` shows: it must appear nowhere. */
@@ -126,8 +114,7 @@ test('no key shows in responses, logs, process titles or files; the first key on
   const responses = await responsesTo(server, requests)
   const failures = await withoutTable(folder.path, () => responsesTo(server, requests))
   for (const key of keys) await breakOff(server, key)
-  for (const status of [200, 201, 400, 401, 404, 405, 413, 415])
-    expect(responses).toContain(`HTTP/1.1 ${status}`)
+  for (const status of [200, 201, 400, 401, 404, 405, 413, 415]) expect(responses).toContain(`HTTP/1.1 ${status}`)
   expect(failures).toContain('"code":"internal_error"')
   const [notFound = ''] = pathsWith('a').map(bytes => bytes.split(' ')[1])
   await responsesTo(server, [...keys.flatMap(pathsWith), ...pathsWith('a')])

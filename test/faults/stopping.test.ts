@@ -49,9 +49,7 @@ async function takeTurn(client: KeepAliveClient, turn: number, seen: Sightings):
   const body = turn % 2 === 0 ? undefined : animalBody(++seen.made)
   const knownToStop = seen.stopping
   const outcome = await client.send(
-    body === undefined
-      ? { method: 'GET', path: '/v1/pets?limit=20' }
-      : { method: 'POST', path: '/v1/pets', body },
+    body === undefined ? { method: 'GET', path: '/v1/pets?limit=20' } : { method: 'POST', path: '/v1/pets', body },
   )
   if (outcome.kind === 'lost') seen.lost.push({ ...outcome, body })
   if (outcome.kind !== 'answered') return outcome
@@ -157,10 +155,7 @@ test('a request that is under way when it is told to stop is answered, though it
   using folder = temporaryFolder()
   await using server = await startWithDrainTime(folder.path, '3s')
   using slow = await beginAnimal(server)
-  const [ended, answer] = await Promise.all([
-    server.stop('SIGTERM'),
-    Bun.sleep(600).then(() => slow.finish()),
-  ])
+  const [ended, answer] = await Promise.all([server.stop('SIGTERM'), Bun.sleep(600).then(() => slow.finish())])
   expect(answer).toMatch(/^HTTP\/1\.1 201 /)
   expect(answer).toMatch(/^connection: close\r$/im)
   expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])

@@ -140,12 +140,7 @@ test('why a thread failed is told in one line', async () => {
   const module = join(folder.path, 'failing-thread.ts')
   writeFileSync(module, "addEventListener('message', () => { throw new TypeError('out of luck') })\n")
   const file = join(folder.path, 'pets.db')
-  const failing = new Writer<Writes>(
-    file,
-    new DamageGuard(),
-    message => troubles.push(message),
-    pathToFileURL(module),
-  )
+  const failing = new Writer<Writes>(file, new DamageGuard(), message => troubles.push(message), pathToFileURL(module))
   expect(await outcomeOf(failing.write('createPet', 'Rex', 1n, null))).toBe('unavailable')
   await failing.close()
   expect(troubles[0]).toBe('The writer thread failed: TypeError: out of luck')

@@ -126,11 +126,7 @@ describe('POST /v1/pets', () => {
     // One id is left for three requests at once: one of them gets it.
     const last = await Promise.all([add('Ada'), add('Bob'), add('Cid')])
     expect(last.map(({ status }) => status).sort()).toEqual([201, 503, 503])
-    const refused = [
-      ...last.filter(({ status }) => status === 503),
-      await add('Dan'),
-      await add('Eve', 'eve'),
-    ]
+    const refused = [...last.filter(({ status }) => status === 503), await add('Dan'), await add('Eve', 'eve')]
     for (const { json, headers } of refused) {
       expect(json).toMatchObject({ code: 'ids_exhausted', status: 503 })
       expect(headers.get('retry-after')).toBeNull()
@@ -188,11 +184,7 @@ describe('the media type of POST /v1/pets', () => {
   test.each(['application/jsonp', 'application/problem+json', '*/*', 'application/json, text/plain'])(
     'may not be %s',
     async type => {
-      const message = await expectRefused(
-        () => post(rex, { 'content-type': type }),
-        'unsupported_media_type',
-        415,
-      )
+      const message = await expectRefused(() => post(rex, { 'content-type': type }), 'unsupported_media_type', 415)
       expect(message).toContain('application/json')
     },
   )

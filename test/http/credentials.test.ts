@@ -11,8 +11,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 afterEach(() => void setSystemTime())
 
 const rex = '{"name":"Rex","categoryId":1}'
-const withHeader = (authorization: string) =>
-  service.call('/v1/pets', { key: null, headers: { authorization } })
+const withHeader = (authorization: string) => service.call('/v1/pets', { key: null, headers: { authorization } })
 const animals = async () => (await service.stores.pets.list({ limit: 100 })).pets.length
 const refusalOf = ({ status, json }: Answer) => [status, json.code]
 
@@ -76,13 +75,10 @@ describe('a key', () => {
     expect(answer.text + challenge).not.toContain(key)
   })
 
-  test.each([' KEY', ', Bearer KEY', '\u00a0', '\u00a0x', '\u0085'])(
-    'followed by %j is refused',
-    async after => {
-      const { status } = await withHeader(`Bearer ${service.key}${after.replace('KEY', service.key)}`)
-      expect(status).toBe(401)
-    },
-  )
+  test.each([' KEY', ', Bearer KEY', '\u00a0', '\u00a0x', '\u0085'])('followed by %j is refused', async after => {
+    const { status } = await withHeader(`Bearer ${service.key}${after.replace('KEY', service.key)}`)
+    expect(status).toBe(401)
+  })
 
   test('that expires is refused from that moment on, though it was verified just before', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000)
@@ -115,9 +111,7 @@ describe('a key', () => {
     const before = await animals()
     const answer = await service.call('/v1/pets', { key, method: 'POST', body: rex })
     expect(refusalOf(answer)).toEqual([403, 'read_only_key'])
-    expect(answer.headers.get('www-authenticate')).toStartWith(
-      'Bearer realm="petstore", error="insufficient_scope"',
-    )
+    expect(answer.headers.get('www-authenticate')).toStartWith('Bearer realm="petstore", error="insufficient_scope"')
     expect(await animals()).toBe(before)
   })
 

@@ -69,11 +69,7 @@ describe('GET /v1/pets', () => {
       'limit is "0": expected an integer from 1 to 100; status is "lost": expected available, pending or sold; cursor is "x": expected a cursor from the Link header of this list, with the same status',
     ],
     ['cursor=', 'invalid_cursor', 'cursor is "": expected'],
-    [
-      `cursor=${'a'.repeat(6000)}`,
-      'invalid_cursor',
-      'cursor is "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…": expected',
-    ],
+    [`cursor=${'a'.repeat(6000)}`, 'invalid_cursor', 'cursor is "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…": expected'],
   ])('refuses ?%s and names every problem', async (query, code, message) => {
     const { status, json } = await service.call(`/v1/pets?${query}`)
     expect({ status, code: json.code }).toEqual({ status: 400, code })

@@ -16,12 +16,7 @@ test('the OpenAPI document passes the recommended rules of Redocly', async () =>
   using folder = temporaryFolder()
   const { text } = await service.call('/openapi.json', { key: null })
   writeFileSync(join(folder.path, 'openapi.json'), text)
-  const lint = [
-    join(projectFolder, 'node_modules/.bin/redocly'),
-    'lint',
-    '--extends=recommended',
-    'openapi.json',
-  ]
+  const lint = [join(projectFolder, 'node_modules/.bin/redocly'), 'lint', '--extends=recommended', 'openapi.json']
   const env = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', NO_COLOR: '1' }
   const { exitCode, stdout, stderr } = await run(lint, { cwd: folder.path, env })
   expect([exitCode, stdout + stderr]).toEqual([0, expect.stringContaining('is valid')])
@@ -52,8 +47,7 @@ function allowed(given: Schema): fc.Arbitrary<string> {
     return fc.bigInt({ min, max }).map(String)
   }
   const matches = (text: string) =>
-    new RegExp(schema.pattern ?? '', 'u').test(text) &&
-    !(schema.not && new RegExp(schema.not.pattern, 'u').test(text))
+    new RegExp(schema.pattern ?? '', 'u').test(text) && !(schema.not && new RegExp(schema.not.pattern, 'u').test(text))
   const length = { minLength: schema.minLength ?? 0, maxLength: Math.min(schema.maxLength ?? 100, 100) }
   return fc
     .string({ unit: 'grapheme', ...length })
@@ -138,8 +132,7 @@ describe('requests generated from the document', () => {
       { numRuns: 50 },
     )
     const { minimum, maximum } = resolved(schema)
-    const outside =
-      minimum === undefined ? ['"lost"', '""'] : [`${minimum - 1}`, `${(maximum ?? 0) + 1}`, '"x"', '1.5']
+    const outside = minimum === undefined ? ['"lost"', '""'] : [`${minimum - 1}`, `${(maximum ?? 0) + 1}`, '"x"', '1.5']
     for (const value of outside) expect([value, await asked(value)]).toEqual([value, 400])
   })
 })
@@ -159,17 +152,13 @@ describe('generated requests never get an undocumented response', () => {
       fc.string({ unit: 'binary' }),
       fc.uint8Array({ maxLength: 200 }).map(bytes => new Uint8Array(bytes)),
       fc
-        .record(
-          { name: fc.anything(), categoryId: fc.anything(), status: fc.anything() },
-          { requiredKeys: [] },
-        )
+        .record({ name: fc.anything(), categoryId: fc.anything(), status: fc.anything() }, { requiredKeys: [] })
         .map(asText),
       fc
         .tuple(fc.string(), fc.bigInt(), fc.string())
         .map(([name, id, rest]) => `{"name":${JSON.stringify(name)},"categoryId":${id}${rest}}`),
     )
-    const send = (body: string | Uint8Array<ArrayBuffer>) =>
-      answered('/v1/pets', [201, 400], { method: 'POST', body })
+    const send = (body: string | Uint8Array<ArrayBuffer>) => answered('/v1/pets', [201, 400], { method: 'POST', body })
     await fc.assert(fc.asyncProperty(body, send), { numRuns: 400 })
   })
 
@@ -207,8 +196,7 @@ describe('generated requests never get an undocumented response', () => {
       fc.string(),
       fc.string({ minLength: 36, maxLength: 36 }).map(text => `Bearer pets_${text}`),
     )
-    const send = (authorization: string) =>
-      answered('/v1/pets', [401], { key: null, headers: { authorization } })
+    const send = (authorization: string) => answered('/v1/pets', [401], { key: null, headers: { authorization } })
     await fc.assert(fc.asyncProperty(header, send), runs)
   })
 })

@@ -112,9 +112,7 @@ describe('/metrics', () => {
       // On SQLite the same thread writes the two keys.
       petstore_commit_writes_sum: storeUnderTest === 'postgres' ? 2 : 4,
     })
-    const lastCall = metrics.get(
-      'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="test"}',
-    )
+    const lastCall = metrics.get('petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="test"}')
     expect(Math.abs(Date.now() / 1_000 - (lastCall ?? 0))).toBeLessThan(60)
     expect(metrics.get('process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
     expect(metrics.get('process_cpu_seconds_total')).toBeGreaterThan(0)
@@ -145,9 +143,7 @@ describe('/metrics', () => {
     const key = await service.newKey({ permission: 'metrics' })
     const { text, type } = await ask('/metrics', service, { authorization: `Bearer ${key}` })
     expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
-    const families = [...text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)].map(
-      ([, name]) => name,
-    )
+    const families = [...text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)].map(([, name]) => name)
     for (const name of families) {
       expect(text).toMatch(new RegExp(`^# HELP ${name}(?:_total)? .+$`, 'm'))
       expect(text).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge|histogram)$`, 'm'))

@@ -4,8 +4,7 @@ import { startService } from '../support/service.ts'
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
-const ask = (headers: Record<string, string>) =>
-  fetch(`${service.origin}/openapi.json`, { headers, decompress: false })
+const ask = (headers: Record<string, string>) => fetch(`${service.origin}/openapi.json`, { headers, decompress: false })
 
 describe('/openapi.json', () => {
   const publicUrl = 'https://pets.example.com/v1'
@@ -38,14 +37,11 @@ describe('/openapi.json', () => {
     },
   )
 
-  test.each(['identity', 'br', 'gzip;q=0', 'gzip; q=0.000, br', 'xgzip'])(
-    'is plain for "%s"',
-    async encodings => {
-      const response = await ask({ 'accept-encoding': encodings })
-      expect(response.headers.get('content-encoding')).toBeNull()
-      expect(JSON.parse(await response.text()).openapi).toBe('3.1.0')
-    },
-  )
+  test.each(['identity', 'br', 'gzip;q=0', 'gzip; q=0.000, br', 'xgzip'])('is plain for "%s"', async encodings => {
+    const response = await ask({ 'accept-encoding': encodings })
+    expect(response.headers.get('content-encoding')).toBeNull()
+    expect(JSON.parse(await response.text()).openapi).toBe('3.1.0')
+  })
 
   test.each(['identity', 'gzip'])('is not sent again to a client that holds it as %s', async encoding => {
     const accepted = { 'accept-encoding': encoding }

@@ -65,9 +65,7 @@ const requests: readonly SentRequest[] = [
   ...Array.from({ length: 45 }, (_, i) => animal(`Animal ${i}`, String(i - 20), statuses[i % 4])),
   ...[1, 7, 20, 44, 100].flatMap(limit => [
     get(`/v1/pets?limit=${limit}`, { walk: true }),
-    ...statuses
-      .filter(Boolean)
-      .map(status => get(`/v1/pets?limit=${limit}&status=${status}`, { walk: true as const })),
+    ...statuses.filter(Boolean).map(status => get(`/v1/pets?limit=${limit}&status=${status}`, { walk: true as const })),
   ]),
   get('/v1/pets?limit=2', { method: 'HEAD' }),
   get('/v1/pets?limit=3&cursor={cursor}'),

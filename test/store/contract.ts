@@ -337,9 +337,7 @@ function describeApiKeys({ stores, openAnother }: Setup): void {
     await stores().keys.recordUses([{ id, lastUsedAt: at(5), deprecatedUses: 0 }])
     expect((await stores().keys.find(hash))?.deprecatedLastUsedAt).toBeUndefined()
     for (const [used, deprecatedUses] of [[9, 3] as const, [7, 2] as const]) {
-      await stores().keys.recordUses([
-        { id, lastUsedAt: at(used), deprecatedUses, deprecatedLastUsedAt: at(used - 1) },
-      ])
+      await stores().keys.recordUses([{ id, lastUsedAt: at(used), deprecatedUses, deprecatedLastUsedAt: at(used - 1) }])
     }
     expect(await stores().keys.find(hash)).toMatchObject({
       lastUsedAt: at(9),
@@ -426,9 +424,7 @@ function describeImport({ stores, reopen }: Setup): void {
 
   test('with their ids, animals are refused if the store has one, and nothing changes', async () => {
     const before = await add()
-    expect(await failureOf(() => stores().transfer.load(batches([pet(5n)]), 'keep'))).toBeInstanceOf(
-      SetupError,
-    )
+    expect(await failureOf(() => stores().transfer.load(batches([pet(5n)]), 'keep'))).toBeInstanceOf(SetupError)
     expect(await everythingIn(stores())).toEqual([before])
   })
 

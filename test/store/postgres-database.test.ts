@@ -180,9 +180,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
       `CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`,
     )
     try {
-      expect(await refusal(url)).toMatch(
-        /^Cannot use .*: its encoding is SQL_ASCII; create it with ENCODING 'UTF8'$/,
-      )
+      expect(await refusal(url)).toMatch(/^Cannot use .*: its encoding is SQL_ASCII; create it with ENCODING 'UTF8'$/)
       expect(await contentsOf(url)).toEqual([])
     } finally {
       await ask(database.url, `DROP DATABASE ${name} WITH (FORCE)`)
@@ -216,9 +214,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await prepare(database)
     await using role = await newRole(database)
     const message = await refusal(role.url)
-    expect(message).toMatch(
-      /^Cannot open .*: this user may not create or use the tables; GRANT it .*\(42501\)$/,
-    )
+    expect(message).toMatch(/^Cannot open .*: this user may not create or use the tables; GRANT it .*\(42501\)$/)
     expect(message).not.toContain('hunter2')
   })
 
@@ -226,10 +222,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await using database = await sharedDatabase()
     await created(database)
     await using role = await newRole(database)
-    await ask(
-      database.url,
-      `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`,
-    )
+    await ask(database.url, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
     const stores = await opened(role.url)
     expect(await stores.keys.createFirst(newKey('till'))).toMatchObject({ id: 1n })
     await stores.keys.create(newKey('other', 'read-only'))
@@ -252,10 +245,7 @@ async function recordCommits({ url }: TestDatabase): Promise<void> {
      'BEGIN INSERT INTO seen VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END'`,
   )
   for (const table of ['pets', 'api_keys', 'creation_keys']) {
-    await ask(
-      url,
-      `CREATE TRIGGER seeing AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`,
-    )
+    await ask(url, `CREATE TRIGGER seeing AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`)
   }
 }
 

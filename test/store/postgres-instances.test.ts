@@ -61,8 +61,7 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
     await using instances = await startTwo()
     const { url, one, other } = instances
     using folder = temporaryFolder()
-    const keys = (...args: string[]) =>
-      petstore(['keys', ...args], { cwd: folder.path, env: { DATABASE_URL: url } })
+    const keys = (...args: string[]) => petstore(['keys', ...args], { cwd: folder.path, env: { DATABASE_URL: url } })
     const created = (await keys('create', '--name', 'till')).stdout.trim()
     const both = () => Promise.all([statusWith(one, created), statusWith(other, created)])
     expect(await both()).toEqual([200, 200])
@@ -133,9 +132,7 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
     await load.stop()
     const tooLate = /only after|503/
     expect(load.wrong.filter(text => !tooLate.test(text))).toEqual([])
-    const rows = await admin.unsafe(
-      'SELECT count(*)::int AS animals, count(DISTINCT name)::int AS names FROM pets',
-    )
+    const rows = await admin.unsafe('SELECT count(*)::int AS animals, count(DISTINCT name)::int AS names FROM pets')
     expect(rows[0].names).toBe(rows[0].animals)
   })
 })

@@ -94,9 +94,7 @@ describeWithPostgres('pages of a PostgreSQL store', () => {
     const sql = stack.use(new SQL(url, { max: 1, bigint: true }))
     const acknowledged: Acknowledged = new Map()
     const found = { missed: [] as string[], gaps: [] as string[], duplicates: [] as bigint[] }
-    const writing = Array.from({ length: writers }, () =>
-      stack.use(startWriter(url, acknowledged, found.duplicates)),
-    )
+    const writing = Array.from({ length: writers }, () => stack.use(startWriter(url, acknowledged, found.duplicates)))
     await until('animals', () => acknowledged.size > 100 || undefined)
 
     let over = false
@@ -110,8 +108,7 @@ describeWithPostgres('pages of a PostgreSQL store', () => {
     const counting = (async () => {
       while (!over && found.gaps.length === 0) {
         const [row] = await sql.unsafe('SELECT count(*) AS animals, coalesce(max(id), 0) AS last FROM pets')
-        if (row.animals !== row.last)
-          found.gaps.push(`${row.animals} animals, but the last id is ${row.last}`)
+        if (row.animals !== row.last) found.gaps.push(`${row.animals} animals, but the last id is ${row.last}`)
       }
     })()
     const following = Promise.all([follow(first, () => over, 7), follow(second, () => over, 3, 'sold')])

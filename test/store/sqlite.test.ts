@@ -51,19 +51,13 @@ describe('SQLite: the file', () => {
     expect(valueIn('PRAGMA application_id')).toBe(0x50455453n)
     expect(valueIn('PRAGMA user_version')).toBe(BigInt(migrations.length))
     expect(valueIn('PRAGMA journal_mode')).toBe('wal')
-    expect(
-      valueIn("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1"),
-    ).toBe(2n)
-    expect(valueIn("SELECT typeof(category_id) || ' ' || category_id FROM pets")).toBe(
-      'integer 9223372036854775807',
-    )
+    expect(valueIn("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1")).toBe(2n)
+    expect(valueIn("SELECT typeof(category_id) || ' ' || category_id FROM pets")).toBe('integer 9223372036854775807')
   })
 
   test('a metrics key is stored as read-only too: an older version never lets it write', async () => {
     const stores = await opened()
-    await stores.keys.create(
-      issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record,
-    )
+    await stores.keys.create(issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record)
     await stores.close()
     expect(valueIn('SELECT read_only FROM api_keys')).toBe(1n)
   })

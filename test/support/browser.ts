@@ -144,20 +144,14 @@ export async function enter(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Show the animals' }).click()
 }
 
-export async function addAnimal(
-  page: Page,
-  name: string,
-  categoryId: string,
-  status?: string,
-): Promise<void> {
+export async function addAnimal(page: Page, name: string, categoryId: string, status?: string): Promise<void> {
   await page.getByLabel('Name').fill(name)
   await page.getByLabel('Category number').fill(categoryId)
   if (status !== undefined) await page.locator('#status').selectOption(status)
   await page.getByRole('button', { name: 'Add to the catalogue' }).click()
 }
 
-export const filter = (page: Page, name: string) =>
-  page.locator('#filter').getByText(name, { exact: true }).click()
+export const filter = (page: Page, name: string) => page.locator('#filter').getByText(name, { exact: true }).click()
 export const cards = (page: Page) => page.locator('#pets > li')
 export const curlLines = (page: Page) => page.locator('#log code').allTextContents()
 
@@ -168,19 +162,7 @@ export async function waitForCards(page: Page, count: number): Promise<void> {
   )
 }
 
-const names = [
-  'Rex',
-  'Misty',
-  'Bruno',
-  'Kiwi',
-  'Shadow',
-  'Luna',
-  'Pepper',
-  'Oscar',
-  'Nala',
-  'Biscuit',
-  'Coco',
-]
+const names = ['Rex', 'Misty', 'Bruno', 'Kiwi', 'Shadow', 'Luna', 'Pepper', 'Oscar', 'Nala', 'Biscuit', 'Coco']
 const statuses = ['available', 'available', 'pending', 'sold', undefined] as const
 
 /** Adds animals of every status: of 5, 2 are available, 1 pending, 1 sold, and 1 has none. */

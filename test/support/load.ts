@@ -2,13 +2,7 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  type KeepAliveClient,
-  keepAliveClient,
-  type Outcome,
-  type Reply,
-  withClients,
-} from './connections.ts'
+import { type KeepAliveClient, keepAliveClient, type Outcome, type Reply, withClients } from './connections.ts'
 import { newDatabase } from './postgres.ts'
 import { loggedBy, petstore, portOf, type Server, startServer, temporaryFolder, until } from './process.ts'
 
@@ -219,9 +213,7 @@ export async function expectEachOnce(load: Load, port: number, key: string): Pro
   const found = await allAnimals(client)
   expect([...load.acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])
   expect(new Set(found.values()).size).toBe(found.size)
-  const unexplained = [...found].filter(
-    ([id, body]) => !load.acknowledged.has(id) && !load.uncertain.has(body),
-  )
+  const unexplained = [...found].filter(([id, body]) => !load.acknowledged.has(id) && !load.uncertain.has(body))
   expect(unexplained).toEqual([])
 }
 

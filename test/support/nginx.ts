@@ -16,9 +16,7 @@ export function documentedConfiguration(port: number, ...instances: readonly str
     .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
     .replace(/^ *ssl_.*\n/gm, '')
   if (second === undefined) return server
-  const upstream = configurationIn('docs/scaling.md')
-    .replace('127.0.0.1:8081', first)
-    .replace('127.0.0.1:8082', second)
+  const upstream = configurationIn('docs/scaling.md').replace('127.0.0.1:8081', first).replace('127.0.0.1:8082', second)
   return server.replace(/^upstream [^}]*}\n/, upstream)
 }
 

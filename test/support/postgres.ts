@@ -1,14 +1,5 @@
 import { describe } from 'bun:test'
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -144,12 +135,7 @@ async function running(programs: PostgresPrograms, folder: string, port: number)
   return cluster
 }
 
-async function standbyOf(
-  primary: Cluster,
-  programs: PostgresPrograms,
-  folder: string,
-  port: number,
-): Promise<Standby> {
+async function standbyOf(primary: Cluster, programs: PostgresPrograms, folder: string, port: number): Promise<Standby> {
   await primary.stop('SIGINT')
   const copy = newFolder()
   const data = join(copy, 'data')
@@ -175,8 +161,7 @@ export async function startPair(): Promise<Pair> {
   const standby = stack.use(await primary.newStandby())
   await using sql = new SQL(primary.url(), { max: 1 })
   const isInState = (state: string) => async () => {
-    const rows =
-      await sql`SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = ${state}`
+    const rows = await sql`SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = ${state}`
     return rows.length > 0 || undefined
   }
   await until('the standby to follow', isInState('async'))
@@ -297,11 +282,7 @@ function findPrograms(): PostgresPrograms | Error {
   if (exitCode !== 0) return new Error(`PostgreSQL does not run here: ${stderr.toString().trim()}`)
   return {
     folder,
-    command: (program, ...args) => [
-      ...(program === 'postgres' ? endsWithUs : as),
-      join(bin, program),
-      ...args,
-    ],
+    command: (program, ...args) => [...(program === 'postgres' ? endsWithUs : as), join(bin, program), ...args],
     owner: isRoot ? 'nobody:nogroup' : undefined,
   }
 }

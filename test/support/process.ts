@@ -31,11 +31,7 @@ export interface Server extends AsyncDisposable {
   readonly stdout: string
   readonly stderr: string
   readonly pid: number
-  fetch(
-    path: string,
-    key: string,
-    init?: { readonly method: string; readonly body: string },
-  ): Promise<Response>
+  fetch(path: string, key: string, init?: { readonly method: string; readonly body: string }): Promise<Response>
   /** Sends the signals, each once the one before has been noticed, and waits for the end. */
   stop(...signals: NodeJS.Signals[]): Promise<Ended>
   /** Like Ctrl-C in a terminal: npm and shells between us and the program get the signal too. */
@@ -165,14 +161,12 @@ function serverOf(child: Child, url: string): Server {
       return child.stderr
     },
     pid: child.pid,
-    fetch: (path, key, init) =>
-      fetch(`${url}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } }),
+    fetch: (path, key, init) => fetch(`${url}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } }),
     async stop(...signals) {
       for (const signal of signals) {
         process.kill(child.pid, signal)
         // Two signals at once would count as one.
-        if (signals.length > 1)
-          await child.says('Stopping', () => child.stderr.includes('Stopping') || undefined)
+        if (signals.length > 1) await child.says('Stopping', () => child.stderr.includes('Stopping') || undefined)
       }
       return await child.ended()
     },

@@ -17,8 +17,7 @@ import { temporaryFolder } from './process.ts'
 export type StoreKind = 'postgres' | 'sqlite'
 
 /** `npm test` runs the tests over HTTP once on each store. */
-export const storeUnderTest: StoreKind =
-  process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
+export const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
 
 export type ServiceOptions = Partial<Omit<AppParts, 'log' | 'activity'>> & {
   /** If a test is about one store; by default the store under test. */
@@ -137,8 +136,7 @@ async function sqliteDatabase(): Promise<AnyDatabase> {
   const file = join(folder.path, 'pets.db')
   return {
     url: `sqlite:${file}`,
-    holds: async text =>
-      [file, `${file}-wal`].some(path => existsSync(path) && readFileSync(path).includes(text)),
+    holds: async text => [file, `${file}-wal`].some(path => existsSync(path) && readFileSync(path).includes(text)),
     async setLastId(id) {
       using database = new Database(file, { readwrite: true, strict: true })
       database.run("DELETE FROM sqlite_sequence WHERE name = 'pets'")

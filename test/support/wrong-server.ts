@@ -49,13 +49,7 @@ const statuses = ['available', 'pending', 'sold']
  * refused. With a wrongness it breaks the interface, too, in that one way.
  */
 export function startWrongServer(wrongness: Wrongness = {}): WrongServer {
-  const {
-    prefix = '/v1',
-    hear = same,
-    instead,
-    say = same,
-    contentType = () => 'application/json',
-  } = wrongness
+  const { prefix = '/v1', hear = same, instead, say = same, contentType = () => 'application/json' } = wrongness
   const kept = Array.from({ length: 25 }, (_, index) => seed(BigInt(index + 1)))
   const methods: string[] = []
   const server = Bun.serve({
@@ -129,8 +123,7 @@ function readNewPet(body: string): Omit<Kept, 'id'> | undefined {
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) return undefined
   const { name, categoryId, status, ...others } = sent as Readonly<Record<string, unknown>>
   const chosen = status ?? 'available'
-  if (typeof name !== 'string' || typeof categoryId !== 'bigint' || typeof chosen !== 'string')
-    return undefined
+  if (typeof name !== 'string' || typeof categoryId !== 'bigint' || typeof chosen !== 'string') return undefined
   if (categoryId !== BigInt.asIntN(64, categoryId) || !statuses.includes(chosen)) return undefined
   return Object.keys(others).length > 0 ? undefined : { name, categoryId, status: chosen }
 }
@@ -164,8 +157,7 @@ export function listing(change: (pet: JsonObject, index: number) => unknown): Wr
 
 export function changedList(change: (pets: readonly JsonObject[], asked: Asked) => unknown): Wrongness {
   return {
-    say: (reply, asked) =>
-      Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply,
+    say: (reply, asked) => (Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply),
   }
 }
 
@@ -200,9 +192,7 @@ export function trusting(method: string, path: RegExp, authorization: 'none' | '
 export function taking(body: RegExp): Wrongness {
   return {
     hear: asked =>
-      asked.method === 'POST' && body.test(asked.body)
-        ? { ...asked, body: '{"name":"Rex","categoryId":1}' }
-        : asked,
+      asked.method === 'POST' && body.test(asked.body) ? { ...asked, body: '{"name":"Rex","categoryId":1}' } : asked,
   }
 }
 
@@ -211,8 +201,7 @@ export function adding(
   when: (reply: Reply, asked: Asked) => boolean = () => true,
 ): Wrongness {
   return {
-    say: (reply, asked) =>
-      when(reply, asked) ? { ...reply, headers: { ...reply.headers, ...headers } } : reply,
+    say: (reply, asked) => (when(reply, asked) ? { ...reply, headers: { ...reply.headers, ...headers } } : reply),
   }
 }
 

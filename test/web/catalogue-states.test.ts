@@ -138,9 +138,7 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
       await waitForCards(page, hostile.length)
       expect(await page.locator('.name').allTextContents()).toEqual(hostile)
       expect(await page.locator('.facts').allTextContents()).toEqual(
-        [3, 5, 7, 9].map(end =>
-          `No. 900719925474099${end} · Category 9223372036854775807`.replace('9909', '9999'),
-        ),
+        [3, 5, 7, 9].map(end => `No. 900719925474099${end} · Category 9223372036854775807`.replace('9909', '9999')),
       )
       expect(await page.title()).toBe('Catalogue · Pet store')
       expect(await page.locator('#pets img, #pets script').count()).toBe(0)

@@ -107,13 +107,10 @@ describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
       const press = async (...keys: string[]) => {
         for (const key of keys) await page.keyboard.press(key)
       }
-      const focused = () =>
-        page.evaluate('document.activeElement.id || document.activeElement.textContent.trim()')
+      const focused = () => page.evaluate('document.activeElement.id || document.activeElement.textContent.trim()')
       await press('Tab')
       expect(await focused()).toBe('Skip to the catalogue')
-      expect(await page.evaluate("document.querySelector('.skip').getBoundingClientRect().left >= 0")).toBe(
-        true,
-      )
+      expect(await page.evaluate("document.querySelector('.skip').getBoundingClientRect().left >= 0")).toBe(true)
       await press('Enter', 'Tab')
       expect(await focused()).toBe('key')
       expect(await page.evaluate('getComputedStyle(document.activeElement).outlineWidth')).toBe('3px')
@@ -162,8 +159,7 @@ describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
       const labels = ['available', 'pending', 'sold', ''].map(status => `.status[data-status="${status}"]`)
       await readable(['#heading', '#count', '.name', '.facts', '.badge', ...labels])
       await readable(['#filter span', '#filter :checked + span', '#refresh', 'summary h2'])
-      for (const id of ['add', 'requests'])
-        await page.evaluate(`document.getElementById('${id}').open = true`)
+      for (const id of ['add', 'requests']) await page.evaluate(`document.getElementById('${id}').open = true`)
       await readable(['#new-pet label', '#new-pet input', '#save', '#log b', '#log code', '#log button'])
       await addAnimal(page, '', '')
       await page.getByText('categoryId is missing').waitFor()

@@ -1,15 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
-import {
-  chromiumPath,
-  desktop,
-  looks,
-  openShop,
-  overflowPx,
-  phone,
-  picture,
-  visit,
-} from '../support/browser.ts'
+import { chromiumPath, desktop, looks, openShop, overflowPx, phone, picture, visit } from '../support/browser.ts'
 import { testMsMax } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 
@@ -91,9 +82,7 @@ test('every page has a policy that allows nothing from elsewhere and no inline s
     expect(headers.get('x-content-type-options')).toBe('nosniff')
     const policy = headers.get('content-security-policy') ?? ''
     expect(policy).toStartWith("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'")
-    expect(policy).toContain(
-      "; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    )
+    expect(policy).toContain("; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
     expect(policy).not.toMatch(/unsafe|https?:|\*/)
   }
 })

@@ -68,11 +68,7 @@ const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: 
   ],
   [/^ERR_POSTGRES_CONNECTION_FAILED/, 'no PostgreSQL server answers; check host and port in DATABASE_URL'],
   [lost, 'the server does not answer; start it, or check host and port in DATABASE_URL'],
-  [
-    /^ERR_POSTGRES_/,
-    'the server is not a supported PostgreSQL; check host and port in DATABASE_URL',
-    SetupError,
-  ],
+  [/^ERR_POSTGRES_/, 'the server is not a supported PostgreSQL; check host and port in DATABASE_URL', SetupError],
   [
     /^42501/,
     'this user may not create or use the tables; GRANT it CREATE on the schema, or SELECT, INSERT, UPDATE and DELETE on the tables',

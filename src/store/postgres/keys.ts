@@ -77,9 +77,7 @@ export class PostgresKeys implements KeyStore {
         bigints(sql, uses, ({ id }) => id),
         bigints(sql, uses, ({ lastUsedAt }) => msOf(lastUsedAt)),
         bigints(sql, uses, ({ deprecatedUses }) => BigInt(deprecatedUses)),
-        bigints(sql, uses, ({ deprecatedLastUsedAt }) =>
-          deprecatedLastUsedAt ? msOf(deprecatedLastUsedAt) : 0n,
-        ),
+        bigints(sql, uses, ({ deprecatedLastUsedAt }) => (deprecatedLastUsedAt ? msOf(deprecatedLastUsedAt) : 0n)),
       ]),
     )
   }

@@ -2,14 +2,8 @@ import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
 import type { PageRequest, PetPage } from '../../page.ts'
 import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
-import {
-  type Creation,
-  type IdempotencyKey,
-  idempotencyKeyMs,
-  type PetStore,
-  type StoreActivity,
-} from '../../store.ts'
-import { type BatchResult, CommitQueue } from '../commit-queue.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore, type StoreActivity } from '../../store.ts'
+import { CommitQueue } from '../commit-queue.ts'
 import { type PetRow, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
 import { type Pool, workMsMax } from './pool.ts'
@@ -61,9 +55,14 @@ interface PetWrite {
 export class PostgresPets implements PetStore {
   readonly #reading: Pool
   readonly #writing: Pool
-  readonly #queue = new CommitQueue<PetWrite, Creation>(batch => this.#commit(batch), {
-    timeoutMs: workMsMax,
-  })
+  readonly #queue = new CommitQueue<PetWrite, Creation>(
+    async batch => ({ values: await this.#writing.run(sql => createAll(sql, batch)) }),
+    {
+      timeoutMs: workMsMax,
+      // One refused animal, or too few ids for the batch, must not fail the others.
+      retrySingly: error => isRefusedByServer(error) || error instanceof IdsExhausted,
+    },
+  )
 
   constructor(reading: Pool, writing: Pool) {
     this.#reading = reading
@@ -100,9 +99,7 @@ export class PostgresPets implements PetStore {
 
   async deleteExpiredKeys(now: Date, max: number): Promise<number> {
     const expiredMs = BigInt(now.getTime() - idempotencyKeyMs)
-    const { count } = await this.#writing.run(sql =>
-      sql.unsafe(statements.deleteExpiredKeys, [expiredMs, max]),
-    )
+    const { count } = await this.#writing.run(sql => sql.unsafe(statements.deleteExpiredKeys, [expiredMs, max]))
     return count
   }
 
@@ -113,31 +110,6 @@ export class PostgresPets implements PetStore {
   /** Commits the waiting animals. */
   close(): Promise<void> {
     return this.#queue.close()
-  }
-
-  async #commit(batch: readonly PetWrite[]): Promise<BatchResult<Creation>> {
-    try {
-      return { values: await this.#writing.run(sql => createAll(sql, batch)) }
-    } catch (error) {
-      // One refused animal, or too few ids for the batch, must not fail the others.
-      const single = isRefusedByServer(error) || error instanceof IdsExhausted
-      if (!single || batch.length === 1) throw error
-      return this.#commitSingly(batch)
-    }
-  }
-
-  async #commitSingly(batch: readonly PetWrite[]): Promise<BatchResult<Creation>> {
-    const values: Creation[] = []
-    const errors = new Map<number, unknown>()
-    for (const [index, write] of batch.entries()) {
-      try {
-        values.push(...(await this.#writing.run(sql => createAll(sql, [write]))))
-      } catch (error) {
-        values.push({ outcome: 'conflict' })
-        errors.set(index, error)
-      }
-    }
-    return { values, errors }
   }
 }
 

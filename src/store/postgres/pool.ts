@@ -75,10 +75,7 @@ async function close(sql: SQL): Promise<void> {
 }
 
 /** One connection for work that may take minutes. Dispose of it to close it. */
-export function connectForLongWork({
-  host,
-  synchronousCommit,
-}: Server): AsyncDisposable & { readonly sql: SQL } {
+export function connectForLongWork({ host, synchronousCommit }: Server): AsyncDisposable & { readonly sql: SQL } {
   const sql = connect(host.url, { connectionsMax: 1, synchronousCommit, timeoutMs: longStatementMsMax })
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }

@@ -63,11 +63,7 @@ export class PostgresTransfer implements Transfer {
   }
 
   /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
-  load(
-    batches: AsyncIterable<readonly ImportedPet[]>,
-    ids: ImportIds,
-    signal?: AbortSignal,
-  ): Promise<bigint> {
+  load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     let committing = false
     const work = async (transaction: TransactionSQL) => {
       await transaction.unsafe(statements.waitLonger)

@@ -5,11 +5,7 @@ describe('a valid URL', () => {
   test.each<[string, location: string, ...hosts: string[]]>([
     ['postgres://u:p@db/pets', 'db:5432/pets', 'u:p@db:5432/pets'],
     ['postgresql://u:p@db/pets', 'db:5432/pets', 'u:p@db:5432/pets'],
-    [
-      'postgres://u:p@db1.example.com:6543/pets',
-      'db1.example.com:6543/pets',
-      'u:p@db1.example.com:6543/pets',
-    ],
+    ['postgres://u:p@db1.example.com:6543/pets', 'db1.example.com:6543/pets', 'u:p@db1.example.com:6543/pets'],
     ['postgres://u@127.0.0.1/pets', '127.0.0.1:5432/pets', 'u@127.0.0.1:5432/pets'],
     ['postgres://u:@db/pets', 'db:5432/pets', 'u:@db:5432/pets'],
     ['postgres://db/pets', 'db:5432/pets', 'db:5432/pets'],
@@ -27,25 +23,19 @@ describe('a valid URL', () => {
       'u:p@[::1]:5432/pets',
       'u:p@[::1]:7/pets',
     ],
-    [
-      'postgres://a%40b:p%40%2F%23%25%20@db/my%20pets',
-      'db:5432/my%20pets',
-      'a%40b:p%40%2F%23%25%20@db:5432/my%20pets',
-    ],
+    ['postgres://a%40b:p%40%2F%23%25%20@db/my%20pets', 'db:5432/my%20pets', 'a%40b:p%40%2F%23%25%20@db:5432/my%20pets'],
     ['postgres://u:a:b:c@db/pets', 'db:5432/pets', 'u:a:b:c@db:5432/pets'],
     ['postgres://:hunter2@db/pets', 'db:5432/pets', ':hunter2@db:5432/pets'],
     ['postgres://ü:pä@db/pets', 'db:5432/pets', 'ü:pä@db:5432/pets'],
     ['postgres://u:p@db/pets?', 'db:5432/pets', 'u:p@db:5432/pets'],
     ['postgres://u:p@db/pets?target_session_attrs=primary', 'db:5432/pets', 'u:p@db:5432/pets'],
     ['postgres://u:p@db/pets?target_session_attrs=read-write', 'db:5432/pets', 'u:p@db:5432/pets'],
-    ...['disable', 'prefer', 'require', 'verify-ca', 'verify-full'].map(
-      (mode): [string, string, string, string] => [
-        `postgres://u:p@a,b/pets?sslmode=${mode}&target_session_attrs=primary`,
-        'a:5432,b:5432/pets',
-        `u:p@a:5432/pets?sslmode=${mode}`,
-        `u:p@b:5432/pets?sslmode=${mode}`,
-      ],
-    ),
+    ...['disable', 'prefer', 'require', 'verify-ca', 'verify-full'].map((mode): [string, string, string, string] => [
+      `postgres://u:p@a,b/pets?sslmode=${mode}&target_session_attrs=primary`,
+      'a:5432,b:5432/pets',
+      `u:p@a:5432/pets?sslmode=${mode}`,
+      `u:p@b:5432/pets?sslmode=${mode}`,
+    ]),
   ])('%s is shown as %s, without user and password', (url, location, ...hosts) => {
     const address = parsePostgresUrl(url)
     expect(address?.location).toBe(`postgres://${location}`)

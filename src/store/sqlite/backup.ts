@@ -38,11 +38,7 @@ function runThread(request: BackupRequest, signal: AbortSignal): Promise<BackupR
 }
 
 /** The copy grows to about the size of the store; data in the write-ahead log makes this an estimate. */
-function watchProgress(
-  copy: string,
-  expectedBytes: number,
-  onProgress: (fraction: number) => void,
-): () => void {
+function watchProgress(copy: string, expectedBytes: number, onProgress: (fraction: number) => void): () => void {
   const timer = setInterval(() => {
     onProgress(Math.min(0.99, statSync(copy).size / Math.max(1, expectedBytes)))
   }, progressIntervalMs)

@@ -62,9 +62,7 @@ export function setupErrorOf(error: unknown, file: string): unknown {
   if (error instanceof SetupError) return error
   const code = (error as { code?: string } | undefined)?.code ?? ''
   const problem = setupProblems.find(([codes]) => codes.test(code))?.[1]
-  return problem
-    ? new SetupError(`Cannot open the store ${file}: ${problem} (${code})`, { cause: error })
-    : error
+  return problem ? new SetupError(`Cannot open the store ${file}: ${problem} (${code})`, { cause: error }) : error
 }
 
 const setupProblems: readonly (readonly [RegExp, string])[] = [

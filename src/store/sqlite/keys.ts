@@ -71,11 +71,6 @@ export type KeyWrites = ReturnType<typeof createKeyWrites>
 export function createKeyWrites(database: Database) {
   const create = database.query<KeyRow, ReturnType<typeof insertValues>>(statements.create)
   const createFirst = database.query<KeyRow, ReturnType<typeof insertValues>>(statements.createFirst)
-  const revoke = database.query<{ id: bigint }, { id: bigint; atMs: number }>(statements.revoke)
-  const recordUse = database.query<
-    never,
-    { id: bigint; lastUsedAtMs: number; deprecatedUses: number; deprecatedLastUsedAtMs: number }
-  >(statements.recordUse)
 
   return {
     createKey(key: NewApiKey): ApiKey {
@@ -87,10 +82,11 @@ export function createKeyWrites(database: Database) {
       const row = createFirst.get(insertValues(key))
       return row ? keyOf(row) : undefined
     },
-    revokeKey: (id: bigint, at: Date): boolean => revoke.get({ id, atMs: at.getTime() }) !== null,
+    revokeKey: (id: bigint, at: Date): boolean =>
+      database.query(statements.revoke).get({ id, atMs: at.getTime() }) !== null,
     recordKeyUses(uses: readonly KeyUse[]): void {
       for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
-        recordUse.run({
+        database.query(statements.recordUse).run({
           id,
           lastUsedAtMs: lastUsedAt.getTime(),
           deprecatedUses,

@@ -18,10 +18,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     const { database: anchor, isNew } = openPrepared(file)
     const reading = connect(file, 'readonly')
     const guard = new DamageGuard(({ message }) =>
-      onEvent(
-        'error',
-        `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`,
-      ),
+      onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
     )
     const writer = new Writer<Writes>(file, guard, message => onEvent('error', message))
     return {

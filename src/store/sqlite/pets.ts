@@ -59,9 +59,7 @@ export class SqlitePets implements PetStore {
     // Fetch one extra row to learn whether a next page exists, without a COUNT.
     const rows = limit + 1
     const found = this.#guard.run(() =>
-      status === undefined
-        ? this.#list.all({ after, rows })
-        : this.#listByStatus.all({ status, after, rows }),
+      status === undefined ? this.#list.all({ after, rows }) : this.#listByStatus.all({ status, after, rows }),
     )
     return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
   }
@@ -106,19 +104,13 @@ export type PetWrites = ReturnType<typeof createPetWrites>
 
 /** Each runs inside a transaction of the writer thread. */
 export function createPetWrites(database: Database) {
-  const insert = database.query<
-    { id: bigint },
-    { name: string; categoryId: bigint; status: PetStatus | null }
-  >(statements.create)
+  const insert = database.query<{ id: bigint }, { name: string; categoryId: bigint; status: PetStatus | null }>(
+    statements.create,
+  )
   const findKey = database.query<
     { fingerprint: string; pet_id: bigint },
     { scope: string; key: string; expiredMs: number }
   >(statements.findKey)
-  const storeKey = database.query<
-    never,
-    { scope: string; key: string; fingerprint: string; petId: bigint; atMs: number }
-  >(statements.storeKey)
-  const deleteKeys = database.query<never, { expiredMs: number; max: number }>(statements.deleteExpiredKeys)
 
   /** One statement: the writer thread relies on that. */
   function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
@@ -136,10 +128,10 @@ export function createPetWrites(database: Database) {
       if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
       const id = createPet(pet.name, pet.categoryId, pet.status ?? null)
-      storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
+      database.query(statements.storeKey).run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
     deleteExpiredKeys: (expiredMs: number, max: number): number =>
-      Number(deleteKeys.run({ expiredMs, max }).changes),
+      database.query(statements.deleteExpiredKeys).run({ expiredMs, max }).changes,
   }
 }

@@ -53,17 +53,12 @@ export class SqliteTransfer implements Transfer {
       database.run('BEGIN')
       return database.query<PetRow, { after: bigint; rows: number }>(petStatements.list)
     })
-    const petsAfter = (after: bigint) =>
-      withStoreErrors(() => page.all({ after, rows: batchPetsMax })).map(petOf)
+    const petsAfter = (after: bigint) => withStoreErrors(() => page.all({ after, rows: batchPetsMax })).map(petOf)
     for (let pets = petsAfter(0n); pets.length > 0; pets = petsAfter(pets.at(-1)?.id ?? 0n)) yield pets
   }
 
   /** Takes the write lock only after all animals are in a temporary table, so a slow source does not block writers. */
-  async load(
-    batches: AsyncIterable<readonly ImportedPet[]>,
-    ids: ImportIds,
-    signal?: AbortSignal,
-  ): Promise<bigint> {
+  async load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     using connection = this.#connect('readwrite')
     const { database } = connection
     const identity = identityOf(this.#file)

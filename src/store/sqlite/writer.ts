@@ -77,10 +77,7 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
   }
 
   /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
-  write<Name extends keyof Writes>(
-    name: Name,
-    ...args: Parameters<Writes[Name]>
-  ): Promise<ReturnType<Writes[Name]>> {
+  write<Name extends keyof Writes>(name: Name, ...args: Parameters<Writes[Name]>): Promise<ReturnType<Writes[Name]>> {
     if (this.#guard.damage) return Promise.reject(this.#guard.damage)
     return this.#queue.add([name as string, ...args]) as Promise<ReturnType<Writes[Name]>>
   }
@@ -125,8 +122,7 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
       else if (data === 'closed') this.#ended(thread, 'closed')
       else this.#receive(thread, data)
     }
-    thread.worker.onerror = ({ message }) =>
-      this.#onError(`The writer thread failed: ${firstErrorLine(message)}`)
+    thread.worker.onerror = ({ message }) => this.#onError(`The writer thread failed: ${firstErrorLine(message)}`)
     thread.worker.addEventListener('close', () => this.#ended(thread, 'failed'))
     send(thread, { file: this.#file, identity: this.#identity })
     return thread
@@ -149,9 +145,7 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
     this.#thread = undefined
     if (how === 'closed') thread.worker.terminate()
     else
-      this.#onError(
-        `The writer thread ended: ${this.#queue.committing} writes failed; the next write starts it again`,
-      )
+      this.#onError(`The writer thread ended: ${this.#queue.committing} writes failed; the next write starts it again`)
     for (const { reject } of thread.batches) reject(new StoreUnavailable('the writer thread ended'))
     thread.ready.resolve()
     thread.closed.resolve()

@@ -59,9 +59,7 @@ export function newPetBody({ name, categoryId, status }) {
 
 /** `crypto.randomUUID` is missing on plain HTTP. */
 export function newIdempotencyKey() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte =>
-    byte.toString(16).padStart(2, '0'),
-  ).join('')
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /**

@@ -1,24 +1,7 @@
 // @ts-check
 // The state of the page, and the actions of the user.
-import {
-  byId,
-  cardOf,
-  explain,
-  inputOf,
-  record,
-  showNotice,
-  showProblem,
-  skeletonCards,
-} from './catalogue-view.js'
-import {
-  createCall,
-  getCall,
-  newIdempotencyKey,
-  newPetBody,
-  petsUrl,
-  problemsByField,
-  send,
-} from './catalogue-wire.js'
+import { byId, cardOf, explain, inputOf, record, showNotice, showProblem, skeletonCards } from './catalogue-view.js'
+import { createCall, getCall, newIdempotencyKey, newPetBody, petsUrl, problemsByField, send } from './catalogue-wire.js'
 
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
 

@@ -50,8 +50,7 @@ function indented(content) {
   const rawJson = Reflect.get(JSON, 'rawJSON')
   if (typeof content !== 'string' || !rawJson) return undefined
   /** @type {(key: string, value: unknown, context?: { source: string }) => unknown} */
-  const keepDigits = (_key, value, context) =>
-    typeof value === 'number' && context ? rawJson(context.source) : value
+  const keepDigits = (_key, value, context) => (typeof value === 'number' && context ? rawJson(context.source) : value)
   try {
     return JSON.stringify(JSON.parse(content, keepDigits), null, 2)
   } catch {
