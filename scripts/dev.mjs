@@ -2,6 +2,7 @@
 // Not `bun --watch`: after Ctrl-C it would wait for the next change instead of ending.
 import { spawn } from 'node:child_process'
 import { watch } from 'node:fs'
+import { join } from 'node:path'
 
 let server = start()
 let isStopping = false
@@ -24,7 +25,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 function start() {
-  const child = spawn('bin/petstore', ['serve', ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(join('bin', 'petstore'), ['serve', ...process.argv.slice(2)], { stdio: 'inherit' })
   child.on('exit', code => {
     if (isStopping) process.exit(code ?? 0)
   })

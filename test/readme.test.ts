@@ -1,20 +1,10 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { network, npmWaitMs as waitMs } from './support/package.ts'
 import { projectFolder, run, startServer, temporaryFolder } from './support/process.ts'
 
-// npm fetches Bun from its registry, if it is not in its cache.
-const waitMs = 150_000
 setDefaultTimeout(180_000)
-
-/** How this machine reaches the registry is its own affair. */
-const network = Object.fromEntries(
-  Object.entries(process.env).flatMap(([name, value]) =>
-    value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
-      ? [[name, value]]
-      : [],
-  ),
-)
 
 const readme = readFileSync(join(projectFolder, 'README.md'), 'utf8')
 

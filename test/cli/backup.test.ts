@@ -2,9 +2,16 @@ import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
-import { createKey } from '../support/keys.ts'
-import { petstore, projectFolder, type Server, startServer, testMsMax, until } from '../support/process.ts'
+import {
+  createKey,
+  petstore,
+  projectFolder,
+  type Server,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

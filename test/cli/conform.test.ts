@@ -2,10 +2,8 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { resultLines } from '../../src/cli/conform.ts'
 import { checks } from '../../src/conform/run.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { petstore, startServer, testMsMax } from '../support/process.ts'
-import { startWrongServer, type Wrongness } from '../support/wrong-server.ts'
-import { answering } from '../support/wrongness.ts'
+import { petstore, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
 
 setDefaultTimeout(testMsMax)
 

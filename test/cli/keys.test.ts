@@ -1,9 +1,18 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
-import { createKey, listKeys, revokeKey } from '../support/keys.ts'
-import { petstore, projectFolder, run, startServer, testMsMax, until } from '../support/process.ts'
+import {
+  createKey,
+  listKeys,
+  petstore,
+  projectFolder,
+  revokeKey,
+  run,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

@@ -1,8 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { temporaryFolder } from '../support/folder.ts'
 import { documentedConfiguration, freePort, nginx, startNginx } from '../support/nginx.ts'
-import { startServer, testMsMax } from '../support/process.ts'
-import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
+import { startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

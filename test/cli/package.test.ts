@@ -2,21 +2,11 @@ import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { temporaryFolder } from '../support/folder.ts'
-import { loggedBy, pasteCurl, projectFolder, run, startServer } from '../support/process.ts'
+import { network, npmWaitMs as waitMs } from '../support/package.ts'
+import { loggedBy, pasteCurl, projectFolder, run, startServer, temporaryFolder } from '../support/process.ts'
 
 /** npm fetches Bun from its registry, if it is not in its cache. */
-const waitMs = 150_000
 const testMsMax = 180_000
-
-/** The settings by which this machine reaches the registry. */
-const network = Object.fromEntries(
-  Object.entries(process.env).flatMap(([name, value]) =>
-    value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig))$/i.test(name)
-      ? [[name, value]]
-      : [],
-  ),
-)
 
 /** Runs `npm pack` and returns the name of the package and the paths in it. */
 async function pack(folder: string): Promise<{ filename: string; files: string[] }> {

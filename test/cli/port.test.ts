@@ -1,7 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { connect } from 'node:net'
-import { temporaryFolder } from '../support/folder.ts'
-import { petstore, startServer, testMsMax, until } from '../support/process.ts'
+import { petstore, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

@@ -1,11 +1,25 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { temporaryFolder } from '../support/folder.ts'
-import { ask, type Cluster, newDatabase, own, startCluster } from '../support/postgres.ts'
-import { postgresPrograms } from '../support/postgres-program.ts'
-import { loggedBy, petstore, projectFolder, run, startServer, testMsMax, until } from '../support/process.ts'
-import { describeWithOwnPostgres } from '../support/with-postgres.ts'
+import {
+  ask,
+  type Cluster,
+  describeWithOwnPostgres,
+  newDatabase,
+  own,
+  postgresPrograms,
+  startCluster,
+} from '../support/postgres.ts'
+import {
+  loggedBy,
+  petstore,
+  projectFolder,
+  run,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

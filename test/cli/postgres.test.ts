@@ -2,10 +2,25 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { temporaryFolder } from '../support/folder.ts'
-import { type Cluster, newDatabase, startCluster, type TestDatabase } from '../support/postgres.ts'
-import { loggedBy, pasteCurl, petstore, projectFolder, startServer, testMsMax, until } from '../support/process.ts'
-import { describeWithOwnPostgres, describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
+import {
+  type Cluster,
+  describeWithOwnPostgres,
+  describeWithPostgres,
+  newDatabase,
+  sharedDatabase,
+  startCluster,
+  type TestDatabase,
+} from '../support/postgres.ts'
+import {
+  loggedBy,
+  pasteCurl,
+  petstore,
+  projectFolder,
+  startServer,
+  temporaryFolder,
+  testMsMax,
+  until,
+} from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 
 setDefaultTimeout(testMsMax)

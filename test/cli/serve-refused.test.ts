@@ -2,8 +2,7 @@ import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
-import { petstore, projectFolder, run, startServer, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, run, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

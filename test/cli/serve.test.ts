@@ -1,7 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
 import {
   loggedBy,
   pasteCurl,
@@ -10,6 +9,7 @@ import {
   run,
   type Server,
   startServer,
+  temporaryFolder,
   testMsMax,
   until,
 } from '../support/process.ts'

@@ -1,8 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
-import { pasteCurl, petstore, run, startServer, testMsMax } from '../support/process.ts'
+import { pasteCurl, petstore, run, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

@@ -1,9 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { animalBody } from '../support/animals.ts'
-import { residentBytes } from '../support/memory.ts'
-import { startServer, testMsMax, until } from '../support/process.ts'
+import { animalBody } from '../support/load.ts'
+import { residentBytes, startServer, testMsMax, until } from '../support/process.ts'
 import { animalLines, type Workplace, workplace } from '../support/workplace.ts'
 
 setDefaultTimeout(testMsMax)

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
-import { startLossyProxy } from '../support/lossy-proxy.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
+import { startLossyProxy } from './lossy-proxy.ts'
 
 const int64Min = -(2n ** 63n)
 const int64Max = 2n ** 63n - 1n

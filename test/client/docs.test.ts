@@ -2,8 +2,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
-import { petstore, projectFolder, run, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, run, temporaryFolder, testMsMax } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 
 setDefaultTimeout(testMsMax)

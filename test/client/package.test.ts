@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findChromium, launchChromium } from '../support/chromium.ts'
-import { temporaryFolder } from '../support/folder.ts'
+import { findChromium, launchChromium } from '../support/browser.ts'
 import { installPackage, npmWaitMs } from '../support/package.ts'
-import { projectFolder, run } from '../support/process.ts'
+import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
 setDefaultTimeout(60_000)

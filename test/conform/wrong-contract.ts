@@ -1,5 +1,5 @@
 import type { Wrongness } from '../support/wrong-server.ts'
-import { answering, changedList, listing, refusing, rewriting, taking, trusting } from '../support/wrongness.ts'
+import { answering, changedList, listing, refusing, rewriting, taking, trusting } from '../support/wrong-server.ts'
 
 /** A part of a check's name, a part of its finding, and the server's defect. Without a defect, the server is the plain one. */
 export type Row = readonly [check: string, found: string, wrongness?: Wrongness]

@@ -1,5 +1,4 @@
-import { error, type Wrongness } from '../support/wrong-server.ts'
-import { adding, answering, changedList, refusing } from '../support/wrongness.ts'
+import { adding, answering, changedList, error, refusing, type Wrongness } from '../support/wrong-server.ts'
 import type { Row } from './wrong-contract.ts'
 
 const withType = (form: RegExp) => refusing(415, ({ headers }) => form.test(headers.get('content-type') ?? 'none'))

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { generateApiKey } from '../../src/api-key.ts'
-import type { StoreKind } from '../support/database.ts'
+import { describeWithPostgres } from '../support/postgres.ts'
 import { testMsMax } from '../support/process.ts'
+import type { StoreKind } from '../support/service.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
-import { describeWithPostgres } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
 

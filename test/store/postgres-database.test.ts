@@ -5,9 +5,8 @@ import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors
 import { openStores } from '../../src/store/open.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
 import { migrations } from '../../src/store/postgres/schema.ts'
-import { ask, type TestDatabase } from '../support/postgres.ts'
+import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
-import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 import { batches, openAtOnce } from './contract.ts'
 
 setDefaultTimeout(testMsMax)

@@ -1,11 +1,8 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import { animalBody } from '../support/animals.ts'
-import { temporaryFolder } from '../support/folder.ts'
-import { petstore, type Server, startServer, testMsMax, until } from '../support/process.ts'
-import { key, serveFrom } from '../support/store-failure.ts'
-import { answerMsMax, portOf, startLoad } from '../support/store-load.ts'
-import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
+import { animalBody, answerMsMax, key, portOf, serveFrom, startLoad } from '../support/load.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
+import { petstore, type Server, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 

@@ -4,12 +4,12 @@ import { SQL } from 'bun'
 import type { PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { PetStore } from '../../src/store.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { testMsMax, until } from '../support/process.ts'
-import { describeWithPostgres, sharedDatabase } from '../support/with-postgres.ts'
 
 setDefaultTimeout(testMsMax)
 
-const writerProgram = fileURLToPath(new URL('../support/animal-writer.ts', import.meta.url))
+const writerProgram = fileURLToPath(new URL('./animal-writer.ts', import.meta.url))
 const writers = 4
 const writingMs = 4_000
 const limits = [1, 2, 7, 20, 100]

@@ -7,7 +7,7 @@ import { SetupError, StoreUnavailable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
-import { temporaryFolder } from '../support/folder.ts'
+import { temporaryFolder } from '../support/process.ts'
 import { batches, describeStoreContract, openAtOnce } from './contract.ts'
 
 const rex = { name: 'Rex', categoryId: 1n }

@@ -208,7 +208,7 @@ export function problemWith(outcome: Outcome, ms: number, expected: number): str
 }
 
 /** The store holds each acknowledged animal once, and nothing that was not sent. */
-export async function expectEachOnce(load: Load, port: number, key: string): Promise<void> {
+async function expectEachOnce(load: Load, port: number, key: string): Promise<void> {
   using client = keepAliveClient(port, key)
   const found = await allAnimals(client)
   expect([...load.acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])

@@ -2,11 +2,11 @@ import { expect } from 'bun:test'
 import { join } from 'node:path'
 import { projectFolder, run } from './process.ts'
 
-/** npm fetches Bun from its registry, if it is not in its cache. */
+/** Long enough for npm to fetch Bun from the registry. */
 export const npmWaitMs = 150_000
 
-/** How this machine reaches the registry is its own affair. */
-const network = Object.fromEntries(
+/** The variables by which npm reaches its registry from this machine. */
+export const network = Object.fromEntries(
   Object.entries(process.env).flatMap(([name, value]) =>
     value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
       ? [[name, value]]

@@ -23,7 +23,7 @@ export interface Cluster extends AsyncDisposable {
   newStandby(): Promise<Standby>
 }
 
-export interface Standby extends Cluster {
+interface Standby extends Cluster {
   /** It stops following and accepts writes. */
   promote(): Promise<void>
 }

@@ -1,1 +1,0 @@
-export { animalBody } from './load.ts'

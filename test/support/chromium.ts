@@ -1,1 +1,0 @@
-export { findChromium, launchChromium } from './browser.ts'

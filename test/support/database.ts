@@ -1,1 +1,0 @@
-export { newTestDatabase, type StoreKind, storeUnderTest } from './service.ts'

@@ -1,1 +1,0 @@
-export { createKey, listKeys, revokeKey } from './process.ts'

@@ -1,1 +1,0 @@
-export { residentBytes } from './process.ts'

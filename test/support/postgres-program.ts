@@ -1,1 +1,0 @@
-export { postgresPrograms, removeCopiedPrograms } from './postgres.ts'

@@ -1,1 +1,0 @@
-export { key, serveFrom } from './load.ts'

@@ -1,1 +1,0 @@
-export { answerMsMax, portOf, startLoad } from './load.ts'

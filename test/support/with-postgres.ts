@@ -1,1 +1,0 @@
-export { describeWithOwnPostgres, describeWithPostgres, sharedDatabase } from './postgres.ts'
