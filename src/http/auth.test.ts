@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { join } from 'node:path'
-import { temporaryFolder } from '../../test/support/folder.ts'
+import { temporaryFolder } from '../../test/support/process.ts'
 import { type ApiKey, generateApiKey, hashApiKey, issueApiKey, type Permission } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
