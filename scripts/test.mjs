@@ -14,6 +14,7 @@ const overHttp = ['./test/http', './test/conform/ours.test.ts', './test/client/c
 // Many tests wait more than they compute, so more files than cores run at once.
 const workers = availableParallelism() + 1
 
+console.log('Running the checks and the tests; failures are shown at the end…')
 const startedMs = Date.now()
 const folder = mkdtempSync(join(tmpdir(), 'petstore-report-'))
 const shared = await startShared()
