@@ -104,7 +104,7 @@ describe('a Prefer header', () => {
   test.each([
     ...[null, '', ' ', ',', '=', 'strict', 'handling', 'handling=', 'handling=""', 'handling=lenient'],
     ...['handling=stricter', 'handling=strict lenient', 'handling="strict', "handling='strict'"],
-    ...['handling="xstrict"', 'handling="strictx"', 'handling, handling=strict'],
+    ...['handling="xstrict"', 'handling="a\\"strict"', 'handling="strictx"', 'handling, handling=strict'],
     ...['handling=lenient, handling=strict', 'xhandling=strict', 'handling-x=strict'],
     ...['return=minimal; handling=strict', 'note="handling=strict"', 'note="a, handling=strict"'],
     ...[`handling=strict${' '.repeat(1_010)}`],
@@ -119,7 +119,7 @@ describe('an Idempotency-Key header', () => {
   test.each([
     ['a1', 'a1'],
     ['"a1"', 'a1'],
-    ['a"1', 'a"1'],
+    ['a"1"', 'a"1"'],
     ['\\', '\\'],
     ['"a\\"1\\\\"', 'a"1\\'],
     [long, long],
@@ -195,10 +195,10 @@ describe('a request id', () => {
 })
 
 test('a request starts without a caller, an operation or strict handling', () => {
-  const headers = { 'x-request-id': 'id-1', authorization: 'Bearer x' }
+  const headers = { 'x-request-id': 'an-id-of-the-client', authorization: 'Bearer x' }
   const context = new RequestContext(new Request('http://a/v1/pets?limit=5', { headers }), undefined)
   expect(context).toMatchObject({
-    id: 'id-1',
+    id: 'an-id-of-the-client',
     path: '/v1/pets',
     caller: { permission: 'none', scope: '' },
     operationId: undefined,
@@ -254,6 +254,7 @@ describe('a path in the log', () => {
     ['a slash', 'short/key', '/v1/short/key/x'],
     ['a backslash', 'my\\key', '/v1/my\\key/x'],
     ['four characters', 'abcd', '/v1/abcd/x'],
+    ['spaces before it', '   abcd', '/v1/abcd/x'],
   ])('the sent key with %s is masked', (_what, key, path) => {
     expect(logged(path, { authorization: `Bearer ${key}` })).toBe('/v1/…/x')
   })
