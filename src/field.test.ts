@@ -83,10 +83,7 @@ describe('unknown names', () => {
       'each is one problem',
       ['id', 'name', 'colour'],
       ['name', 'status'],
-      [
-        'unknown property "id": expected name or status',
-        'unknown property "colour": expected name or status',
-      ],
+      ['unknown property "id": expected name or status', 'unknown property "colour": expected name or status'],
     ],
     ['without known names, none is expected', ['page'], [], ['unknown property "page": expected none']],
     ['known names are no problem', ['status', 'name'], ['name', 'status'], []],

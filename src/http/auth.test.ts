@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { join } from 'node:path'
-import { temporaryFolder } from '../../test/support/folder.ts'
+import { temporaryFolder } from '../../test/support/process.ts'
 import { type ApiKey, generateApiKey, hashApiKey, issueApiKey, type Permission } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
@@ -126,9 +126,7 @@ describe('a credential', () => {
     const { id, key } = await newKey()
     await stores.keys.revoke(id, new Date())
     expect(await challengeOf(`Bearer ${key}`)).toContain('"The API key is revoked: use another one"')
-    expect(await challengeOf('Bearer a b')).toContain(
-      '"Malformed credential: expected one API key after Bearer"',
-    )
+    expect(await challengeOf('Bearer a b')).toContain('"Malformed credential: expected one API key after Bearer"')
   })
 
   test('is looked up once while it is remembered, and each time if it is unknown', async () => {

@@ -7,7 +7,7 @@ import { int64Max, int64Min } from '../../src/int64.ts'
 import { type NewPet, type Pet, type PetStatus, petStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
-import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/database.ts'
+import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/service.ts'
 
 const statuses = petStatus.schema['enum'] as readonly PetStatus[]
 const rex: NewPet = { name: 'Rex', categoryId: 1n }
