@@ -9,8 +9,8 @@ describe('a limit', () => {
   })
 
   test.each([
-    ...['', '0', '00', '01', '-1', '101', '999', '1000', '1.0', '1e1', '+5', ' 5', '5 ', '5\n', '0x5', '５', 'abc'],
-    ...['99999999999999999999', 5, 5n, null],
+    ...['', '0', '00', '01', '-1', '101', '999', '1000', '1.0', '1e1', '+5', ' 5', '5 ', '5\n', '0x5', '５'],
+    ...['99999999999999999999', 'abc', 5, 5n, null],
   ])('%p is refused, not clamped', value => {
     expect(pageLimit.read(value)).toBeUndefined()
   })
@@ -50,28 +50,21 @@ describe('a cursor', () => {
   })
 
   test('matches the published pattern, so that it needs no escaping in a link', () => {
-    expect(cursorFor(undefined).schema).toMatchObject({
-      type: 'string',
-      pattern: expect.stringMatching(/^\^.+\$$/),
-    })
-    const published = new RegExp(String(cursorFor(undefined).schema['pattern']), 'u')
-    fc.assert(fc.property(anyId, anyStatus, (after, status) => expect(writeCursor(after, status)).toMatch(published)))
+    expect(cursorFor(undefined).schema).toEqual({ type: 'string', pattern: '^[A-Za-z0-9_-]{18}$' })
+    fc.assert(
+      fc.property(anyId, anyStatus, (after, status) =>
+        expect(writeCursor(after, status)).toMatch(/^[A-Za-z0-9_-]{18}$/),
+      ),
+    )
   })
 
-  test('with any one character changed is refused', () => {
+  test('with any one character changed or removed is refused', () => {
+    const visible = Array.from({ length: 0x5f }, (_, index) => String.fromCharCode(0x20 + index))
     for (let position = 0; position < sold.length; position++) {
-      for (let code = 0x20; code < 0x7f; code++) {
-        const char = String.fromCharCode(code)
-        if (char === sold[position]) continue
+      for (const char of ['', ...visible.filter(char => char !== sold[position])]) {
         const changed = sold.slice(0, position) + char + sold.slice(position + 1)
         expect(cursorFor('sold').read(changed)).toBeUndefined()
       }
-    }
-  })
-
-  test('with any one character removed is refused', () => {
-    for (let position = 0; position < sold.length; position++) {
-      expect(cursorFor('sold').read(sold.slice(0, position) + sold.slice(position + 1))).toBeUndefined()
     }
   })
 

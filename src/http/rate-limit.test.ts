@@ -60,6 +60,15 @@ test('a window that has just started ends in one second, never in two', () => {
   expect(new Set(rates)).toEqual(new Set(['"default";r=0;t=1']))
 })
 
+test('ended windows are removed when 10,000 exist, so that the memory does not grow', () => {
+  const limiter = new RateLimiter({ requests: 1, seconds: 1 })
+  for (let i = 0; i < 10_000; i++) count(limiter, String(i))
+  using deleted = spyOn(Map.prototype, 'delete')
+  clock.mockReturnValue(11_000)
+  count(limiter, 'new')
+  expect(deleted).toHaveBeenCalledTimes(10_000)
+})
+
 test('more than 10,000 keys do not reset the limit of any of them', () => {
   const limiter = new RateLimiter({ requests: 1, seconds: 60 })
   for (let i = 0; i < 10_002; i++) count(limiter, String(i))

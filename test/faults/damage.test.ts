@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, 
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
+import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { loggedBy, petstore, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
@@ -105,14 +106,17 @@ test('damage that a creation finds makes the store unavailable, and the creation
   await expectUnavailable(server)
 })
 
-test('a group of writes in which one finds damage is not committed at all', () => {
-  zeroTable('creation_keys')
+test.each<[string, Write]>([
+  [
+    'creation_keys',
+    ['createPetOnce', { name: 'Rex', categoryId: 7n }, { scope: 'till', key: 'first', at: new Date() }],
+  ],
+  ['pets', ['createPet', 'Rex', 7n, null]],
+])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
+  zeroTable(table)
   const committer = new Committer(file)
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
-  const { failures } = committer.commit([
-    ['createKey', record],
-    ['createPetOnce', { name: 'Rex', categoryId: 7n }, { scope: 'till', key: 'first', at: new Date() }],
-  ])
+  const { failures } = committer.commit([['createKey', record], write])
   expect([...(failures?.values() ?? [])].map(({ kind }) => kind)).toEqual(['damaged', 'damaged'])
   committer.close()
   using database = new Database(file, { readonly: true })

@@ -2,15 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import { SetupError } from '../../src/errors.ts'
+import { IdsExhausted, SetupError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
 import { type NewPet, type Pet, type PetStatus, petStatus } from '../../src/pet.ts'
+import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
-
-/** An empty database, which can be opened several times, as by several processes. */
-export interface StoreUnderTest extends AsyncDisposable {
-  open(): Promise<Stores>
-}
+import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/service.ts'
 
 const statuses = petStatus.schema['enum'] as readonly PetStatus[]
 const rex: NewPet = { name: 'Rex', categoryId: 1n }
@@ -23,27 +20,29 @@ const failureOf = (work: () => unknown) =>
   )
 
 /** Everything that both engines promise. */
-export function describeStoreContract(engine: string, create: () => Promise<StoreUnderTest>): void {
-  let underTest: StoreUnderTest
+export function describeStoreContract(engine: string, kind: StoreKind): void {
+  let database: AnyDatabase
   let stores: Stores
+  const open = async () => openStores(database.url, { create: true })
   beforeEach(async () => {
-    underTest = await create()
-    stores = await underTest.open()
+    database = await newTestDatabase(kind)
+    stores = await open()
   })
   afterEach(async () => {
     await stores.close()
-    await underTest[Symbol.asyncDispose]()
+    await database[Symbol.asyncDispose]()
   })
-  const setup = {
+  const setup: Setup = {
     stores: () => stores,
     async reopen() {
       await stores.close()
-      stores = await underTest.open()
+      stores = await open()
     },
-    openAnother: async () => {
-      const other = await underTest.open()
+    async openAnother() {
+      const other = await open()
       return Object.assign(other, { [Symbol.asyncDispose]: async () => other.close() })
     },
+    setLastId: id => database.setLastId(id),
   }
   describe(`${engine}: animals`, () => describePets(setup))
   describe(`${engine}: idempotency keys`, () => describeIdempotencyKeys(setup))
@@ -57,9 +56,10 @@ interface Setup {
   /** Closes the store, and opens it again. */
   reopen(): Promise<void>
   openAnother(): Promise<Stores & AsyncDisposable>
+  setLastId(id: bigint): Promise<void>
 }
 
-function describePets({ stores, reopen, openAnother }: Setup): void {
+function describePets({ stores, reopen, openAnother, setLastId }: Setup): void {
   const add = async (pet: Partial<NewPet> = {}) => stores().pets.create({ ...rex, ...pet })
 
   async function walk(limit: number, status?: PetStatus, between = async () => {}): Promise<Pet[]> {
@@ -173,6 +173,17 @@ function describePets({ stores, reopen, openAnother }: Setup): void {
     expect(await walk(100)).toEqual(added.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
     expect(new Set(idsOf(added)).size).toBe(400)
     expect(added.map(({ categoryId }) => categoryId)).toEqual(added.map((_, i) => BigInt(i)))
+  })
+
+  test('the last ids are assigned even if more animals are added at once', async () => {
+    await setLastId(int64Max - 3n)
+    const once = { scope: 'a', key: 'k', at: new Date() }
+    const all = await Promise.all([
+      ...[add(), add(), add(), add()].map(adding => adding.catch((error: unknown) => error)),
+      failureOf(() => stores().pets.createOnce(rex, once)),
+    ])
+    expect(all.filter(result => result instanceof IdsExhausted)).toHaveLength(2)
+    expect(idsOf(await walk(9))).toEqual([int64Max - 2n, int64Max - 1n, int64Max])
   })
 
   test('a second process sees an animal as soon as it is added', async () => {

@@ -10,13 +10,7 @@ import { batches, describeStoreContract } from './contract.ts'
 setDefaultTimeout(testMsMax)
 
 describeWithPostgres('PostgreSQL', () => {
-  describeStoreContract('PostgreSQL', async () => {
-    const database = await sharedDatabase()
-    return {
-      open: async () => openStores(database.url, { create: true }),
-      [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
-    }
-  })
+  describeStoreContract('PostgreSQL', 'postgres')
 
   test('a catalogue goes from SQLite to PostgreSQL and back unchanged to the byte', async () => {
     await using database = await sharedDatabase()

@@ -12,15 +12,7 @@ import { batches, describeStoreContract, openAtOnce } from './contract.ts'
 
 const rex = { name: 'Rex', categoryId: 1n }
 
-describeStoreContract('SQLite', async () => {
-  const folder = temporaryFolder()
-  return {
-    open: async () => openStores(`sqlite:${join(folder.path, 'pets.db')}`, { create: true }),
-    async [Symbol.asyncDispose]() {
-      folder[Symbol.dispose]()
-    },
-  }
-})
+describeStoreContract('SQLite', 'sqlite')
 
 let folder: ReturnType<typeof temporaryFolder>
 let file: string
