@@ -48,15 +48,6 @@ describe('POST /v1/pets', () => {
   })
 
   test.each([
-    ['markup', '<script>alert(1)</script>'],
-    ['1,000 characters of two units each', '🐕'.repeat(1000)],
-    ['quotes, a line break and right-to-left text', '"\'`\\\n\u202eכלב  '],
-  ])('stores a name of %s as it was sent', async (_, name) => {
-    const { status, json } = await post(JSON.stringify({ name, categoryId: 1 }))
-    expect({ status, name: json.name }).toEqual({ status: 201, name })
-  })
-
-  test.each([
     [
       '{"categoryId":"1","status":"lost"}',
       'name is missing: expected 1 to 1,000 characters; categoryId is "1": expected a 64-bit integer; status is "lost": expected available, pending or sold',
@@ -169,18 +160,6 @@ describe('Prefer: handling=strict', () => {
 })
 
 describe('the media type of POST /v1/pets', () => {
-  test.each(['Application/JSON', 'application/json;charset=x', 'application/json ; a=b; c="d"'])(
-    'may be %s',
-    async type => {
-      expect((await post(rex, { 'content-type': type })).status).toBe(201)
-    },
-  )
-
-  test('may be left out', async () => {
-    const body = new TextEncoder().encode(rex)
-    expect((await service.call('/v1/pets', { method: 'POST', body })).status).toBe(201)
-  })
-
   test.each(['application/jsonp', 'application/problem+json', '*/*', 'application/json, text/plain'])(
     'may not be %s',
     async type => {
@@ -253,14 +232,6 @@ describe('Idempotency-Key', () => {
     expect(await count()).toBe(before + 1)
   })
 
-  test.each(['{"name":"Max","categoryId":1}', big.replace('}', ',"status":"sold"}')])(
-    'is 422 with another animal: %s',
-    async other => {
-      await create('order-3')
-      await expectRefused(() => create('order-3', other), 'idempotency_key_reused', 422)
-    },
-  )
-
   test('belongs to the API key that sent it', async () => {
     const { text } = await create('order-4')
     const other = await create('order-4', big, await service.newKey())
@@ -268,21 +239,9 @@ describe('Idempotency-Key', () => {
     expect(other.text).not.toBe(text)
   })
 
-  test.each(['!#$%&()*+,-./:;<=>?@[]^_`{|}~', 'x'.repeat(255)])('may be %s, quoted or bare', async key => {
-    const { status, text } = await create(key)
-    expect(status).toBe(201)
-    expect((await create(`"${key}"`)).text).toBe(text)
-  })
-
   test.each(['""', 'a b', 'é', 'x'.repeat(256)])('may not be %s', async key => {
     const message = await expectRefused(() => create(key), 'invalid_request')
     expect(message).toStartWith('Idempotency-Key is "')
-  })
-
-  test('is free after a request that failed', async () => {
-    expect((await create('order-5', '{"name":""}')).status).toBe(400)
-    const { status, headers } = await create('order-5')
-    expect([status, headers.get('idempotency-replayed')]).toEqual([201, null])
   })
 
   test('makes one animal of a hundred requests at once', async () => {

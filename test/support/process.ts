@@ -142,11 +142,12 @@ export async function until<T>(
   probe: () => Promise<T | undefined> | T | undefined,
   waitMs = waitMsDefault,
 ): Promise<T> {
-  const deadline = Date.now() + waitMs
+  // Not Date.now(), which some tests set back.
+  const deadline = performance.now() + waitMs
   for (;;) {
     const answer = await probe()
     if (answer !== undefined) return answer
-    if (Date.now() > deadline) throw new Error(`Waited ${waitMs} ms for ${what}, which did not happen`)
+    if (performance.now() > deadline) throw new Error(`Waited ${waitMs} ms for ${what}, which did not happen`)
     await Bun.sleep(10)
   }
 }
