@@ -137,7 +137,11 @@ async function beginAnimal({ url }: Server) {
   })
   socket.on('error', () => resolve())
   socket.on('close', () => resolve())
-  await Bun.sleep(200)
+  const headers = { authorization: `Bearer ${key}` }
+  await until('the request to begin', async () => {
+    const metrics = await (await fetch(new URL('/metrics', url), { headers })).text()
+    return metrics.includes('\npetstore_http_requests_in_flight 2\n') || undefined
+  })
   return {
     async finish(): Promise<string> {
       socket.write(body.slice(1))
