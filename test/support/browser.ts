@@ -78,6 +78,9 @@ export const looks: readonly (readonly [string, BrowserContextOptions])[] = [
     : []),
 ]
 
+/** Long enough for a page on a busy machine. */
+const waitMs = 30_000
+
 /** Chromium itself prints these lines about a response that the page handles, or about none. */
 const expectedLine =
   /^Failed to load resource: (the server responded with a status of (400|401|403|503)|net::ERR_INTERNET_DISCONNECTED)/
@@ -96,7 +99,7 @@ export async function visit(
   const context = await browser.newContext({ ...options, baseURL: origin, reducedMotion: 'reduce' })
   try {
     const page = await context.newPage()
-    page.setDefaultTimeout(10_000)
+    page.setDefaultTimeout(waitMs)
     page.on('pageerror', error => troubles.push(`thrown: ${error.message}`))
     page.on('console', message => {
       if (!expectedLine.test(message.text())) troubles.push(`${message.type()}: ${message.text()}`)
@@ -130,7 +133,7 @@ export async function overflowPx(page: Page): Promise<number> {
 
 /** Waits for an expression in the page. Playwright's own way evaluates text inside the page, which its policy forbids. */
 export async function untilTrue(page: Page, expression: string): Promise<void> {
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + waitMs
   while (!(await page.evaluate(expression))) {
     if (Date.now() > deadline) throw new Error(`Did not become true in time: ${expression}`)
     await Bun.sleep(25)
