@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { flagName, readOptions } from './arguments.ts'
+import { flagName, type Option, readOptions } from './arguments.ts'
 import { UsageError } from './output.ts'
-import { checkSettings, settings, settingsTable } from './settings.ts'
+import { checkSettings, settings } from './settings.ts'
 
 type Given = Readonly<Record<string, string>>
 
@@ -235,6 +235,15 @@ test('no two settings share a variable or a flag', () => {
   expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length)
   expect(new Set(all.map(flagName)).size).toBe(all.length)
 })
+
+/** The table of settings in docs/operating.md. */
+function settingsTable(): string {
+  const rows = Object.values<Option>(settings).map(setting => {
+    const { variable, default: fallback, optional, help } = setting
+    return `| \`${variable}\` | \`${flagName(setting)}\` | ${optional ? fallback : `\`${fallback}\``} | ${help} |`
+  })
+  return ['| Variable | Flag | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
+}
 
 test('docs/operating.md has the table of settings', () => {
   const file = new URL('../../docs/operating.md', import.meta.url)
