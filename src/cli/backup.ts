@@ -2,7 +2,7 @@ import { SetupError } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
 import { command } from './arguments.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
-import { animals, exitCode, type Io, startProgress } from './output.ts'
+import { animals, type Io, startProgress } from './output.ts'
 import { settings } from './settings.ts'
 import { interruptible } from './store-command.ts'
 
@@ -13,12 +13,8 @@ export const backupCommand = command({
   options: { databaseUrl: settings.databaseUrl },
   examples: ['petstore backup pets-2030-01-31.db'],
   async run({ databaseUrl }, [file = ''], io) {
-    await interruptible(
-      io,
-      () => `${file} was not created`,
-      listen => backUpTo(file, databaseUrl, listen(), io),
-    )
-    return exitCode.success
+    const outcome = () => `${file} was not created`
+    await interruptible(io, outcome, listen => backUpTo(file, databaseUrl, listen(), io))
   },
 })
 

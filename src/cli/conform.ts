@@ -46,15 +46,12 @@ function createPrinter(io: Io): (result: Result) => Promise<void> {
   }
 }
 
-const marks = {
-  passed: { mark: '✓', colour: 32 },
-  failed: { mark: '✗', colour: 31 },
-  skipped: { mark: '-', colour: 33 },
-} as const
+const marks = { passed: '✓', failed: '✗', skipped: '-' }
+const colours = { passed: 32, failed: 31, skipped: 33 }
 
 export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: boolean): string {
-  const { mark, colour } = marks[finding.outcome]
-  const line = `${isColoured ? `\x1b[${colour}m${mark}\x1b[0m` : mark} ${check.name}`
+  const mark = marks[finding.outcome]
+  const line = `${isColoured ? `\x1b[${colours[finding.outcome]}m${mark}\x1b[0m` : mark} ${check.name}`
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
   const [expected, found] = [visible(finding.expected), visible(finding.found)]

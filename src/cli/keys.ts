@@ -12,11 +12,13 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, table, visible } from './output.ts'
+import { type Io, table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
 const { databaseUrl } = settings
+
+type IssuedKey = ReturnType<typeof issueApiKey>
 
 const createCommand = command({
   name: 'keys create',
@@ -26,7 +28,7 @@ const createCommand = command({
       flag: '--name <name>',
       help: 'Name of the key, for keys list',
       expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
-      read: name => (isKeyName(name) ? name : undefined),
+      read: readKeyName,
     },
     expiresAt: {
       flag: '--expires <when>',
@@ -55,27 +57,19 @@ const createCommand = command({
   },
   async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
     const permission = readOnly ? 'read-only' : options.permission
-    const createdAt = new Date()
-    const issued = issueApiKey({ name, permission, createdAt, ...(expiresAt && { expiresAt }) })
+    const issued = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     await withStores(databaseUrl, io, { create: true }, stores => storeAndPrint(issued, stores, io))
-    return exitCode.success
   },
 })
 
-async function storeAndPrint(
-  { key, record }: ReturnType<typeof issueApiKey>,
-  { keys, location }: Stores,
-  io: Io,
-): Promise<void> {
+async function storeAndPrint({ key, record }: IssuedKey, { keys, location }: Stores, io: Io): Promise<void> {
   const { id } = await keys.create(record)
   io.err(`Created key "${record.name}" (${record.permission}) in ${location}. It is shown only once:\n`)
   try {
     await io.out(`${key}\n`)
   } catch (cause) {
     await keys.revoke(id, new Date())
-    throw new SetupError('Cannot write the key to stdout: the key was revoked again', {
-      cause,
-    })
+    throw new SetupError('Cannot write the key to stdout: the key was revoked again', { cause })
   }
 }
 
@@ -91,7 +85,6 @@ const listCommand = command({
       else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
       else io.err(`The store has no keys: create one with ${io.program} keys create --name NAME\n`)
     })
-    return exitCode.success
   },
 })
 
@@ -103,7 +96,6 @@ const revokeCommand = command({
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
   async run({ databaseUrl }, [given = ''], io) {
     await withStores(databaseUrl, io, { create: false }, stores => revokeKey(given, stores, io))
-    return exitCode.success
   },
 })
 
@@ -114,22 +106,18 @@ export const keysCommands: CommandGroup = {
   examples: ['petstore keys create --name till', 'petstore keys list'],
 }
 
-function isKeyName(name: string): boolean {
-  return /^[^-\p{Cc}][^\p{Cc}]*$/u.test(name) && /\S/.test(name) && name.length <= keyNameCharsMax
+function readKeyName(text: string): string | undefined {
+  const isName = /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax
+  return isName ? text : undefined
 }
 
-const unitMs: Readonly<Record<string, number>> = {
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
-  y: 365 * 86_400_000,
-}
+const dayMs = 86_400_000
+const unitMs = new Map(Object.entries({ m: 60_000, h: 3_600_000, d: dayMs, w: 7 * dayMs, y: 365 * dayMs }))
 
 /** Undefined if the text is not a time from now or a date, or if the date is not in the future. */
 export function readExpiry(text: string, now: Date): Date | undefined {
   const [, count, unit = ''] = /^([1-9]\d{0,4})([mhdwy])$/.exec(text) ?? []
-  if (count !== undefined) return new Date(now.getTime() + Number(count) * (unitMs[unit] ?? 0))
+  if (count !== undefined) return new Date(now.getTime() + Number(count) * (unitMs.get(unit) ?? 0))
   if (!/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z)?$/.test(text)) return undefined
   const date = new Date(text)
   // Date reads 31 February as 3 March.
@@ -158,17 +146,11 @@ const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DE
 
 function rowOf(key: ApiKey): string[] {
   const refusal = refusalOf(key, new Date())
-  const end = refusal === 'revoked' ? key.revokedAt : key.expiresAt
-  const { deprecatedUses: uses, deprecatedLastUsedAt: lastUsedAt } = key
-  return [
-    visible(key.name),
-    `${key.shown}…`,
-    key.permission,
-    minute(key.createdAt),
-    refusal ? `${refusal} ${minute(end)}` : minute(end),
-    minute(key.lastUsedAt),
-    uses === 0n ? 'none' : `${uses}, last ${minute(lastUsedAt)}`,
-  ]
+  const end = minute(refusal === 'revoked' ? key.revokedAt : key.expiresAt)
+  const expires = refusal ? `${refusal} ${end}` : end
+  const uses = key.deprecatedUses === 0n ? 'none' : `${key.deprecatedUses}, last ${minute(key.deprecatedLastUsedAt)}`
+  const [created, used] = [minute(key.createdAt), minute(key.lastUsedAt)]
+  return [visible(key.name), `${key.shown}…`, key.permission, created, expires, used, uses]
 }
 
 function jsonOf(key: ApiKey) {

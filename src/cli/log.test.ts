@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'bun:test'
+import type { LogLevel } from '../log.ts'
 import { BufferedLog, waitingRequestsMax } from './log.ts'
 
 const fields = {
@@ -10,10 +11,10 @@ const fields = {
   key: 'till',
 }
 
-function lines(options: { level?: 'debug' | 'info' | 'warn' | 'error'; isTerminal?: boolean } = {}) {
+function lines({ level = 'info' as LogLevel, isTerminal = false } = {}) {
   const written: string[] = []
-  const write = (text: string) => void written.push(text)
-  return { log: new BufferedLog({ level: 'info', isTerminal: false, ...options, write }), written }
+  const err = (text: string) => void written.push(text)
+  return { log: new BufferedLog(level, { err, isTerminal }), written }
 }
 
 describe('without a terminal', () => {
@@ -121,11 +122,11 @@ describe('if the log is not read', () => {
   function unread() {
     const taken: string[] = []
     let reading = Promise.withResolvers<void>()
-    const write = (text: string) => {
+    const err = (text: string) => {
       taken.push(text)
       return reading.promise
     }
-    const log = new BufferedLog({ level: 'info', isTerminal: false, write })
+    const log = new BufferedLog('info', { err, isTerminal: false })
     for (let i = 0; i < waitingRequestsMax + lost; i++) log.request('info', request(i))
     log.flush()
     return {

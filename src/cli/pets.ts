@@ -16,8 +16,8 @@ import { int64, invalid } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus, petToJson } from '../pet.ts'
-import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { codeOf, exitCode, type Io, table, UsageError, visible } from './output.ts'
+import { type CommandGroup, command, switchOption, type Values } from './arguments.ts'
+import { codeOf, type Io, table, UsageError, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
@@ -25,7 +25,7 @@ const urlDefault = 'http://127.0.0.1:8080/v1'
 export const baseUrlOption = {
   expected: `an http or https URL without user, query or fragment, such as ${urlDefault}`,
   problem: () => `is invalid: expected ${baseUrlOption.expected}`,
-  read(url: string): string | undefined {
+  read(url: string) {
     try {
       return readBaseUrl('url', url)
     } catch {
@@ -78,7 +78,7 @@ const listCommand = command({
   check: ({ all }, isGiven) => (all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : []),
   async run({ status, limit, all, json, ...server }, _, io) {
     const max = all ? Number.POSITIVE_INFINITY : limit
-    return withClient(server, io, async client => {
+    await withClient(server, io, async client => {
       const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
       const { count, hasMore } = await printPages(pages, max, json, io)
       if (json) return
@@ -104,10 +104,10 @@ const addCommand = command({
     ...serverOptions,
   },
   examples: ['petstore pets add Rex --category 7 --status available'],
-  run: ({ categoryId, status, json, ...server }, [name = ''], io) =>
-    withClient(server, io, async client =>
-      printPets([await client.pets.create({ name, categoryId, status })], json, io),
-    ),
+  async run({ categoryId, status, json, ...server }, [name = ''], io) {
+    const pet = { name, categoryId, status }
+    await withClient(server, io, async client => printPets([await client.pets.create(pet)], json, io))
+  },
 })
 
 const getCommand = command({
@@ -119,7 +119,7 @@ const getCommand = command({
   async run({ json, ...server }, [text = ''], io) {
     const id = parseInt64(text)
     if (id === undefined) throw new UsageError(invalid('<id>', text, int64))
-    return withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
+    await withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
   },
 })
 
@@ -152,30 +152,24 @@ async function printPages(pages: AsyncIterable<PetPage>, max: number, json: bool
   return { count, hasMore }
 }
 
-const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
-
 /** The name is the last column, because it can be a thousand characters wide. */
-function rowOf({ id, name, categoryId, status }: Pet): string[] {
-  return [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
-}
+const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
+const rowOf = ({ id, name, categoryId, status }: Pet) => [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
+const lineOf = (pet: Pet) => `${visible(petToJson(pet))}\n`
 
 async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
-  if (pets.length === 0) return
-  const lines = () => pets.map(pet => `${visible(petToJson(pet))}\n`).join('')
-  await io.out(json ? lines() : table(columns, pets.map(rowOf)))
-}
-
-interface Server {
-  readonly baseUrl: string
-  readonly apiKey: string
+  if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : table(columns, pets.map(rowOf)))
 }
 
 /** Turns errors of the client into one line that says what to do. */
-async function withClient(server: Server, io: Io, work: (client: PetstoreClient) => Promise<void>): Promise<number> {
+async function withClient(
+  server: Values<typeof serverOptions>,
+  io: Io,
+  work: (client: PetstoreClient) => Promise<void>,
+): Promise<void> {
   const onDeprecation = (notice: DeprecationNotice) => void io.err(deprecationLine(notice))
   try {
     await work(new PetstoreClient({ ...server, onDeprecation }))
-    return exitCode.success
   } catch (error) {
     if (!(error instanceof PetstoreError)) throw error
     throw new SetupError(visible(adviceFor(error, server.baseUrl, io.program)), { cause: error })

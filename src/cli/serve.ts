@@ -37,16 +37,15 @@ const retryDatabaseMs = 500
 /** Builds the service, runs it until a signal, and shuts it down. */
 async function serve(settings: ServeSettings, io: Io): Promise<number> {
   const stopped = nextStopSignal()
-  const log = new BufferedLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
+  const log = new BufferedLog(settings.logLevel, io)
   const stores = await openWithRetry(settings, log, stopped)
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
   const app = new App({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => {
-      // The store has reported it.
-      if (cause instanceof StoreDamaged) return
-      log.write('error', 'Background work failed', { cause: String(cause) })
+      // The store itself reports damage.
+      if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
     })
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
   const sweeping = setInterval(() => inBackground(deleteExpiredKeys(stores.pets)), sweepEveryMs)
@@ -76,11 +75,8 @@ async function serve(settings: ServeSettings, io: Io): Promise<number> {
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
-async function openWithRetry(
-  { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs }: ServeSettings,
-  log: Log,
-  stopped: Promise<void>,
-): Promise<Stores | undefined> {
+async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
+  const { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs } = settings
   const onEvent: Log['write'] = (level, message) => log.write(level, message)
   const endMs = performance.now() + waitForDatabaseMs
   const stop = stopped.then(() => undefined)
@@ -104,10 +100,9 @@ async function deleteExpiredKeys(pets: PetStore): Promise<void> {
 
 /** Further signals change nothing: Ctrl-C under npm can arrive twice. */
 function nextStopSignal(): Promise<void> {
-  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
-  if (!ignoresHangup()) signals.push('SIGHUP')
   return new Promise(resolve => {
-    for (const signal of signals) process.on(signal, () => resolve())
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => resolve())
+    if (!ignoresHangup()) process.on('SIGHUP', () => resolve())
   })
 }
 
