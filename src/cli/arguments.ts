@@ -25,6 +25,26 @@ export type Values<O extends Options> = {
     : NonNullable<ReturnType<O[Name]['read']>>
 }
 
+type Rule<T> = Pick<Option<T>, 'help' | 'expected' | 'read' | 'problem'>
+
+/** An option with an environment variable. */
+export function setting<T>(variable: string, flag: string, fallback: string, rule: Rule<T>) {
+  return { variable, flag, default: fallback, ...rule }
+}
+
+/** An option that is undefined unless it is given. `otherwise` describes what happens then. */
+export function optional<T>(variable: string, flag: string, otherwise: string, rule: Rule<T>) {
+  return { ...setting(variable, flag, otherwise, rule), optional: true } as const
+}
+
+export function integer(min: number, max: number) {
+  const read = (text: string) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
+    return value >= min && value <= max ? value : undefined
+  }
+  return { expected: `an integer from ${min} to ${max}`, read }
+}
+
 export function switchOption(flag: string, help: string) {
   const read = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined)
   return { flag, help, default: 'false', expected: 'true or false', read }

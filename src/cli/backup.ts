@@ -13,14 +13,14 @@ export const backupCommand = command({
   options: { databaseUrl: settings.databaseUrl },
   examples: ['petstore backup pets-2030-01-31.db'],
   async run({ databaseUrl }, [file = ''], io) {
+    const problem = backUpProblem(databaseUrl)
+    if (problem) throw new SetupError(problem)
     const outcome = () => `${file} was not created`
     await interruptible(io, outcome, listen => backUpTo(file, databaseUrl, listen(), io))
   },
 })
 
 async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
-  const problem = backUpProblem(databaseUrl)
-  if (problem) throw new SetupError(problem)
   const progress = startProgress('Copying the store', io)
   try {
     using target = createNewFile(file)

@@ -10,15 +10,12 @@ import {
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
-import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
 import { type Io, table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
 const { databaseUrl } = settings
-
-type IssuedKey = ReturnType<typeof issueApiKey>
 
 const createCommand = command({
   name: 'keys create',
@@ -57,21 +54,19 @@ const createCommand = command({
   },
   async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
     const permission = readOnly ? 'read-only' : options.permission
-    const issued = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
-    await withStores(databaseUrl, io, { create: true }, stores => storeAndPrint(issued, stores, io))
+    const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
+    await withStores(databaseUrl, io, { create: true }, async ({ keys, location }) => {
+      const { id } = await keys.create(record)
+      io.err(`Created key "${name}" (${permission}) in ${location}. It is shown only once:\n`)
+      try {
+        await io.out(`${key}\n`)
+      } catch (cause) {
+        await keys.revoke(id, new Date())
+        throw new SetupError('Cannot write the key to stdout: the key was revoked again', { cause })
+      }
+    })
   },
 })
-
-async function storeAndPrint({ key, record }: IssuedKey, { keys, location }: Stores, io: Io): Promise<void> {
-  const { id } = await keys.create(record)
-  io.err(`Created key "${record.name}" (${record.permission}) in ${location}. It is shown only once:\n`)
-  try {
-    await io.out(`${key}\n`)
-  } catch (cause) {
-    await keys.revoke(id, new Date())
-    throw new SetupError('Cannot write the key to stdout: the key was revoked again', { cause })
-  }
-}
 
 const listCommand = command({
   name: 'keys list',
@@ -95,7 +90,11 @@ const revokeCommand = command({
   options: { databaseUrl },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
   async run({ databaseUrl }, [given = ''], io) {
-    await withStores(databaseUrl, io, { create: false }, stores => revokeKey(given, stores, io))
+    await withStores(databaseUrl, io, { create: false }, async ({ keys }) => {
+      const key = findKey(given, await keys.list(), io)
+      await keys.revoke(key.id, new Date())
+      io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
+    })
   },
 })
 
@@ -125,21 +124,17 @@ export function readExpiry(text: string, now: Date): Date | undefined {
   return date > now ? date : undefined
 }
 
-async function revokeKey(given: string, { keys }: Stores, io: Io): Promise<void> {
+/** The valid key with this name, with these first characters, or the whole key. */
+function findKey(given: string, keys: readonly ApiKey[], io: Io): ApiKey {
   const isWhole = isWellFormedApiKey(given)
-  const hash = hashApiKey(given)
-  const matching = (await keys.list()).filter(
-    key => !key.revokedAt && (isWhole ? key.hash === hash : key.name === given || key.shown === given),
-  )
-  const [key] = matching
+  const isMeant = ({ hash, name, shown }: ApiKey) =>
+    isWhole ? hash === hashApiKey(given) : name === given || shown === given
+  const [key, ...others] = keys.filter(key => !key.revokedAt && isMeant(key))
   const label = isWhole ? `${shownPart(given)}…` : given
   if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
-  if (matching.length > 1) {
-    const choices = oneOfText(matching.map(({ shown }) => shown))
-    throw new SetupError(`${matching.length} keys are called "${label}": use the first characters, ${choices}`)
-  }
-  await keys.revoke(key.id, new Date())
-  io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
+  if (others.length === 0) return key
+  const choices = oneOfText([key, ...others].map(({ shown }) => shown))
+  throw new SetupError(`${others.length + 1} keys are called "${label}": use the first characters, ${choices}`)
 }
 
 const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']

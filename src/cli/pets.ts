@@ -1,14 +1,10 @@
 import {
-  ConnectionError,
   type DeprecationNotice,
-  ForbiddenError,
-  NotFoundError,
   type Pet,
   type PetPage,
   PetstoreClient,
   PetstoreError,
   readBaseUrl,
-  UnauthorizedError,
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { SetupError } from '../errors.ts'
@@ -16,7 +12,7 @@ import { int64, invalid } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus, petToJson } from '../pet.ts'
-import { type CommandGroup, command, switchOption, type Values } from './arguments.ts'
+import { type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
 import { codeOf, type Io, table, UsageError, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
@@ -43,17 +39,12 @@ export const apiKeyOption = {
 }
 
 const serverOptions = {
-  baseUrl: {
-    ...baseUrlOption,
-    flag: '--url <url>',
-    variable: 'PETSTORE_URL',
-    help: 'Base URL of the pet store',
-    default: urlDefault,
-  },
+  baseUrl: setting('PETSTORE_URL', '--url <url>', urlDefault, { help: 'Base URL of the pet store', ...baseUrlOption }),
   apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
 }
 
 const status = { ...petStatus, flag: '--status <status>', optional: true } as const
+const limit = integer(1, 999_999_999)
 
 /** The largest page of the service. */
 const pageLimitMax = 100
@@ -63,13 +54,7 @@ const listCommand = command({
   summary: 'List animals in ascending order of id',
   options: {
     status: { ...status, help: `Only animals that are ${petStatus.expected}`, default: 'all' },
-    limit: {
-      flag: '--limit <number>',
-      help: 'The most animals to list',
-      default: `${limitDefault}`,
-      expected: 'an integer from 1 to 999999999',
-      read: text => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
-    },
+    limit: { flag: '--limit <number>', help: 'The most animals to list', default: `${limitDefault}`, ...limit },
     all: switchOption('--all', 'List all animals'),
     json: switchOption('--json', 'Print one JSON object per line'),
     ...serverOptions,
@@ -177,18 +162,17 @@ async function withClient(
 }
 
 function adviceFor(error: PetstoreError, baseUrl: string, program: string): string {
-  const { message, status = 0, requestId } = error
-  if (error instanceof ConnectionError && codeOf(error.cause) === 'ECONNREFUSED') {
+  const { message, code, status = 0, requestId } = error
+  if (codeOf(error.cause) === 'ECONNREFUSED') {
     return `Nothing answers at ${baseUrl}: start it with ${program} serve, or set PETSTORE_URL`
   }
-  if (error instanceof UnauthorizedError) {
-    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
-  }
-  if (error instanceof ForbiddenError) return `${message}; set PETSTORE_API_KEY to a key that may write`
-  const isElsewhere = error instanceof NotFoundError && error.code === 'not_found'
-  if (error instanceof UnexpectedResponseError || isElsewhere) {
+  if (error instanceof UnexpectedResponseError || code === 'not_found') {
     return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL, such as ${urlDefault}`
   }
+  if (status === 401) {
+    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
+  }
+  if (status === 403) return `${message}; set PETSTORE_API_KEY to a key that may write`
   return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message
 }
 

@@ -24,18 +24,15 @@ export const serveCommand = command({
 
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
-
 /** Expired idempotency keys are deleted in small batches, so that no write waits long. */
 const sweepEveryMs = 60_000
 const sweepBatch = 500
-
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
-
 const retryDatabaseMs = 500
 
 /** Builds the service, runs it until a signal, and shuts it down. */
-async function serve(settings: ServeSettings, io: Io): Promise<number> {
+async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   const stores = await openWithRetry(settings, log, stopped)
@@ -62,7 +59,6 @@ async function serve(settings: ServeSettings, io: Io): Promise<number> {
       const unanswered = await listener.stop(settings.drainMs)
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
-    return exitCode.success
   } finally {
     clearInterval(flushing)
     clearInterval(sweeping)

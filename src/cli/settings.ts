@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
-import { type Option, switchOption, type Values } from './arguments.ts'
+import { integer, optional, setting, switchOption, type Values } from './arguments.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 const keyCharsMin = 16
@@ -107,25 +107,6 @@ export function checkSettings(
   }
   if (isGiven('tlsCert') !== isGiven('tlsKey')) problems.push('--tls-cert and --tls-key: set both or neither')
   return problems
-}
-
-type Rule<T> = Pick<Option<T>, 'help' | 'expected' | 'read' | 'problem'>
-
-function setting<T>(variable: string, flag: string, fallback: string, rule: Rule<T>) {
-  return { variable, flag, default: fallback, ...rule }
-}
-
-/** A setting that is undefined unless it is given. `otherwise` describes what happens then. */
-function optional<T>(variable: string, flag: string, otherwise: string, rule: Rule<T>) {
-  return { ...setting(variable, flag, otherwise, rule), optional: true } as const
-}
-
-function integer(min: number, max: number) {
-  const read = (text: string) => {
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    return value >= min && value <= max ? value : undefined
-  }
-  return { expected: `an integer from ${min} to ${max}`, read }
 }
 
 function readHost(text: string): string | undefined {
