@@ -127,3 +127,9 @@ test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s need
   const stderr = 'petstore: PETSTORE_API_KEY is missing: expected an API key, as keys create prints it\n'
   expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
 })
+
+test('backup refuses PostgreSQL, and names the alternatives', async () => {
+  const { exitCode, stderr } = await run(['backup', 'copy.db', '--database-url', 'postgres://me:secret@db/pets'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(/^petstore: Cannot back up PostgreSQL: [^\n]*pg_dump[^\n]*export[^\n]*\n$/)
+})

@@ -1,10 +1,9 @@
 import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { temporaryFolder } from '../support/folder.ts'
-import { createKey } from '../support/keys.ts'
-import { petstore, projectFolder, type Server, startServer, testMsMax, until } from '../support/process.ts'
+import { createKey, petstore, type Server, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
+import { spawnPetstore } from './child.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -52,12 +51,9 @@ test('a backup of a busy store can be restored', async () => {
   expect((await add(again, 'new')).status).toBe(201)
 })
 
-/** A stopped server's store, data/petstore.db. */
-const createStore = (cwd: string) => createKey(cwd, 'till')
-
 test('a stopped store with an older schema is copied and not changed', async () => {
   using folder = temporaryFolder()
-  await createStore(folder.path)
+  await createKey(folder.path, 'till')
   const file = join(folder.path, 'data/petstore.db')
   {
     using older = new Database(file)
@@ -73,50 +69,40 @@ test('a stopped store with an older schema is copied and not changed', async () 
 
 test('an existing file is not overwritten', async () => {
   using folder = temporaryFolder()
-  await createStore(folder.path)
+  await createKey(folder.path, 'till')
   writeFileSync(join(folder.path, 'taken.db'), 'mine')
   const { exitCode, stderr } = await petstore(['backup', 'taken.db'], { cwd: folder.path })
-  expect({ exitCode, stderr: stderr.split('\n').at(-2) }).toEqual({
-    exitCode: 1,
-    stderr: 'petstore: Cannot back up to taken.db: the file exists; choose another name (EEXIST)',
-  })
+  expect(exitCode).toBe(1)
+  expect(stderr).toEndWith('petstore: Cannot back up to taken.db: the file exists; choose another name (EEXIST)\n')
   expect(readFileSync(join(folder.path, 'taken.db'), 'utf8')).toBe('mine')
   expect(readdirSync(folder.path).toSorted()).toEqual(['data', 'taken.db'])
 })
 
-test.each<[string, (file: string) => void]>([
-  ['does not exist', () => {}],
-  ['is not a database', file => writeFileSync(file, 'no database '.repeat(1000))],
-  [
-    'belongs to another program',
-    file => {
-      using theirs = new Database(file)
-      theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
-    },
-  ],
-])('a store that %s cannot be copied', async (_, make) => {
+test('a file that is missing, not a database, or of another program cannot be copied', async () => {
   using folder = temporaryFolder()
-  make(join(folder.path, 'pets.db'))
-  const args = ['backup', 'copy.db', '--database-url', 'sqlite:pets.db']
-  const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
-  expect(exitCode).toBe(1)
-  expect(stderr).toMatch(/^petstore: .*(no store|not a store|SQLITE_NOTADB).*\n$/m)
-  expect(existsSync(join(folder.path, 'copy.db'))).toBe(false)
+  writeFileSync(join(folder.path, 'text.db'), 'no database '.repeat(1000))
+  {
+    using theirs = new Database(join(folder.path, 'theirs.db'))
+    theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
+  }
+  for (const file of ['missing.db', 'text.db', 'theirs.db']) {
+    const args = ['backup', 'copy.db', '--database-url', `sqlite:${file}`]
+    const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^petstore: .*(no store|not a store|SQLITE_NOTADB).*\n$/m)
+  }
+  expect(readdirSync(folder.path).toSorted()).toEqual(['text.db', 'theirs.db'])
 })
 
 test('an interrupted backup leaves nothing behind', async () => {
   using folder = temporaryFolder()
-  await createStore(folder.path)
+  await createKey(folder.path, 'till')
   const store = new Database(join(folder.path, 'data/petstore.db'))
   store.run(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)
     INSERT INTO pets (name, category_id) SELECT 'An animal with quite a long name, number ' || i, i FROM n`)
   store.close()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    const backup = Bun.spawn([join(projectFolder, 'bin/petstore'), 'backup', 'copy.db'], {
-      cwd: folder.path,
-      env: { PATH: process.env['PATH'] ?? '' },
-      stderr: 'pipe',
-    })
+    const backup = spawnPetstore(['backup', 'copy.db'], { cwd: folder.path })
     const partial = () => readdirSync(folder.path).find(name => name.startsWith('copy.db.partial')) || undefined
     await until('the partial copy', partial)
     backup.kill(signal)
