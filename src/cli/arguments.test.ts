@@ -1,16 +1,9 @@
 import { describe, expect, test } from 'bun:test'
-import { command, parseArguments, readOptions, switchOption } from './arguments.ts'
+import { command, parseArguments, readOptions, setting, switchOption } from './arguments.ts'
 import { UsageError } from './output.ts'
 
 const options = {
-  times: {
-    flag: '--times <number>',
-    variable: 'TIMES',
-    help: 'How often',
-    expected: 'a digit',
-    default: '1',
-    read: digit,
-  },
+  times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
   food: {
     flag: '--food <name>',
     help: 'What',
@@ -81,10 +74,7 @@ describe('options', () => {
     [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
     [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
   ])('%p and %p are read as %p', (flags, env, values) => {
-    expect<unknown>(readOptions({ options }, { '--name': 'Rex', ...flags }, env)).toEqual({
-      name: 'Rex',
-      ...values,
-    })
+    expect<unknown>(readOptions({ options }, { '--name': 'Rex', ...flags }, env)).toEqual({ name: 'Rex', ...values })
   })
 
   test('contradictions are reported with the other problems', () => {
