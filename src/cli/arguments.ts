@@ -38,10 +38,8 @@ export function optional<T>(variable: string, flag: string, otherwise: string, r
 }
 
 export function integer(min: number, max: number) {
-  const read = (text: string) => {
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    return value >= min && value <= max ? value : undefined
-  }
+  const isInRange = (value: number) => value >= min && value <= max
+  const read = (text: string) => (/^\d{1,9}$/.test(text) && isInRange(Number(text)) ? Number(text) : undefined)
   return { expected: `an integer from ${min} to ${max}`, read }
 }
 

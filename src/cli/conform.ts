@@ -18,10 +18,8 @@ export const conformCommand = command({
   async run({ key, strict, readOnly, json }, [url = ''], io) {
     const baseUrl = baseUrlOption.read(url)
     if (baseUrl === undefined) throw new UsageError(`<url> ${baseUrlOption.problem()}`)
-    const print = createPrinter(io)
-    const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
-      if (!json) await print(result)
-    })
+    const print = json ? async () => {} : createPrinter(io)
+    const results = await conform({ baseUrl, key, readOnly }, { strict }, print)
     const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
     // Line breaks in a string of JSON are escaped already.
     await io.out(lines.split('\n').map(visible).join('\n'))

@@ -17,16 +17,19 @@ import { withStores } from './store-command.ts'
 
 const { databaseUrl } = settings
 
+const keyName = {
+  expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
+  read(text: string) {
+    const isName = /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax
+    return isName ? text : undefined
+  },
+}
+
 const createCommand = command({
   name: 'keys create',
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
   options: {
-    name: {
-      flag: '--name <name>',
-      help: 'Name of the key, for keys list',
-      expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
-      read: readKeyName,
-    },
+    name: { flag: '--name <name>', help: 'Name of the key, for keys list', ...keyName },
     expiresAt: {
       flag: '--expires <when>',
       help: '12h, 90d, 4w or 1y from now, or a date',
@@ -49,8 +52,8 @@ const createCommand = command({
     'petstore keys create --name screen --permission read-only --expires 90d',
   ],
   check({ permission, readOnly }, isGiven) {
-    const isContradiction = readOnly && isGiven('permission') && permission !== 'read-only'
-    return isContradiction ? ['--read-only contradicts --permission: remove one of them'] : []
+    const isAllowed = !readOnly || !isGiven('permission') || permission === 'read-only'
+    return isAllowed ? [] : ['--read-only contradicts --permission: remove one of them']
   },
   async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
     const permission = readOnly ? 'read-only' : options.permission
@@ -103,11 +106,6 @@ export const keysCommands: CommandGroup = {
   summary: 'Create, list and revoke API keys',
   commands: [createCommand, listCommand, revokeCommand],
   examples: ['petstore keys create --name till', 'petstore keys list'],
-}
-
-function readKeyName(text: string): string | undefined {
-  const isName = /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax
-  return isName ? text : undefined
 }
 
 const dayMs = 86_400_000

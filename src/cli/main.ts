@@ -7,7 +7,7 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],
-  ['backup', async () => (await import('./backup.ts')).backupCommand],
+  ['backup', async () => (await import('./transfer.ts')).backupCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
   ['import', async () => (await import('./transfer.ts')).importCommand],
   ['conform', async () => (await import('./conform.ts')).conformCommand],

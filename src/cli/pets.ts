@@ -45,9 +45,13 @@ const serverOptions = {
 
 const status = { ...petStatus, flag: '--status <status>', optional: true } as const
 const limit = integer(1, 999_999_999)
+const category = { expected: int64.expected, read: parseInt64 }
+const json = switchOption('--json', 'Print a JSON object')
 
 /** The largest page of the service. */
 const pageLimitMax = 100
+/** A table is printed after this many animals, because its columns have to fit all its rows. */
+const tableRowsMax = 1_000
 
 const listCommand = command({
   name: 'pets list',
@@ -78,14 +82,9 @@ const addCommand = command({
   summary: 'Add an animal and print it with its new id',
   arguments: [{ name: 'name', help: "the animal's name" }],
   options: {
-    categoryId: {
-      ...int64,
-      flag: '--category <number>',
-      help: "The category's id, a 64-bit integer",
-      read: parseInt64,
-    },
+    categoryId: { flag: '--category <number>', help: "The category's id, a 64-bit integer", ...category },
     status: { ...status, help: petStatus.expected, default: 'none' },
-    json: switchOption('--json', 'Print a JSON object'),
+    json,
     ...serverOptions,
   },
   examples: ['petstore pets add Rex --category 7 --status available'],
@@ -99,7 +98,7 @@ const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
   arguments: [{ name: 'id', help: "the animal's id" }],
-  options: { json: switchOption('--json', 'Print a JSON object'), ...serverOptions },
+  options: { json, ...serverOptions },
   examples: ['petstore pets get 1'],
   async run({ json, ...server }, [text = ''], io) {
     const id = parseInt64(text)
@@ -114,9 +113,6 @@ export const petsCommands: CommandGroup = {
   commands: [listCommand, addCommand, getCommand],
   examples: ['petstore pets list', 'petstore pets add Rex --category 7'],
 }
-
-/** A table is printed after this many animals, because its columns have to fit all its rows. */
-const tableRowsMax = 1_000
 
 /** Prints pages as they arrive, until enough animals are printed or the reader closes the pipe. */
 async function printPages(pages: AsyncIterable<PetPage>, max: number, json: boolean, io: Io) {

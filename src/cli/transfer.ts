@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
+import { backUp, backUpProblem } from '../store/open.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { command, switchOption } from './arguments.ts'
 import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
@@ -185,4 +186,33 @@ function importProblem(error: unknown, label: string): unknown {
 
 function unknownOutcome(label: string): string {
   return `either all animals of ${label} were imported or none; check before you import again`
+}
+
+export const backupCommand = command({
+  name: 'backup',
+  summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
+  arguments: [{ name: 'file', help: 'a new file; an existing one is not overwritten' }],
+  options: { databaseUrl: settings.databaseUrl },
+  examples: ['petstore backup pets-2030-01-31.db'],
+  async run({ databaseUrl }, [file = ''], io) {
+    const problem = backUpProblem(databaseUrl)
+    if (problem) throw new SetupError(problem)
+    const outcome = () => `${file} was not created`
+    await interruptible(io, outcome, listen => backUpTo(file, databaseUrl, listen(), io))
+  },
+})
+
+async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
+  const progress = startProgress('Copying the store', io)
+  try {
+    using target = createNewFile(file)
+    const count = await backUp(databaseUrl, target.path, progress.update, signal)
+    const bytes = target.publish()
+    progress.stop()
+    io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
+  } catch (error) {
+    throw newFileProblem(`Cannot back up to ${file}`, error)
+  } finally {
+    progress.stop()
+  }
 }
