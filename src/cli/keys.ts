@@ -11,7 +11,7 @@ import {
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { type Io, table, visible } from './output.ts'
+import { table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
@@ -94,7 +94,7 @@ const revokeCommand = command({
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
   async run({ databaseUrl }, [given = ''], io) {
     await withStores(databaseUrl, io, { create: false }, async ({ keys }) => {
-      const key = findKey(given, await keys.list(), io)
+      const key = findKey(given, await keys.list(), io.program)
       await keys.revoke(key.id, new Date())
       io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
     })
@@ -123,13 +123,13 @@ export function readExpiry(text: string, now: Date): Date | undefined {
 }
 
 /** The valid key with this name, with these first characters, or the whole key. */
-function findKey(given: string, keys: readonly ApiKey[], io: Io): ApiKey {
+export function findKey(given: string, keys: readonly ApiKey[], program: string): ApiKey {
   const isWhole = isWellFormedApiKey(given)
   const isMeant = ({ hash, name, shown }: ApiKey) =>
     isWhole ? hash === hashApiKey(given) : name === given || shown === given
   const [key, ...others] = keys.filter(key => !key.revokedAt && isMeant(key))
   const label = isWhole ? `${shownPart(given)}…` : given
-  if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
+  if (!key) throw new SetupError(`No valid key is called "${label}": ${program} keys list shows all keys`)
   if (others.length === 0) return key
   const choices = oneOfText([key, ...others].map(({ shown }) => shown))
   throw new SetupError(`${others.length + 1} keys are called "${label}": use the first characters, ${choices}`)

@@ -2,12 +2,11 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { animalBody } from '../support/load.ts'
-import { residentBytes, startServer, testMsMax, until } from '../support/process.ts'
+import { residentBytes, testMsMax, until } from '../support/process.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
 setDefaultTimeout(testMsMax)
 
-const key = 'a-key-from-outside-0123456789'
 const rex = '{"id":1,"name":"Rex","categoryId":7}'
 
 test('an export that is imported with its ids gives the same export', async () => {
@@ -93,34 +92,6 @@ test.each<[string, boolean, RegExp]>([
   expect(stderr).not.toMatch(/\n\s+at /)
   expect(readdirSync(place.path)).toEqual(before)
   expect(readFileSync(place.file('animals.ndjson'), 'utf8')).toBe('mine')
-})
-
-test('a busy server can be exported as of one moment, and imported into', async () => {
-  using place = workplace(animalLines(12_000))
-  const { cwd, env } = place.surroundings
-  await using server = await startServer({ cwd, env: { ...env, PETSTORE_API_KEY: key } })
-  let added = 0
-  let busy = true
-  const writing = Array.from({ length: 4 }, async () => {
-    while (busy) {
-      const { status } = await server.fetch('/pets', key, { method: 'POST', body: animalBody(added) })
-      expect(status).toBe(201)
-      added++
-    }
-  })
-  await until('some animals', () => added > 100 || undefined)
-  expect(await place.petstore('import', 'animals.ndjson')).toMatchObject({ exitCode: 0 })
-  for (let i = 0; i < 3; i++) {
-    const before = added
-    const ids = (await place.exported()).match(/(?<=^\{"id":)\d+/gm) ?? []
-    // SQLite assigns ids without gaps, so an export of one moment has none.
-    expect([...ids]).toEqual(ids.map((_, index) => `${index + 1}`))
-    expect(ids.length).toBeGreaterThanOrEqual(12_000 + before)
-    expect(ids.length).toBeLessThanOrEqual(12_000 + added + 4)
-  }
-  busy = false
-  await Promise.all(writing)
-  expect((await place.exported()).split('\n')).toHaveLength(12_000 + added + 1)
 })
 
 describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s changes nothing', signal => {
