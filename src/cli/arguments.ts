@@ -66,9 +66,7 @@ export interface Command<O extends Options = Options> {
 }
 
 /** Infers the types of the options. */
-export function command<const O extends Options>(command: Command<O>): Command {
-  return command
-}
+export const command = <const O extends Options>(command: Command<O>): Command => command
 
 export interface CommandGroup {
   readonly name: string
@@ -80,9 +78,11 @@ export interface CommandGroup {
 export type Entry = Command | CommandGroup
 
 /** `--port` */
-export function flagName({ flag }: Option): string {
-  return flag.replace(/ .*/, '')
-}
+export const flagName = ({ flag }: Option) => flag.replace(/ .*/, '')
+/** `petstore keys create` */
+const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
+/** `create` */
+const lastWord = ({ name }: Entry) => name.slice(name.lastIndexOf(' ') + 1)
 
 /** Runs the command that `args` name, or prints the help. */
 export async function runCommand(entry: Entry, args: readonly string[], io: Io): Promise<number> {
@@ -255,12 +255,4 @@ function usageOf(entry: Entry, program: string): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
   const expected = (entry.arguments ?? []).map(({ name, optional }) => (optional ? ` [${name}]` : ` <${name}>`))
   return `${typed(entry, program)}${expected.join('')} [options]`
-}
-
-function typed({ name }: Entry, program: string): string {
-  return `${program} ${name}`.trimEnd()
-}
-
-function lastWord({ name }: Entry): string {
-  return name.slice(name.lastIndexOf(' ') + 1)
 }

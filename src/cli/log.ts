@@ -108,10 +108,7 @@ function isoTime(ms: number): string {
 }
 
 const colours = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
-
-function paint(colour: keyof typeof colours, text: unknown): string {
-  return `\u001b[${colours[colour]}m${text}\u001b[0m`
-}
+const paint = (colour: keyof typeof colours, text: unknown) => `\u001b[${colours[colour]}m${text}\u001b[0m`
 
 function readableLine({ atMs, level, message, fields }: Line): string {
   const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))

@@ -22,7 +22,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
       return exitCode.success
     }
     const load = commands.get(name)
-    return load ? await runCommand(await load(), rest, io) : await runCommand(await program(), args, io)
+    return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
   } catch (error) {
     return report(error, io)
   }

@@ -18,9 +18,7 @@ export class InvalidLine extends Error {
 export const lineBytesMax = 64 * 1024
 
 /** Animals as lines of JSON, each as the API writes it. */
-export function petLines(pets: readonly Pet[]): string {
-  return pets.map(pet => `${petToJson(pet)}\n`).join('')
-}
+export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
 /** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. Ignores a byte order mark. */
 export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: ImportIds) {

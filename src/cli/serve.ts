@@ -5,7 +5,7 @@ import { App } from '../http/app.ts'
 import { listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { PetStore, Stores } from '../store.ts'
+import type { Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
@@ -44,8 +44,11 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
       // The store itself reports damage.
       if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
     })
+  const deleteExpiredKeys = async () => {
+    while ((await stores.pets.deleteExpiredKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
+  }
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
-  const sweeping = setInterval(() => inBackground(deleteExpiredKeys(stores.pets)), sweepEveryMs)
+  const sweeping = setInterval(() => inBackground(deleteExpiredKeys()), sweepEveryMs)
   try {
     await stores.startWriting()
     const { tlsCert: cert, tlsKey: key } = settings
@@ -88,10 +91,6 @@ async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise
       if (!(await Promise.race([stop, retry]))) return undefined
     }
   }
-}
-
-async function deleteExpiredKeys(pets: PetStore): Promise<void> {
-  while ((await pets.deleteExpiredKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
 }
 
 /** Further signals change nothing: Ctrl-C under npm can arrive twice. */

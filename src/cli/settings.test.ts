@@ -47,19 +47,10 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   waitForDatabaseMs: { '30s': 30_000, '0ms': 0, '300s': 300_000, '300000ms': 300_000 },
   environmentKey: sameText('key-of-16-chars!', 'x'.repeat(1_000), visibleCharacters),
   publicUrl: {
-    ...{
-      [pets]: `${pets}/v1`,
-      [`${pets}/v1`]: `${pets}/v1`,
-      [`${pets}/v1//`]: `${pets}/v1`,
-      [`${pets}/`]: `${pets}/v1`,
-    },
+    ...Object.fromEntries(['', '/v1', '/v1//', '/'].map(path => [`${pets}${path}`, `${pets}/v1`])),
     ...{ 'HTTPS://Pets.Example.COM/v1': `${pets}/v1`, 'http://[::1]:8080/v1': 'http://[::1]:8080/v1' },
     ...{ 'http://localhost:8080': 'http://localhost:8080/v1', [`${url}:443/shop`]: `${url}/shop/v1` },
-    ...{
-      [`${url}/shopv1`]: `${url}/shopv1/v1`,
-      [`${url}/v1/shop`]: `${url}/v1/shop/v1`,
-      [`${url}/v10`]: `${url}/v10/v1`,
-    },
+    ...Object.fromEntries(['/shopv1', '/v1/shop', '/v10'].map(path => [`${url}${path}`, `${url}${path}/v1`])),
   },
   stagingUrl: { 'https://staging.example.com': 'https://staging.example.com/v1' },
   rateLimit: {
@@ -168,9 +159,8 @@ test('all problems are reported together', () => {
 })
 
 test('no two settings share a variable or a flag', () => {
-  const all = Object.values(settings)
-  expect(new Set(all.map(({ variable }) => variable)).size).toBe(all.length)
-  expect(new Set(all.map(flagName)).size).toBe(all.length)
+  const names = Object.values(settings).flatMap(setting => [setting.variable, flagName(setting)])
+  expect(new Set(names).size).toBe(names.length)
 })
 
 /** The table of settings in docs/operating.md. */
