@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
-import { integer, optional, setting, switchOption, type Values } from './arguments.ts'
+import { type Command, integer, optional, setting, switchOption, type Values } from './arguments.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 const keyCharsMin = 16
@@ -93,11 +93,10 @@ export const settings = {
 
 export type ServeSettings = Values<typeof settings>
 
+type Check = Required<Command<typeof settings>>['check']
+
 /** Problems of settings that contradict each other. */
-export function checkSettings(
-  { reusePort, readUrl, databaseUrl }: Partial<ServeSettings>,
-  isGiven: (name: keyof ServeSettings) => boolean,
-): readonly string[] {
+export const checkSettings: Check = ({ reusePort, readUrl, databaseUrl }, isGiven) => {
   const problems: string[] = []
   if (reusePort && process.platform !== 'linux') {
     problems.push('--reuse-port works on Linux only: put a proxy in front of several instances')

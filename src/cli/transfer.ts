@@ -129,16 +129,11 @@ async function importFrom(source: Source, { transfer, location }: Stores, ids: I
   }
 }
 
-interface Source {
-  readonly label: string
-  /** 0 if the size is not known. */
-  readonly bytes: number
-  /** Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive. */
-  stream(): ReadableStream<Uint8Array>
-}
+type Source = ReturnType<typeof openSource>
 
-/** Checks the file before a store is created for it. */
-function openSource(file: string): Source {
+/** Checks the file before a store is created for it. `bytes` is 0 if the size is not known. */
+function openSource(file: string) {
+  // Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive.
   if (file === '-') return { label: 'stdin', bytes: 0, stream: () => Bun.stdin.stream() }
   try {
     const stat = statSync(file)
