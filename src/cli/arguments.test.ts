@@ -2,23 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import { command, parseArguments, readOptions, setting, switchOption } from './arguments.ts'
 import { UsageError } from './output.ts'
 
+const digit = (text: string) => (/^\d$/.test(text) ? Number(text) : undefined)
 const options = {
   times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
-  food: {
-    flag: '--food <name>',
-    help: 'What',
-    expected: 'a word',
-    default: 'none',
-    optional: true,
-    read: text => text,
-  },
+  food: { flag: '--food <name>', help: 'What', expected: 'food', default: 'none', optional: true, read: String },
   name: { flag: '--name <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
   quiet: switchOption('--quietly', 'Without a word'),
 } as const satisfies Parameters<typeof readOptions>[0]['options']
-
-function digit(text: string): number | undefined {
-  return /^\d$/.test(text) ? Number(text) : undefined
-}
 
 const feed = command({
   name: 'feed',

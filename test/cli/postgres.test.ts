@@ -133,18 +133,15 @@ describeWithOwnPostgres('interrupting a command while PostgreSQL does not answer
     return stderr
   }
 
-  test.each([
-    ['pet_ids', 'SIGINT'],
-    ['pets', 'SIGTERM'],
-  ] as const)(
-    'an export that waits for the table %s is ended by %s and leaves no file, although the server is frozen',
-    async (table, signal) => {
+  test.each(['pet_ids', 'pets'])(
+    'an export that waits for the table %s is ended by SIGINT and leaves no file, although the server is frozen',
+    async table => {
       await using store = await lockedStore(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
       const child = await store.waiting(['export', 'out.ndjson'])
       expect(readdirSync(store.path)).toEqual([`out.ndjson.partial-${child.pid}`])
       cluster.freeze()
       try {
-        const stderr = await interrupted(child, signal, 6_000)
+        const stderr = await interrupted(child, 'SIGINT', 6_000)
         expect(stderr).toEndWith('petstore: Interrupted: out.ndjson was not created\n')
         expect(readdirSync(store.path)).toEqual([])
       } finally {
