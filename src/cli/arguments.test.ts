@@ -1,31 +1,14 @@
 import { describe, expect, test } from 'bun:test'
-import { command, parseArguments, readOptions, switchOption } from './arguments.ts'
+import { command, parseArguments, readOptions, setting, switchOption } from './arguments.ts'
 import { UsageError } from './output.ts'
 
+const digit = (text: string) => (/^\d$/.test(text) ? Number(text) : undefined)
 const options = {
-  times: {
-    flag: '--times <number>',
-    variable: 'TIMES',
-    help: 'How often',
-    expected: 'a digit',
-    default: '1',
-    read: digit,
-  },
-  food: {
-    flag: '--food <name>',
-    help: 'What',
-    expected: 'a word',
-    default: 'none',
-    optional: true,
-    read: text => text,
-  },
+  times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
+  food: { flag: '--food <name>', help: 'What', expected: 'food', default: 'none', optional: true, read: String },
   name: { flag: '--name <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
   quiet: switchOption('--quietly', 'Without a word'),
 } as const satisfies Parameters<typeof readOptions>[0]['options']
-
-function digit(text: string): number | undefined {
-  return /^\d$/.test(text) ? Number(text) : undefined
-}
 
 const feed = command({
   name: 'feed',
@@ -81,10 +64,7 @@ describe('options', () => {
     [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
     [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
   ])('%p and %p are read as %p', (flags, env, values) => {
-    expect<unknown>(readOptions({ options }, { '--name': 'Rex', ...flags }, env)).toEqual({
-      name: 'Rex',
-      ...values,
-    })
+    expect<unknown>(readOptions({ options }, { '--name': 'Rex', ...flags }, env)).toEqual({ name: 'Rex', ...values })
   })
 
   test('contradictions are reported with the other problems', () => {

@@ -25,23 +25,35 @@ export type Values<O extends Options> = {
     : NonNullable<ReturnType<O[Name]['read']>>
 }
 
+type Rule<T> = Pick<Option<T>, 'help' | 'expected' | 'read' | 'problem'>
+
+/** An option with an environment variable. */
+export function setting<T>(variable: string, flag: string, fallback: string, rule: Rule<T>) {
+  return { variable, flag, default: fallback, ...rule }
+}
+
+/** An option that is undefined unless it is given. `otherwise` describes what happens then. */
+export function optional<T>(variable: string, flag: string, otherwise: string, rule: Rule<T>) {
+  return { ...setting(variable, flag, otherwise, rule), optional: true } as const
+}
+
+export function integer(min: number, max: number) {
+  const isInRange = (value: number) => value >= min && value <= max
+  const read = (text: string) => (/^\d{1,9}$/.test(text) && isInRange(Number(text)) ? Number(text) : undefined)
+  return { expected: `an integer from ${min} to ${max}`, read }
+}
+
 export function switchOption(flag: string, help: string) {
   const read = (text: string) => (text === 'true' ? true : text === 'false' ? false : undefined)
   return { flag, help, default: 'false', expected: 'true or false', read }
-}
-
-interface Argument {
-  readonly name: string
-  /** A valid value, in the words of a message: `a new file`. */
-  readonly help: string
-  readonly optional?: true
 }
 
 export interface Command<O extends Options = Options> {
   /** As it is typed after the program: `keys create`. */
   readonly name: string
   readonly summary: string
-  readonly arguments?: readonly Argument[]
+  /** `help` is a valid value, in the words of a message: `a new file`. */
+  readonly arguments?: readonly { readonly name: string; readonly help: string; readonly optional?: true }[]
   readonly options: O
   /** What else the help says. */
   readonly details?: string
@@ -49,14 +61,12 @@ export interface Command<O extends Options = Options> {
   readonly examples: readonly string[]
   /** Problems of options that contradict each other. A value is undefined if it is invalid. */
   check?(options: Partial<Values<O>>, isGiven: (name: keyof O & string) => boolean): readonly string[]
-  /** Returns the exit code. */
-  run(options: Values<O>, args: readonly string[], io: Io): Promise<number>
+  /** Returns the exit code, if it is not 0. */
+  run(options: Values<O>, args: readonly string[], io: Io): Promise<number | undefined>
 }
 
 /** Infers the types of the options. */
-export function command<const O extends Options>(command: Command<O>): Command {
-  return command
-}
+export const command = <const O extends Options>(command: Command<O>): Command => command
 
 export interface CommandGroup {
   readonly name: string
@@ -67,13 +77,12 @@ export interface CommandGroup {
 
 export type Entry = Command | CommandGroup
 
-/** Texts by name, such as `--port`; `true` for a switch. */
-type Flags = Readonly<Record<string, string | undefined>>
-
 /** `--port` */
-export function flagName({ flag }: Option): string {
-  return flag.replace(/ .*/, '')
-}
+export const flagName = ({ flag }: Option) => flag.replace(/ .*/, '')
+/** `petstore keys create` */
+const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
+/** `create` */
+const lastWord = ({ name }: Entry) => name.slice(name.lastIndexOf(' ') + 1)
 
 /** Runs the command that `args` name, or prints the help. */
 export async function runCommand(entry: Entry, args: readonly string[], io: Io): Promise<number> {
@@ -83,7 +92,7 @@ export async function runCommand(entry: Entry, args: readonly string[], io: Io):
   }
   if ('run' in entry) {
     const { flags, values } = parseArguments(entry, args, io.program)
-    return entry.run(readOptions(entry, flags, io.env), values, io)
+    return (await entry.run(readOptions(entry, flags, io.env), values, io)) ?? exitCode.success
   }
   const [name, ...rest] = args
   if (name === 'help') return runCommand(entry, [...rest, '--help'], io)
@@ -92,9 +101,8 @@ export async function runCommand(entry: Entry, args: readonly string[], io: Io):
     return exitCode.usage
   }
   const found = entry.commands.find(command => lastWord(command) === name)
-  if (found) return runCommand(found, rest, io)
-  const kind = name.startsWith('-') ? 'option' : 'command'
-  throw new UsageError(unknown(kind, name, entry.commands.map(lastWord), typed(entry, io.program)))
+  if (!found) throw unknown(name, entry, io.program)
+  return runCommand(found, rest, io)
 }
 
 function asksForHelp(args: readonly string[], entry: Entry): boolean {
@@ -102,7 +110,10 @@ function asksForHelp(args: readonly string[], entry: Entry): boolean {
   return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
 }
 
-/** Throws a UsageError. Its message shows no value: it could be a secret. */
+/**
+ * Flags are texts by name, such as `--port`; `true` for a switch.
+ * Throws a UsageError, whose message shows no value: it could be a secret.
+ */
 export function parseArguments(command: Command, args: readonly string[], program: string) {
   const options = Object.values(command.options)
   const flags: Record<string, string> = {}
@@ -116,7 +127,7 @@ export function parseArguments(command: Command, args: readonly string[], progra
     }
     const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
     const option = options.find(option => flagName(option) === name)
-    if (!option) throw new UsageError(unknown('option', name, options.map(flagName), typed(command, program)))
+    if (!option) throw unknown(name, command, program)
     flags[name] = textOf(option, attached, rest)
   }
   values.push(...rest)
@@ -143,15 +154,13 @@ function checkValues(command: Command, values: readonly string[], program: strin
     if (values[index] === '') throw new UsageError(`<${name}> is empty: expected ${help}`)
     if (values[index] === undefined && !optional) throw new UsageError(missing(`<${name}>`, { expected: help }))
   }
-  if (values.length > expected.length) {
-    throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
-  }
+  if (values.length > expected.length) throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
 }
 
 /** Reads flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
 export function readOptions<O extends Options>(
   { options, check }: Pick<Command<O>, 'options' | 'check'>,
-  flags: Flags,
+  flags: Readonly<Record<string, string | undefined>>,
   env: Io['env'],
 ): Values<O> {
   const problems: string[] = []
@@ -166,7 +175,9 @@ export function readOptions<O extends Options>(
     }
     given.add(name)
     const value = option.read(text)
-    if (value === undefined) problems.push(invalid(label, option.problem ? text : withoutPassword(text), option))
+    // A URL that was meant for another option is shown without user and password.
+    const shown = option.problem ? text : text.replace(/\/\/.*@/s, '//…@')
+    if (value === undefined) problems.push(invalid(label, shown, option))
     return [name, value]
   }
   const values: Values<O> = Object.fromEntries(Object.entries<Option>(options).map(read))
@@ -175,18 +186,15 @@ export function readOptions<O extends Options>(
   return values
 }
 
-/** Hides user and password of a URL that was meant for another option. */
-function withoutPassword(text: string): string {
-  return text.replace(/\/\/.*@/s, '//…@')
-}
-
-function unknown(kind: 'option' | 'command', name: string, known: readonly string[], typed: string): string {
+function unknown(name: string, entry: Entry, program: string): UsageError {
+  const kind = name.startsWith('-') ? 'option' : 'command'
+  const known = 'run' in entry ? Object.values(entry.options).map(flagName) : entry.commands.map(lastWord)
   const [nearest] = known
     .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
     .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
     .toSorted((a, b) => a.distance - b.distance)
-  const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed} --help lists the ${kind}s`
-  return `Unknown ${kind} ${name}: ${advice}`
+  const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed(entry, program)} --help lists the ${kind}s`
+  return new UsageError(`Unknown ${kind} ${name}: ${advice}`)
 }
 
 /** How many characters to insert, delete or replace (Levenshtein). */
@@ -203,65 +211,48 @@ function editDistance(a: string, b: string): number {
   return row[b.length] ?? 0
 }
 
-function helpOf(entry: Entry, program: string): string {
-  const isCommand = 'run' in entry
-  const values = isCommand ? (entry.arguments ?? []) : []
-  const options = isCommand ? Object.values(entry.options) : entry.name === '' ? [versionOption] : []
-  const commands = isCommand ? [] : entry.commands
-  const examples = entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`)
-  const sections = [
-    `${entry.summary}.\n`,
-    `Usage: ${usageOf(entry, program)}\n`,
-    ...list(
-      'Commands',
-      commands.map(command => [lastWord(command), command.summary]),
-    ),
-    ...list(
-      'Arguments',
-      values.map(({ name, help }) => [`<${name}>`, help]),
-    ),
-    ...list('Options', [...options, helpOption].map(optionRow)),
-    ...(isCommand && entry.details ? [`${entry.details}\n`] : []),
-    `Examples:\n${examples.join('')}`,
-  ]
-  return sections.join('\n')
-}
-
 const helpOption = switchOption('--help, -h', 'Show this help')
 const versionOption = switchOption('--version, -V', 'Show the version')
 
-function optionRow({ flag, help, default: fallback, variable }: Option): Row {
-  const isSwitch = !flag.includes('<')
-  const notes = [
-    isSwitch ? '' : fallback === undefined ? '(required)' : `(default: ${fallback})`,
-    variable ? `[${variable}]` : '',
+function helpOf(entry: Entry, program: string): string {
+  const all: Partial<Command & CommandGroup> = entry
+  const { commands = [], arguments: values = [], options = entry.name === '' ? { versionOption } : {}, details } = all
+  const sections = [
+    `${entry.summary}.\n`,
+    `Usage: ${usageOf(entry, program)}\n`,
+    list('Commands', commands.map(commandRow)),
+    list('Arguments', values.map(argumentRow)),
+    list('Options', [...Object.values(options), helpOption].map(optionRow)),
+    details ? `${details}\n` : '',
+    `Examples:\n${entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`).join('')}`,
   ]
-  return [flag, [help, ...notes].filter(note => note !== '').join(' ')]
+  return sections.filter(section => section !== '').join('\n')
 }
 
 type Row = readonly [string, string]
 
+const commandRow = (entry: Entry): Row => [lastWord(entry), entry.summary]
+const argumentRow = ({ name, help }: { name: string; help: string }): Row => [`<${name}>`, help]
+
+function optionRow({ flag, help, default: fallback, variable }: Option): Row {
+  const isSwitch = !flag.includes('<')
+  const otherwise = isSwitch ? '' : fallback === undefined ? ' (required)' : ` (default: ${fallback})`
+  return [flag, `${help}${otherwise}${variable ? ` [${variable}]` : ''}`]
+}
+
 const helpColumns = 100
 
-/** A heading and two columns, of which the second is wrapped; nothing if there are no rows. */
-function list(heading: string, rows: readonly Row[]): string[] {
+/** A heading and two columns, of which the second is wrapped; empty if there are no rows. */
+function list(heading: string, rows: readonly Row[]): string {
   const width = Math.max(...rows.map(([left]) => left.length))
   const wrap = new RegExp(`(?=.{${helpColumns - width - 3}})(.{1,${helpColumns - width - 4}}) `, 'g')
   const line = ([left, right]: Row) =>
     `  ${left.padEnd(width)}  ${right.replace(wrap, `$1\n${' '.repeat(width + 4)}`)}\n`
-  return rows.length > 0 ? [`${heading}:\n${rows.map(line).join('')}`] : []
+  return rows.length > 0 ? `${heading}:\n${rows.map(line).join('')}` : ''
 }
 
 function usageOf(entry: Entry, program: string): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
   const expected = (entry.arguments ?? []).map(({ name, optional }) => (optional ? ` [${name}]` : ` <${name}>`))
   return `${typed(entry, program)}${expected.join('')} [options]`
-}
-
-function typed({ name }: Entry, program: string): string {
-  return `${program} ${name}`.trimEnd()
-}
-
-function lastWord({ name }: Entry): string {
-  return name.slice(name.lastIndexOf(' ') + 1)
 }

@@ -18,10 +18,8 @@ export const conformCommand = command({
   async run({ key, strict, readOnly, json }, [url = ''], io) {
     const baseUrl = baseUrlOption.read(url)
     if (baseUrl === undefined) throw new UsageError(`<url> ${baseUrlOption.problem()}`)
-    const print = createPrinter(io)
-    const results = await conform({ baseUrl, key, readOnly }, { strict }, async result => {
-      if (!json) await print(result)
-    })
+    const print = json ? async () => {} : createPrinter(io)
+    const results = await conform({ baseUrl, key, readOnly }, { strict }, print)
     const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
     // Line breaks in a string of JSON are escaped already.
     await io.out(lines.split('\n').map(visible).join('\n'))
@@ -46,15 +44,12 @@ function createPrinter(io: Io): (result: Result) => Promise<void> {
   }
 }
 
-const marks = {
-  passed: { mark: '✓', colour: 32 },
-  failed: { mark: '✗', colour: 31 },
-  skipped: { mark: '-', colour: 33 },
-} as const
+const marks = { passed: '✓', failed: '✗', skipped: '-' }
+const colours = { passed: 32, failed: 31, skipped: 33 }
 
 export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: boolean): string {
-  const { mark, colour } = marks[finding.outcome]
-  const line = `${isColoured ? `\x1b[${colour}m${mark}\x1b[0m` : mark} ${check.name}`
+  const mark = marks[finding.outcome]
+  const line = `${isColoured ? `\x1b[${colours[finding.outcome]}m${mark}\x1b[0m` : mark} ${check.name}`
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
   const [expected, found] = [visible(finding.expected), visible(finding.found)]

@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'bun:test'
-import { readExpiry } from './keys.ts'
+import { type ApiKey, issueApiKey } from '../api-key.ts'
+import { SetupError } from '../errors.ts'
+import { findKey, readExpiry } from './keys.ts'
 
 const now = new Date('2026-06-15T12:00:00.000Z')
 
@@ -32,5 +34,29 @@ describe('a key expires', () => {
     ...['0000-01-01', '2026-06-14', '2026-06-15', '2026-06-15T11:59:59Z', '2026-06-15T12:00Z'],
   ])('%j is refused', text => {
     expect(readExpiry(text, now)).toBeUndefined()
+  })
+})
+
+describe('a key to revoke', () => {
+  const issue = (name: string, id: bigint, revokedAt?: Date) => {
+    const { key, record } = issueApiKey({ name, permission: 'read-write', createdAt: now })
+    const stored: ApiKey = { ...record, id, deprecatedUses: 0n, ...(revokedAt && { revokedAt }) }
+    return { key, stored }
+  }
+  const [till, old, twin, other] = [issue('till', 1n), issue('till', 2n, now), issue('twin', 3n), issue('twin', 4n)]
+  const keys = [till, old, twin, other].map(({ stored }) => stored)
+  const find = (given: string) => findKey(given, keys, 'petstore')
+
+  test('is found by its name, its first characters or the whole key', () => {
+    for (const given of ['till', till.stored.shown, till.key]) expect(find(given)).toBe(till.stored)
+    expect(find(other.key)).toBe(other.stored)
+  })
+
+  test.each([
+    ['nobody', 'No valid key is called "nobody": petstore keys list shows all keys'],
+    [old.key, `No valid key is called "${old.stored.shown}…": petstore keys list shows all keys`],
+    ['twin', `2 keys are called "twin": use the first characters, ${twin.stored.shown} or ${other.stored.shown}`],
+  ])('%s is refused, and no whole key is shown', (given, problem) => {
+    expect(() => find(given)).toThrow(new SetupError(problem))
   })
 })

@@ -10,24 +10,26 @@ import {
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
-import type { Stores } from '../store.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, table, visible } from './output.ts'
+import { table, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { withStores } from './store-command.ts'
 
 const { databaseUrl } = settings
 
+const keyName = {
+  expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
+  read(text: string) {
+    const isName = /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax
+    return isName ? text : undefined
+  },
+}
+
 const createCommand = command({
   name: 'keys create',
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
   options: {
-    name: {
-      flag: '--name <name>',
-      help: 'Name of the key, for keys list',
-      expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
-      read: name => (isKeyName(name) ? name : undefined),
-    },
+    name: { flag: '--name <name>', help: 'Name of the key, for keys list', ...keyName },
     expiresAt: {
       flag: '--expires <when>',
       help: '12h, 90d, 4w or 1y from now, or a date',
@@ -50,34 +52,24 @@ const createCommand = command({
     'petstore keys create --name screen --permission read-only --expires 90d',
   ],
   check({ permission, readOnly }, isGiven) {
-    const isContradiction = readOnly && isGiven('permission') && permission !== 'read-only'
-    return isContradiction ? ['--read-only contradicts --permission: remove one of them'] : []
+    const isAllowed = !readOnly || !isGiven('permission') || permission === 'read-only'
+    return isAllowed ? [] : ['--read-only contradicts --permission: remove one of them']
   },
   async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
     const permission = readOnly ? 'read-only' : options.permission
-    const createdAt = new Date()
-    const issued = issueApiKey({ name, permission, createdAt, ...(expiresAt && { expiresAt }) })
-    await withStores(databaseUrl, io, { create: true }, stores => storeAndPrint(issued, stores, io))
-    return exitCode.success
+    const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
+    await withStores(databaseUrl, io, { create: true }, async ({ keys, location }) => {
+      const { id } = await keys.create(record)
+      io.err(`Created key "${name}" (${permission}) in ${location}. It is shown only once:\n`)
+      try {
+        await io.out(`${key}\n`)
+      } catch (cause) {
+        await keys.revoke(id, new Date())
+        throw new SetupError('Cannot write the key to stdout: the key was revoked again', { cause })
+      }
+    })
   },
 })
-
-async function storeAndPrint(
-  { key, record }: ReturnType<typeof issueApiKey>,
-  { keys, location }: Stores,
-  io: Io,
-): Promise<void> {
-  const { id } = await keys.create(record)
-  io.err(`Created key "${record.name}" (${record.permission}) in ${location}. It is shown only once:\n`)
-  try {
-    await io.out(`${key}\n`)
-  } catch (cause) {
-    await keys.revoke(id, new Date())
-    throw new SetupError('Cannot write the key to stdout: the key was revoked again', {
-      cause,
-    })
-  }
-}
 
 const listCommand = command({
   name: 'keys list',
@@ -91,7 +83,6 @@ const listCommand = command({
       else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
       else io.err(`The store has no keys: create one with ${io.program} keys create --name NAME\n`)
     })
-    return exitCode.success
   },
 })
 
@@ -102,8 +93,11 @@ const revokeCommand = command({
   options: { databaseUrl },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
   async run({ databaseUrl }, [given = ''], io) {
-    await withStores(databaseUrl, io, { create: false }, stores => revokeKey(given, stores, io))
-    return exitCode.success
+    await withStores(databaseUrl, io, { create: false }, async ({ keys }) => {
+      const key = findKey(given, await keys.list(), io.program)
+      await keys.revoke(key.id, new Date())
+      io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
+    })
   },
 })
 
@@ -114,22 +108,13 @@ export const keysCommands: CommandGroup = {
   examples: ['petstore keys create --name till', 'petstore keys list'],
 }
 
-function isKeyName(name: string): boolean {
-  return /^[^-\p{Cc}][^\p{Cc}]*$/u.test(name) && /\S/.test(name) && name.length <= keyNameCharsMax
-}
-
-const unitMs: Readonly<Record<string, number>> = {
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
-  y: 365 * 86_400_000,
-}
+const dayMs = 86_400_000
+const unitMs = new Map(Object.entries({ m: 60_000, h: 3_600_000, d: dayMs, w: 7 * dayMs, y: 365 * dayMs }))
 
 /** Undefined if the text is not a time from now or a date, or if the date is not in the future. */
 export function readExpiry(text: string, now: Date): Date | undefined {
   const [, count, unit = ''] = /^([1-9]\d{0,4})([mhdwy])$/.exec(text) ?? []
-  if (count !== undefined) return new Date(now.getTime() + Number(count) * (unitMs[unit] ?? 0))
+  if (count !== undefined) return new Date(now.getTime() + Number(count) * (unitMs.get(unit) ?? 0))
   if (!/^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?Z)?$/.test(text)) return undefined
   const date = new Date(text)
   // Date reads 31 February as 3 March.
@@ -137,38 +122,28 @@ export function readExpiry(text: string, now: Date): Date | undefined {
   return date > now ? date : undefined
 }
 
-async function revokeKey(given: string, { keys }: Stores, io: Io): Promise<void> {
+/** The valid key with this name, with these first characters, or the whole key. */
+export function findKey(given: string, keys: readonly ApiKey[], program: string): ApiKey {
   const isWhole = isWellFormedApiKey(given)
-  const hash = hashApiKey(given)
-  const matching = (await keys.list()).filter(
-    key => !key.revokedAt && (isWhole ? key.hash === hash : key.name === given || key.shown === given),
-  )
-  const [key] = matching
+  const isMeant = ({ hash, name, shown }: ApiKey) =>
+    isWhole ? hash === hashApiKey(given) : name === given || shown === given
+  const [key, ...others] = keys.filter(key => !key.revokedAt && isMeant(key))
   const label = isWhole ? `${shownPart(given)}…` : given
-  if (!key) throw new SetupError(`No valid key is called "${label}": ${io.program} keys list shows all keys`)
-  if (matching.length > 1) {
-    const choices = oneOfText(matching.map(({ shown }) => shown))
-    throw new SetupError(`${matching.length} keys are called "${label}": use the first characters, ${choices}`)
-  }
-  await keys.revoke(key.id, new Date())
-  io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
+  if (!key) throw new SetupError(`No valid key is called "${label}": ${program} keys list shows all keys`)
+  if (others.length === 0) return key
+  const choices = oneOfText([key, ...others].map(({ shown }) => shown))
+  throw new SetupError(`${others.length + 1} keys are called "${label}": use the first characters, ${choices}`)
 }
 
 const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
 
 function rowOf(key: ApiKey): string[] {
   const refusal = refusalOf(key, new Date())
-  const end = refusal === 'revoked' ? key.revokedAt : key.expiresAt
-  const { deprecatedUses: uses, deprecatedLastUsedAt: lastUsedAt } = key
-  return [
-    visible(key.name),
-    `${key.shown}…`,
-    key.permission,
-    minute(key.createdAt),
-    refusal ? `${refusal} ${minute(end)}` : minute(end),
-    minute(key.lastUsedAt),
-    uses === 0n ? 'none' : `${uses}, last ${minute(lastUsedAt)}`,
-  ]
+  const end = minute(refusal === 'revoked' ? key.revokedAt : key.expiresAt)
+  const expires = refusal ? `${refusal} ${end}` : end
+  const uses = key.deprecatedUses === 0n ? 'none' : `${key.deprecatedUses}, last ${minute(key.deprecatedLastUsedAt)}`
+  const [created, used] = [minute(key.createdAt), minute(key.lastUsedAt)]
+  return [visible(key.name), `${key.shown}…`, key.permission, created, expires, used, uses]
 }
 
 function jsonOf(key: ApiKey) {

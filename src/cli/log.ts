@@ -1,13 +1,5 @@
 import { type Log, type LogFields, type LogLevel, logLevels } from '../log.ts'
-import type { Awaitable } from '../store.ts'
-
-export interface LogOptions {
-  readonly level: LogLevel
-  /** Coloured lines for people instead of JSON. */
-  readonly isTerminal: boolean
-  /** A promise is pending until the text is written. */
-  write(text: string): Awaitable<void>
-}
+import type { Io } from './output.ts'
 
 /** Lines are written in batches: one write for each would cost more than the request. */
 const flushEveryMs = 100
@@ -26,20 +18,19 @@ interface Line {
   readonly fields: LogFields
 }
 
+/** JSON lines; on a terminal, coloured lines for people. */
 export class BufferedLog implements Log {
   readonly #levelMin: number
-  readonly #write: LogOptions['write']
-  readonly #render: (line: Line) => string
+  readonly #io: Pick<Io, 'err' | 'isTerminal'>
   #lines: Line[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   /** Lines that were passed to `write` and are not written yet. */
   #waiting = 0
   #dropped = 0
 
-  constructor({ level, isTerminal, write }: LogOptions) {
+  constructor(level: LogLevel, io: Pick<Io, 'err' | 'isTerminal'>) {
     this.#levelMin = logLevels.indexOf(level)
-    this.#write = write
-    this.#render = isTerminal ? readableLine : jsonLine
+    this.#io = io
   }
 
   isOn(level: LogLevel): boolean {
@@ -80,7 +71,8 @@ export class BufferedLog implements Log {
   }
 
   #writeBatch(lines: readonly Line[]): void {
-    const writing = lines.length > 0 && this.#write(lines.map(this.#render).join(''))
+    if (lines.length === 0) return
+    const writing = this.#io.err(lines.map(this.#io.isTerminal ? readableLine : jsonLine).join(''))
     if (!writing) return
     this.#waiting += lines.length
     void writing.then(() => {
@@ -91,9 +83,8 @@ export class BufferedLog implements Log {
 
   #reportDropped(): void {
     if (this.#dropped === 0) return
-    const fields = { lines: this.#dropped }
+    const [message, fields] = ['Dropped log lines: the log was not read', { lines: this.#dropped }]
     this.#dropped = 0
-    const message = 'Dropped log lines: the log was not read'
     this.#writeBatch([{ atMs: Date.now(), level: 'warn', message, fields }])
   }
 }
@@ -117,10 +108,7 @@ function isoTime(ms: number): string {
 }
 
 const colours = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
-
-function paint(colour: keyof typeof colours, text: unknown): string {
-  return `\u001b[${colours[colour]}m${text}\u001b[0m`
-}
+const paint = (colour: keyof typeof colours, text: unknown) => `\u001b[${colours[colour]}m${text}\u001b[0m`
 
 function readableLine({ atMs, level, message, fields }: Line): string {
   const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))

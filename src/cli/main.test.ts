@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import manifest from '../../package.json' with { type: 'json' }
 import { main } from './main.ts'
 import type { Io } from './output.ts'
@@ -21,35 +21,32 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
 }
 
 test.each([
-  ['', ['<command>', 'serve', 'keys', 'pets', 'backup', 'export', 'import', 'conform', '--version']],
-  ['serve', ['--port <number>', '(default: 8080) [PORT]', '[PETSTORE_PUBLIC_URL]', 'serve --port 9000']],
-  ['keys', ['create', 'list', 'revoke']],
-  ['keys create', ['--name', '--expires', '(default: never)', '--permission', '--read-only', '[DATABASE_URL]']],
-  ['keys list', ['--json', '[DATABASE_URL]']],
-  ['keys revoke', ['<key>', '[DATABASE_URL]']],
-  ['pets', ['list', 'add', 'get']],
-  ['pets list', ['--status', '--limit', '(default: 20)', '--all', '--json', '[PETSTORE_URL]', '[PETSTORE_API_KEY]']],
-  ['pets add', ['<name>', '--category', '--status', '--json', '--url']],
-  ['pets get', ['<id>', '--json', 'deprecated', '5 December', '2030']],
-  ['backup', ['<file>', '[DATABASE_URL]']],
-  ['export', ['[file]', '[DATABASE_URL]', '| gzip']],
-  ['import', ['<file>', '--keep-ids', '[DATABASE_URL]', '503']],
-  ['conform', ['<url>', '--key', '--strict', '--read-only', '--json', '[PETSTORE_API_KEY]']],
-])('the help of "%s" has a summary, a usage line, %p and examples', async (name, named) => {
+  ['', '<command>|serve|keys|pets|backup|export|import|conform|--version'],
+  ['serve', '--port <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
+  ['keys', 'create|list|revoke'],
+  ['keys create', '--name|(required)|--expires|(default: never)|--permission|--read-only|[DATABASE_URL]'],
+  ['keys list', '--json|[DATABASE_URL]'],
+  ['keys revoke', '<key>|[DATABASE_URL]'],
+  ['pets', 'list|add|get'],
+  ['pets list', '--status|--limit|(default: 20)|--all|--json|[PETSTORE_URL]|[PETSTORE_API_KEY]'],
+  ['pets add', '<name>|--category|--status|--json|--url'],
+  ['pets get', '<id>|--json|deprecated|5 December|2030'],
+  ['backup', '<file>|[DATABASE_URL]'],
+  ['export', '[file]|[DATABASE_URL]|| gzip'],
+  ['import', '<file>|--keep-ids|[DATABASE_URL]|503'],
+  ['conform', '<url>|--key|--strict|--read-only|--json|[PETSTORE_API_KEY]'],
+])('the help of "%s" has a summary, a usage line, %s and examples', async (name, named) => {
   const words = name.split(' ').filter(Boolean)
   const { exitCode, stdout, stderr } = await run([...words, '--help'])
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
   expect(stdout).toMatch(/^[A-Z].*\.\n\nUsage: /)
   expect(stdout).toContain(`\nUsage: ${['petstore', ...words].join(' ')}`)
   expect(stdout).toMatch(/\nExamples:\n( {2}.*petstore .*\n)+$/)
-  for (const text of named) expect(stdout).toContain(text)
+  for (const text of named.split('|')) expect(stdout).toContain(text)
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
-  for (const args of [
-    ['help', ...words],
-    [...words.slice(0, -1), 'help', ...words.slice(-1)],
-    [...words, '-h'],
-  ]) {
-    expect((await run(args)).stdout).toBe(stdout)
+  const last = words.pop() ?? ''
+  for (const line of [`help ${name}`, `${words.join(' ')} help ${last}`, `${name} -h`]) {
+    expect((await run(line.split(' ').filter(Boolean))).stdout).toBe(stdout)
   }
 })
 
@@ -62,68 +59,62 @@ test.each([[[]], [['keys']]])('%p without a command prints the help on stderr', 
   expect(await run(args)).toEqual({ exitCode: 2, stdout: '', stderr: stdout })
 })
 
-describe('one line for each problem, and exit code 2:', () => {
-  const url = 'http://127.0.0.1:1/v1'
-  const keyName = 'expected 1 to 100 characters on one line, not beginning with a dash'
-  test.each<[string[], string[]]>([
-    [['sevre'], ['Unknown command sevre: did you mean serve?']],
-    [['keys', 'lsit'], ['Unknown command lsit: did you mean list?']],
-    [['bogus'], ['Unknown command bogus: petstore --help lists the commands']],
-    [['--bogus'], ['Unknown option --bogus: petstore --help lists the options']],
-    [['serve', '--prot', '1'], ['Unknown option --prot: did you mean --port?']],
-    [
-      ['serve', '--petstore-public-url', 'x'],
-      ['Unknown option --petstore-public-url: petstore serve --help lists the options'],
-    ],
-    [['keys', 'list', '--port', '1'], ['Unknown option --port: petstore keys list --help lists the options']],
-    [['serve', 'extra'], ['Too many arguments: expected petstore serve [options]']],
-    [['serve', '--port', 'abc'], ['--port is "abc": expected an integer from 0 to 65535']],
-    [['export', ''], ['<file> is empty: expected a new file']],
-    [['backup', ''], ['<file> is empty: expected a new file']],
-    [['import'], ['<file> is missing: expected a file']],
-    [
-      ['keys', 'create', '--expires', '0d'],
-      [`--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
-    ],
-    [['keys', 'create', '--name', ''], [`--name is "": ${keyName}`]],
-    [['keys', 'create', '--name', ' '], [`--name is " ": ${keyName}`]],
-    [['keys', 'create', '--name', 'a\nb'], [`--name is "a\\nb": ${keyName}`]],
-    [['keys', 'create', '--name=-x'], [`--name is "-x": ${keyName}`]],
-    [['keys', 'create', '--name', 'x'.repeat(101)], ['--name is "xxx']],
-    [['keys', 'create', '--name=x', '--permission', 'all'], ['expected read-write, read-only or metrics']],
-    [['keys', 'create', '--name=x', '--permission', 'metrics', '--read-only'], ['--read-only contradicts']],
-    [['pets', 'list', '--limit', '0'], ['--limit is "0": expected an integer from 1 to 999999999']],
-    [['pets', 'list', '--status', 'lost'], ['--status is "lost": expected available, pending or sold']],
-    [['pets', 'list', '--all', '--limit', '3'], ['--all contradicts --limit: remove one of them']],
-    [['pets', 'add', 'Rex'], ['--category is missing: expected a 64-bit integer']],
-    [
-      ['pets', 'add', 'Rex', '--category', '1.5', '--status', 'x'],
-      ['--category is "1.5"', '--status is "x"'],
-    ],
-    [['pets', 'add', 'Rex', '--category', '9223372036854775808'], ['--category is "9223372036854775808"']],
-    [['pets', 'get', 'abc'], ['<id> is "abc": expected a 64-bit integer']],
-    [
-      ['pets', 'list', '--url', 'ftp://somebody:secret@pets.example', '--limit', '0'],
-      ['--limit is "0"', '--url is invalid: expected an http or https URL'],
-    ],
-    [['pets', 'list', '--api-key', 'secret word'], ['invalid: expected visible ASCII characters']],
-    [['pets', 'list', '--api-key='], ['--api-key is invalid: expected visible ASCII characters']],
-    [['conform'], ['<url> is missing: expected the base URL of a server']],
-    [['conform', 'ftp://127.0.0.1/v1', '--key='], ['--key is invalid: expected visible ASCII characters']],
-    [['conform', 'http://me:secret@127.0.0.1/v1'], ['<url> is invalid: expected an http or https URL']],
-    [['conform', url, '--key', 'secret word'], ['invalid: expected visible ASCII characters']],
-    [['conform', url, '--kee', 'secret'], ['Unknown option --kee: did you mean --key?']],
-  ])('%p', async (args, problems) => {
-    const { exitCode, stdout, stderr } = await run(args, { PETSTORE_API_KEY: 'secret-of-17-chars' })
-    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
-    const lines = problems.map(problem => expect.stringContaining(problem))
-    expect(stderr.split('\n')).toEqual([...lines, ''])
-    for (const line of stderr.trimEnd().split('\n')) expect(line).toStartWith('petstore: ')
-    expect(stderr).not.toContain('secret')
-  })
+const keyName = 'expected 1 to 100 characters on one line, not beginning with a dash'
+const visibleKey = 'is invalid: expected visible ASCII characters'
+
+test.each<[string, ...problems: string[]]>([
+  ['sevre', 'Unknown command sevre: did you mean serve?'],
+  ['keys lsit', 'Unknown command lsit: did you mean list?'],
+  ['bogus', 'Unknown command bogus: petstore --help lists the commands'],
+  ['--bogus', 'Unknown option --bogus: petstore --help lists the options'],
+  ['serve --petstore-port 1', 'Unknown option --petstore-port: petstore serve --help lists the options'],
+  ['keys list --port 1', 'Unknown option --port: petstore keys list --help lists the options'],
+  ['serve extra', 'Too many arguments: expected petstore serve [options]'],
+  ['serve --port abc', '--port is "abc": expected an integer from 0 to 65535'],
+  ['export ', '<file> is empty: expected a new file'],
+  ['backup ', '<file> is empty: expected a new file'],
+  ['import', '<file> is missing: expected a file'],
+  ['keys create --expires 0d', `--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
+  ['keys create --name ', `--name is "": ${keyName}`],
+  ['keys create --name \u2003', `--name is "\u2003": ${keyName}`],
+  ['keys create --name a\nb', `--name is "a\\nb": ${keyName}`],
+  ['keys create --name=-x', `--name is "-x": ${keyName}`],
+  [`keys create --name ${'x'.repeat(101)}`, '--name is "xxx'],
+  ['keys create --name=x --permission all', 'expected read-write, read-only or metrics'],
+  ['keys create --name=x --permission metrics --read-only', '--read-only contradicts --permission'],
+  ['pets list --limit 0', '--limit is "0": expected an integer from 1 to 999999999'],
+  ['pets list --status lost', '--status is "lost": expected available, pending or sold'],
+  ['pets list --all --limit 3', '--all contradicts --limit: remove one of them'],
+  ['pets add Rex', '--category is missing: expected a 64-bit integer'],
+  ['pets add Rex --category 1.5 --status x', '--category is "1.5"', '--status is "x"'],
+  ['pets add Rex --category 9223372036854775808', '--category is "9223372036854775808"'],
+  ['pets get abc', '<id> is "abc": expected a 64-bit integer'],
+  [
+    'pets list --url ftp://me:secret@pets --limit 0',
+    '--limit is "0"',
+    '--url is invalid: expected an http or https URL',
+  ],
+  ['pets list --api-key secret\tword', visibleKey],
+  ['pets list --api-key=', `--api-key ${visibleKey}`],
+  ['conform', '<url> is missing: expected the base URL of a server'],
+  ['conform ftp://127.0.0.1/v1 --key=', `--key ${visibleKey}`],
+  ['conform http://me:secret@127.0.0.1/v1', '<url> is invalid: expected an http or https URL'],
+  ['conform http://127.0.0.1:1/v1 --kee secret', 'Unknown option --kee: did you mean --key?'],
+])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
+  const { exitCode, stdout, stderr } = await run(line.split(' '), { PETSTORE_API_KEY: 'secret-of-17-chars' })
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
+  expect(stderr.split('\n')).toEqual([...problems.map(problem => expect.stringContaining(problem)), ''])
+  for (const line of stderr.trimEnd().split('\n')) expect(line).toStartWith('petstore: ')
+  expect(stderr).not.toContain('secret')
 })
 
 test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
   const stderr = 'petstore: PETSTORE_API_KEY is missing: expected an API key, as keys create prints it\n'
   expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
+})
+
+test('backup refuses PostgreSQL, and names the alternatives', async () => {
+  const { exitCode, stderr } = await run(['backup', 'copy.db', '--database-url', 'postgres://me:secret@db/pets'])
+  expect(exitCode).toBe(1)
+  expect(stderr).toMatch(/^petstore: Cannot back up PostgreSQL: [^\n]*pg_dump[^\n]*export[^\n]*\n$/)
 })

@@ -7,7 +7,7 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],
-  ['backup', async () => (await import('./backup.ts')).backupCommand],
+  ['backup', async () => (await import('./transfer.ts')).backupCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
   ['import', async () => (await import('./transfer.ts')).importCommand],
   ['conform', async () => (await import('./conform.ts')).conformCommand],
@@ -22,7 +22,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
       return exitCode.success
     }
     const load = commands.get(name)
-    return load ? await runCommand(await load(), rest, io) : await runCommand(await program(), args, io)
+    return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
   } catch (error) {
     return report(error, io)
   }

@@ -29,8 +29,6 @@ describe('lines', () => {
     ['\n\na\n\n', ['', '', 'a', '']],
     ['a\r\nb\r\n', ['a\r', 'b\r']],
     ['a\u2028b\u2029c\u0085d\n', ['a\u2028b\u2029c\u0085d']],
-    ['\ufeffa\n\ufeffb', ['a', '\ufeffb']],
-    ['\ufeff', ['']],
   ])('%j is read as %p', async (text, lines) => {
     expect(await readAll(utf8.encode(text))).toEqual({ lines })
   })
@@ -40,7 +38,7 @@ describe('lines', () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit, maxLength: 60 }), fc.integer({ min: 1, max: 9 }), async (text, size) => {
         const { lines } = await readAll(utf8.encode(text), size)
-        const expected = text.replace(/^\ufeff/, '').split('\n')
+        const expected = text.split('\n')
         if (text.endsWith('\n') || text === '') expected.pop()
         expect(lines).toEqual(expected)
       }),
@@ -55,10 +53,7 @@ describe('lines', () => {
   ])('before %s are read, then that line is refused', async (_, invalid) => {
     const bytes = Uint8Array.from([...utf8.encode('one\ntwo\n'), ...invalid, ...utf8.encode('\nfour')])
     for (const size of [1, 5, 100]) {
-      expect(await readAll(bytes, size)).toEqual({
-        lines: ['one', 'two'],
-        problem: '3: it is not valid UTF-8',
-      })
+      expect(await readAll(bytes, size)).toEqual({ lines: ['one', 'two'], problem: '3: it is not valid UTF-8' })
     }
   })
 
@@ -67,10 +62,8 @@ describe('lines', () => {
       const bytes = utf8.encode(character).length
       const longest = character.repeat(Math.floor(lineBytesMax / bytes)) + 'a'.repeat(lineBytesMax % bytes)
       expect((await readAll(utf8.encode(`${longest}\n${longest}`), 50_000)).lines).toEqual([longest, longest])
-      expect(await readAll(utf8.encode(`first\n${longest}a\nlast`), 50_000)).toEqual({
-        lines: ['first'],
-        problem: '2: it has more than 65536 bytes',
-      })
+      const refused = { lines: ['first'], problem: '2: it has more than 65536 bytes' }
+      expect(await readAll(utf8.encode(`first\n${longest}a\nlast`), 50_000)).toEqual(refused)
     }
   })
 
@@ -79,26 +72,19 @@ describe('lines', () => {
     async function* endless() {
       for (const chunk = utf8.encode('a'.repeat(1_000)); ; sent += 1_000) yield chunk
     }
-    const reading = (async () => {
-      for await (const _ of readLines(endless()));
-    })()
+    const reading = Array.fromAsync(readLines(endless()))
     expect(await reading.catch(error => error.line)).toBe(1)
     expect(sent).toBeLessThan(2 * lineBytesMax)
   })
 })
 
-const rex = (id: number) => `{"id":${id},"name":"Rex","categoryId":7}`
+const rex = (id: number | string) => `{"id":${id},"name":"Rex","categoryId":7}`
 
 describe('a line', () => {
   test.each<Pet>([
     { id: 1n, name: 'Rex', categoryId: 7n },
     { id: 9007199254740993n, name: '犬 "\\ \u2028\u0001', categoryId: -9223372036854775808n, status: 'sold' },
-    {
-      id: 9223372035854775807n,
-      name: 'x'.repeat(1_000),
-      categoryId: 9223372036854775807n,
-      status: 'pending',
-    },
+    { id: 9223372035854775807n, name: 'x'.repeat(1_000), categoryId: 9223372036854775807n, status: 'pending' },
   ])('is read as it was written: %p', pet => {
     expect(petLines([pet])).toEndWith('}\n')
     expect(readPetLine(petLines([pet]), 'keep', 0n)).toEqual({ ok: true, pet })
@@ -123,12 +109,10 @@ describe('a line', () => {
     ['{"id":1,"name":"Rex"}', 'categoryId is missing: '],
     ['{"id":1,"name":"Rex","categoryId":7,"age":3}', 'unknown property "age": expected id, name, categoryId or status'],
     ['{"id":1,"__proto__":{},"name":"Rex","categoryId":7}', 'unknown property "__proto__"'],
-    ['{"id":0,"name":"Rex","categoryId":7}', `id is 0: ${id}`],
-    ['{"id":-1,"name":"Rex","categoryId":7}', `id is -1: ${id}`],
-    ['{"id":1.5,"name":"Rex","categoryId":7}', `id is 1.5: ${id}`],
-    ['{"id":"1","name":"Rex","categoryId":7}', `id is "1": ${id}`],
-    ['{"id":null,"name":"Rex","categoryId":7}', `id is null: ${id}`],
-    ['{"id":9223372036854775808,"name":"Rex","categoryId":7}', `id is 9223372036854775808: ${id}`],
+    ...['0', '-1', '1.5', '"1"', 'null', '9223372036854775808'].map((value): [string, string] => [
+      rex(value),
+      `id is ${value}: ${id}`,
+    ]),
   ])('%s is refused', (line, problem) => {
     for (const ids of ['new', 'keep'] as const) {
       const read = readPetLine(line, ids, 0n)
@@ -138,19 +122,15 @@ describe('a line', () => {
 
   test('with several problems is refused with all of them', () => {
     const read = readPetLine('{"id":0,"age":3}', 'new', 0n)
-    expect(read.ok || read.problems.map(problem => problem.split(' ', 3).join(' '))).toEqual([
-      'id is 0:',
-      'name is missing:',
-      'categoryId is missing:',
-      'unknown property "age":',
-    ])
+    const starts = ['id is 0: ', 'name is missing: ', 'categoryId is missing: ', 'unknown property "age": ']
+    expect(read.ok || read.problems).toEqual(starts.map(start => expect.stringContaining(start)))
   })
 
   test.each<[string, bigint, string]>([
     ['{"name":"Rex","categoryId":7}', 0n, 'id is missing: '],
     [rex(5), 5n, 'id is 5 after 5: '],
     [rex(5), 6n, 'id is 5 after 6: '],
-    ['{"id":9223372035854775808,"name":"Rex","categoryId":7}', 0n, 'id is 9223372035854775808: '],
+    [rex('9223372035854775808'), 0n, 'id is 9223372035854775808: '],
   ])('%s after id %p cannot keep its id', (line, previousId, problem) => {
     const read = readPetLine(line, 'keep', previousId)
     expect(read.ok || read.problems).toEqual([expect.stringContaining(problem)])
@@ -176,8 +156,9 @@ describe('many lines', () => {
     expect(await read('')).toEqual([])
   })
 
-  test.each(['\n', '', '\n\n', '\r\n \t\r\n\r\n  '])('may end with %j', async end => {
-    expect(await read(`${rex(1)}\n${rex(2)}${end}`, 'keep')).toEqual([2])
+  test.each(['\n', '', '\n\n', '\r\n \t\r\n\r\n  '])('may begin with a byte order mark, and end with %j', async end => {
+    for (const mark of ['', '\ufeff']) expect(await read(`${mark}${rex(1)}\n${rex(2)}${end}`, 'keep')).toEqual([2])
+    expect(await read(`\ufeff${end}`)).toEqual([])
   })
 
   test.each<[string, string, string]>([

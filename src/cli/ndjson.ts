@@ -18,15 +18,10 @@ export class InvalidLine extends Error {
 export const lineBytesMax = 64 * 1024
 
 /** Animals as lines of JSON, each as the API writes it. */
-export function petLines(pets: readonly Pet[]): string {
-  return pets.map(pet => `${petToJson(pet)}\n`).join('')
-}
+export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
-/** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. */
-export async function* readPetLines(
-  chunks: AsyncIterable<Uint8Array>,
-  ids: ImportIds,
-): AsyncGenerator<readonly ImportedPet[]> {
+/** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. Ignores a byte order mark. */
+export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: ImportIds) {
   let batch: ImportedPet[] = []
   let number = 0
   let blank: number | undefined
@@ -34,12 +29,13 @@ export async function* readPetLines(
   for await (const lines of readLines(chunks)) {
     for (const line of lines) {
       number++
-      if (/^[ \t\r]*$/.test(line)) {
+      const text = number === 1 ? line.replace(/^\ufeff/, '') : line
+      if (/^[ \t\r]*$/.test(text)) {
         blank ??= number
         continue
       }
       if (blank !== undefined) throw new InvalidLine(blank, 'it is blank: remove it')
-      const read = readPetLine(line, ids, previousId)
+      const read = readPetLine(text, ids, previousId)
       if (!read.ok) throw new InvalidLine(number, read.problems.join('; '))
       previousId = read.pet.id ?? previousId
       batch.push(read.pet)
@@ -55,43 +51,35 @@ export type ReadPetLine =
   | { readonly ok: true; readonly pet: ImportedPet }
   | { readonly ok: false; readonly problems: readonly string[] }
 
+const animal = { expected: 'an object with name and categoryId' }
+const importedId = { expected: `an integer from 1 to ${int64Max}` }
+
 /** Collects every problem of a line. Unknown properties are refused: the import would lose them. */
 export function readPetLine(line: string, ids: ImportIds, previousId: bigint): ReadPetLine {
   const parsed = parseJson(line)
   if (!parsed.ok) return { ok: false, problems: [`it is not JSON: ${parsed.problem}`] }
   const sent = parsed.value
-  if (!isJsonObject(sent)) {
-    return { ok: false, problems: [invalid('it', sent, { expected: 'an object with name and categoryId' })] }
-  }
-  const id = readId(sent, ids, previousId)
+  if (!isJsonObject(sent)) return { ok: false, problems: [invalid('it', sent, animal)] }
+  const hasId = Object.hasOwn(sent, 'id')
+  const id = hasId ? int64.read(sent['id']) : undefined
+  const isIdInvalid = hasId && (id === undefined || id < 1n)
+  const keptProblem = ids === 'keep' ? keptIdProblem(id, previousId) : undefined
+  const idProblem = isIdInvalid ? invalid('id', sent['id'], importedId) : keptProblem
   const read = readNewPet(sent)
   const problems = [
-    ...(id.problem === undefined ? [] : [id.problem]),
+    ...(idProblem === undefined ? [] : [idProblem]),
     ...(read.ok ? [] : read.problems),
     ...unknownNames('property', Object.keys(sent), ['id', ...Object.keys(newPetFields)]),
   ]
   if (!read.ok || problems.length > 0) return { ok: false, problems }
-  return { ok: true, pet: id.value === undefined ? read.pet : { id: id.value, ...read.pet } }
-}
-
-function readId(
-  sent: Readonly<Record<string, unknown>>,
-  ids: ImportIds,
-  previousId: bigint,
-): { readonly value?: bigint | undefined; readonly problem?: string | undefined } {
-  const isGiven = Object.hasOwn(sent, 'id')
-  const value = isGiven ? int64.read(sent['id']) : undefined
-  if (isGiven && (value === undefined || value < 1n)) {
-    return { problem: invalid('id', sent['id'], { expected: `an integer from 1 to ${int64Max}` }) }
-  }
-  return { value, problem: ids === 'keep' ? keptIdProblem(value, previousId) : undefined }
+  return { ok: true, pet: id === undefined ? read.pet : { id, ...read.pet } }
 }
 
 const lineFeed = 0x0a
 
 /**
- * Lines of UTF-8 text, many at a time, without a byte order mark at the start. Only a line feed ends a line: a carriage
- * return before it is white space to JSON. Lines before an {@link InvalidLine} are yielded before it is thrown.
+ * Lines of UTF-8 text, many at a time. Only a line feed ends a line: a carriage return before it is white space to JSON.
+ * Lines before an {@link InvalidLine} are yielded before it is thrown.
  */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly string[]> {
   let rest = new Uint8Array()
@@ -113,7 +101,7 @@ function* decodeLines(bytes: Uint8Array, first: number): Generator<readonly stri
   // Decoding all lines at once is several times faster. A UTF-16 unit takes at most 3 bytes of UTF-8.
   const lines = decode(bytes)?.split('\n')
   if (lines?.every(line => line.length * 3 <= lineBytesMax)) {
-    yield first === 1 ? withoutMark(lines) : lines
+    yield lines
     return lines.length
   }
   let number = first
@@ -123,7 +111,7 @@ function* decodeLines(bytes: Uint8Array, first: number): Generator<readonly stri
     if (end - start > lineBytesMax) throw new InvalidLine(number, `it has more than ${lineBytesMax} bytes`)
     const text = decode(bytes.subarray(start, end))
     if (text === undefined) throw new InvalidLine(number, 'it is not valid UTF-8')
-    yield number === 1 ? withoutMark([text]) : [text]
+    yield [text]
     start = end + 1
   }
   return number - first
@@ -137,8 +125,4 @@ function decode(bytes: Uint8Array): string | undefined {
   } catch {
     return undefined
   }
-}
-
-function withoutMark([first = '', ...others]: readonly string[]): readonly string[] {
-  return [first.replace(/^\ufeff/, ''), ...others]
 }

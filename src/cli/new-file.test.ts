@@ -1,35 +1,23 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { temporaryFolder } from '../../test/support/process.ts'
 import { SetupError } from '../errors.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 
-function temporaryFolder() {
-  const path = mkdtempSync(join(tmpdir(), 'petstore-'))
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true }) }
-}
-
-test('a file gets its name when it is complete, and only its owner can read it', () => {
+test('a file gets its name when it is complete, is else deleted, and only its owner can read it', () => {
   using folder = temporaryFolder()
   const target = join(folder.path, 'copy.db')
-  {
-    using file = createNewFile(target)
-    writeFileSync(file.path, 'four')
-    expect(existsSync(target)).toBe(false)
-    expect(file.publish()).toBe(4)
+  for (const isComplete of [false, true]) {
+    {
+      using file = createNewFile(target)
+      writeFileSync(file.path, 'four')
+      expect(existsSync(target)).toBe(false)
+      if (isComplete) expect(file.publish()).toBe(4)
+    }
+    expect(readdirSync(folder.path)).toEqual(isComplete ? ['copy.db'] : [])
   }
-  expect(readdirSync(folder.path)).toEqual(['copy.db'])
   expect(statSync(target).mode & 0o777).toBe(0o600)
-})
-
-test('a file that is not published is deleted', () => {
-  using folder = temporaryFolder()
-  {
-    using file = createNewFile(join(folder.path, 'copy.db'))
-    writeFileSync(file.path, 'incomplete')
-  }
-  expect(readdirSync(folder.path)).toEqual([])
 })
 
 test('a file that appears meanwhile is not overwritten', () => {

@@ -2,21 +2,17 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSyn
 import { dirname } from 'node:path'
 import { codeOf, explained } from './output.ts'
 
-/** A file that gets its name when it is complete, and is deleted if it never is: `using file = createNewFile(…)`. */
-export interface NewFile extends Disposable {
-  /** The file to write to. */
-  readonly path: string
-  /** Syncs the file, gives it its name and returns its size in bytes. */
-  publish(): number
-}
-
-/** The file is in the target's folder, so that it can be renamed, and only its owner can read it. */
-export function createNewFile(target: string): NewFile {
+/**
+ * A file that gets its name when it is complete, and is deleted if it never is: `using file = createNewFile(…)`.
+ * Until then it is at `path`, in the target's folder, so that it can be renamed. Only its owner can read it.
+ */
+export function createNewFile(target: string) {
   if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
   const path = `${target}.partial-${process.pid}`
   closeSync(openSync(path, 'wx', 0o600))
   return {
     path,
+    /** Syncs the file, gives it its name and returns its size in bytes. */
     publish() {
       sync(path)
       linkOrRename(path, target)

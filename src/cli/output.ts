@@ -94,12 +94,8 @@ export function explained(what: string, error: unknown, codes: readonly (readonl
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...all.map(row => Bun.stringWidth(row[column] ?? ''))))
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell)))
-      .join('  ')
-      .trimEnd()
-  return `${all.map(line).join('\n')}\n`
+  const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell))
+  return all.map(row => `${row.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
 // Control characters, line separators and bidirectional controls, but not the joiners that emoji need.
@@ -115,31 +111,25 @@ export function animals(count: number | bigint): string {
   return `${count.toLocaleString('en')} ${BigInt(count) === 1n ? 'animal' : 'animals'}`
 }
 
-export interface Progress {
-  /** From 0 to 1. */
-  update(fraction: number): void
-  /** Removes it from the terminal. May be called twice. */
-  stop(): void
-}
+export type Progress = ReturnType<typeof startProgress>
 
-export const noProgress: Progress = { update() {}, stop() {} }
-
-/** A percentage on a terminal; elsewhere, or if the total is unknown, the label on one line. */
-export function startProgress(label: string, io: Io, isTotalKnown = true): Progress {
-  if (!io.isTerminal || !isTotalKnown) {
-    io.err(`${label}\n`)
-    return noProgress
+/** A percentage on a terminal until it is stopped; elsewhere, or if the total is unknown, the label on one line. */
+export function startProgress(label: string, io: Io, isTotalKnown = true) {
+  const isShown = io.isTerminal && isTotalKnown
+  let shown: number | undefined
+  const progress = {
+    update(fraction: number) {
+      const percent = Math.round(fraction * 100)
+      if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`)
+      shown = percent
+    },
+    /** May be called twice. */
+    stop() {
+      if (isShown && shown !== undefined) io.err('\r\u001b[K')
+      shown = undefined
+    },
   }
-  let shown = -1
-  const update = (fraction: number) => {
-    const percent = Math.round(fraction * 100)
-    if (percent !== shown) io.err(`\r${label} ${percent} %`)
-    shown = percent
-  }
-  const stop = () => {
-    if (shown >= 0) io.err('\r\u001b[K')
-    shown = -1
-  }
-  update(0)
-  return { update, stop }
+  if (isShown) progress.update(0)
+  else io.err(`${label}\n`)
+  return progress
 }

@@ -1,14 +1,10 @@
 import {
-  ConnectionError,
   type DeprecationNotice,
-  ForbiddenError,
-  NotFoundError,
   type Pet,
   type PetPage,
   PetstoreClient,
   PetstoreError,
   readBaseUrl,
-  UnauthorizedError,
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { SetupError } from '../errors.ts'
@@ -16,8 +12,8 @@ import { int64, invalid } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus, petToJson } from '../pet.ts'
-import { type CommandGroup, command, switchOption } from './arguments.ts'
-import { codeOf, exitCode, type Io, table, UsageError, visible } from './output.ts'
+import { type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
+import { codeOf, type Io, table, UsageError, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
@@ -25,7 +21,7 @@ const urlDefault = 'http://127.0.0.1:8080/v1'
 export const baseUrlOption = {
   expected: `an http or https URL without user, query or fragment, such as ${urlDefault}`,
   problem: () => `is invalid: expected ${baseUrlOption.expected}`,
-  read(url: string): string | undefined {
+  read(url: string) {
     try {
       return readBaseUrl('url', url)
     } catch {
@@ -43,33 +39,26 @@ export const apiKeyOption = {
 }
 
 const serverOptions = {
-  baseUrl: {
-    ...baseUrlOption,
-    flag: '--url <url>',
-    variable: 'PETSTORE_URL',
-    help: 'Base URL of the pet store',
-    default: urlDefault,
-  },
+  baseUrl: setting('PETSTORE_URL', '--url <url>', urlDefault, { help: 'Base URL of the pet store', ...baseUrlOption }),
   apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
 }
 
 const status = { ...petStatus, flag: '--status <status>', optional: true } as const
+const limit = integer(1, 999_999_999)
+const category = { expected: int64.expected, read: parseInt64 }
+const json = switchOption('--json', 'Print a JSON object')
 
 /** The largest page of the service. */
 const pageLimitMax = 100
+/** A table is printed after this many animals, because its columns have to fit all its rows. */
+const tableRowsMax = 1_000
 
 const listCommand = command({
   name: 'pets list',
   summary: 'List animals in ascending order of id',
   options: {
     status: { ...status, help: `Only animals that are ${petStatus.expected}`, default: 'all' },
-    limit: {
-      flag: '--limit <number>',
-      help: 'The most animals to list',
-      default: `${limitDefault}`,
-      expected: 'an integer from 1 to 999999999',
-      read: text => (/^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined),
-    },
+    limit: { flag: '--limit <number>', help: 'The most animals to list', default: `${limitDefault}`, ...limit },
     all: switchOption('--all', 'List all animals'),
     json: switchOption('--json', 'Print one JSON object per line'),
     ...serverOptions,
@@ -78,7 +67,7 @@ const listCommand = command({
   check: ({ all }, isGiven) => (all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : []),
   async run({ status, limit, all, json, ...server }, _, io) {
     const max = all ? Number.POSITIVE_INFINITY : limit
-    return withClient(server, io, async client => {
+    await withClient(server, io, async client => {
       const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
       const { count, hasMore } = await printPages(pages, max, json, io)
       if (json) return
@@ -93,33 +82,28 @@ const addCommand = command({
   summary: 'Add an animal and print it with its new id',
   arguments: [{ name: 'name', help: "the animal's name" }],
   options: {
-    categoryId: {
-      ...int64,
-      flag: '--category <number>',
-      help: "The category's id, a 64-bit integer",
-      read: parseInt64,
-    },
+    categoryId: { flag: '--category <number>', help: "The category's id, a 64-bit integer", ...category },
     status: { ...status, help: petStatus.expected, default: 'none' },
-    json: switchOption('--json', 'Print a JSON object'),
+    json,
     ...serverOptions,
   },
   examples: ['petstore pets add Rex --category 7 --status available'],
-  run: ({ categoryId, status, json, ...server }, [name = ''], io) =>
-    withClient(server, io, async client =>
-      printPets([await client.pets.create({ name, categoryId, status })], json, io),
-    ),
+  async run({ categoryId, status, json, ...server }, [name = ''], io) {
+    const pet = { name, categoryId, status }
+    await withClient(server, io, async client => printPets([await client.pets.create(pet)], json, io))
+  },
 })
 
 const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
   arguments: [{ name: 'id', help: "the animal's id" }],
-  options: { json: switchOption('--json', 'Print a JSON object'), ...serverOptions },
+  options: { json, ...serverOptions },
   examples: ['petstore pets get 1'],
   async run({ json, ...server }, [text = ''], io) {
     const id = parseInt64(text)
     if (id === undefined) throw new UsageError(invalid('<id>', text, int64))
-    return withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
+    await withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
   },
 })
 
@@ -129,9 +113,6 @@ export const petsCommands: CommandGroup = {
   commands: [listCommand, addCommand, getCommand],
   examples: ['petstore pets list', 'petstore pets add Rex --category 7'],
 }
-
-/** A table is printed after this many animals, because its columns have to fit all its rows. */
-const tableRowsMax = 1_000
 
 /** Prints pages as they arrive, until enough animals are printed or the reader closes the pipe. */
 async function printPages(pages: AsyncIterable<PetPage>, max: number, json: boolean, io: Io) {
@@ -152,30 +133,24 @@ async function printPages(pages: AsyncIterable<PetPage>, max: number, json: bool
   return { count, hasMore }
 }
 
-const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
-
 /** The name is the last column, because it can be a thousand characters wide. */
-function rowOf({ id, name, categoryId, status }: Pet): string[] {
-  return [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
-}
+const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
+const rowOf = ({ id, name, categoryId, status }: Pet) => [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
+const lineOf = (pet: Pet) => `${visible(petToJson(pet))}\n`
 
 async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
-  if (pets.length === 0) return
-  const lines = () => pets.map(pet => `${visible(petToJson(pet))}\n`).join('')
-  await io.out(json ? lines() : table(columns, pets.map(rowOf)))
-}
-
-interface Server {
-  readonly baseUrl: string
-  readonly apiKey: string
+  if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : table(columns, pets.map(rowOf)))
 }
 
 /** Turns errors of the client into one line that says what to do. */
-async function withClient(server: Server, io: Io, work: (client: PetstoreClient) => Promise<void>): Promise<number> {
+async function withClient(
+  server: Values<typeof serverOptions>,
+  io: Io,
+  work: (client: PetstoreClient) => Promise<void>,
+): Promise<void> {
   const onDeprecation = (notice: DeprecationNotice) => void io.err(deprecationLine(notice))
   try {
     await work(new PetstoreClient({ ...server, onDeprecation }))
-    return exitCode.success
   } catch (error) {
     if (!(error instanceof PetstoreError)) throw error
     throw new SetupError(visible(adviceFor(error, server.baseUrl, io.program)), { cause: error })
@@ -183,18 +158,17 @@ async function withClient(server: Server, io: Io, work: (client: PetstoreClient)
 }
 
 function adviceFor(error: PetstoreError, baseUrl: string, program: string): string {
-  const { message, status = 0, requestId } = error
-  if (error instanceof ConnectionError && codeOf(error.cause) === 'ECONNREFUSED') {
+  const { message, code, status = 0, requestId } = error
+  if (codeOf(error.cause) === 'ECONNREFUSED') {
     return `Nothing answers at ${baseUrl}: start it with ${program} serve, or set PETSTORE_URL`
   }
-  if (error instanceof UnauthorizedError) {
-    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
-  }
-  if (error instanceof ForbiddenError) return `${message}; set PETSTORE_API_KEY to a key that may write`
-  const isElsewhere = error instanceof NotFoundError && error.code === 'not_found'
-  if (error instanceof UnexpectedResponseError || isElsewhere) {
+  if (error instanceof UnexpectedResponseError || code === 'not_found') {
     return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL, such as ${urlDefault}`
   }
+  if (status === 401) {
+    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
+  }
+  if (status === 403) return `${message}; set PETSTORE_API_KEY to a key that may write`
   return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message
 }
 

@@ -5,7 +5,7 @@ import { App } from '../http/app.ts'
 import { listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { PetStore, Stores } from '../store.ts'
+import type { Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
@@ -24,32 +24,31 @@ export const serveCommand = command({
 
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
-
 /** Expired idempotency keys are deleted in small batches, so that no write waits long. */
 const sweepEveryMs = 60_000
 const sweepBatch = 500
-
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
-
 const retryDatabaseMs = 500
 
 /** Builds the service, runs it until a signal, and shuts it down. */
-async function serve(settings: ServeSettings, io: Io): Promise<number> {
+async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   const stopped = nextStopSignal()
-  const log = new BufferedLog({ level: settings.logLevel, isTerminal: io.isTerminal, write: io.err })
+  const log = new BufferedLog(settings.logLevel, io)
   const stores = await openWithRetry(settings, log, stopped)
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
   const app = new App({ ...stores, ...settings, log, pages: createPages() })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => {
-      // The store has reported it.
-      if (cause instanceof StoreDamaged) return
-      log.write('error', 'Background work failed', { cause: String(cause) })
+      // The store itself reports damage.
+      if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
     })
+  const deleteExpiredKeys = async () => {
+    while ((await stores.pets.deleteExpiredKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
+  }
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
-  const sweeping = setInterval(() => inBackground(deleteExpiredKeys(stores.pets)), sweepEveryMs)
+  const sweeping = setInterval(() => inBackground(deleteExpiredKeys()), sweepEveryMs)
   try {
     await stores.startWriting()
     const { tlsCert: cert, tlsKey: key } = settings
@@ -63,7 +62,6 @@ async function serve(settings: ServeSettings, io: Io): Promise<number> {
       const unanswered = await listener.stop(settings.drainMs)
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
-    return exitCode.success
   } finally {
     clearInterval(flushing)
     clearInterval(sweeping)
@@ -76,11 +74,8 @@ async function serve(settings: ServeSettings, io: Io): Promise<number> {
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
-async function openWithRetry(
-  { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs }: ServeSettings,
-  log: Log,
-  stopped: Promise<void>,
-): Promise<Stores | undefined> {
+async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
+  const { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs } = settings
   const onEvent: Log['write'] = (level, message) => log.write(level, message)
   const endMs = performance.now() + waitForDatabaseMs
   const stop = stopped.then(() => undefined)
@@ -98,16 +93,11 @@ async function openWithRetry(
   }
 }
 
-async function deleteExpiredKeys(pets: PetStore): Promise<void> {
-  while ((await pets.deleteExpiredKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
-}
-
 /** Further signals change nothing: Ctrl-C under npm can arrive twice. */
 function nextStopSignal(): Promise<void> {
-  const signals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM']
-  if (!ignoresHangup()) signals.push('SIGHUP')
   return new Promise(resolve => {
-    for (const signal of signals) process.on(signal, () => resolve())
+    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => resolve())
+    if (!ignoresHangup()) process.on('SIGHUP', () => resolve())
   })
 }
 

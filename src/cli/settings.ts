@@ -2,176 +2,110 @@ import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
-import { flagName, type Option, switchOption, type Values } from './arguments.ts'
+import { type Command, integer, optional, setting, switchOption, type Values } from './arguments.ts'
 
-const environmentKeyCharsMin = 16
+const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
+const keyCharsMin = 16
 const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
 const baseUrl = {
-  optional: true,
   expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
   read: readPublicUrl,
-} as const
-const pemFile = {
-  default: 'plain HTTP',
-  optional: true,
-  expected: 'a file that exists',
-  read: (file: string) => (existsSync(file) ? file : undefined),
-} as const
+}
+const pemFile = { expected: 'a file that exists', read: (file: string) => (existsSync(file) ? file : undefined) }
 
 /** Every setting of `serve`, in the order of the help and the documentation. */
 export const settings = {
-  port: {
-    variable: 'PORT',
-    flag: '--port <number>',
+  port: setting('PORT', '--port <number>', '8080', {
     help: 'Port to listen on; 0 takes any free port',
-    default: '8080',
     ...integer(0, 65_535),
-  },
-  host: {
-    variable: 'HOST',
-    flag: '--host <address>',
+  }),
+  host: setting('HOST', '--host <address>', '127.0.0.1', {
     help: 'Address to listen on: 0.0.0.0 for all IPv4 addresses, :: for all IPv6 addresses',
-    default: '127.0.0.1',
     expected: 'a host name or an IP address',
     read: readHost,
-  },
+  }),
   reusePort: {
     ...switchOption('--reuse-port', 'Share the port with other instances of the same store (Linux only)'),
     variable: 'PETSTORE_REUSE_PORT',
   },
-  databaseUrl: {
-    variable: 'DATABASE_URL',
-    flag: '--database-url <url>',
-    help: 'The store: sqlite:FILE, or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
-    default: 'sqlite:data/petstore.db',
-    expected: 'sqlite:FILE or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+  databaseUrl: setting('DATABASE_URL', '--database-url <url>', 'sqlite:data/petstore.db', {
+    help: `The store: sqlite:FILE, or ${postgresUrl}`,
+    expected: `sqlite:FILE or ${postgresUrl}`,
     read: url => (databaseUrlProblem(url) === undefined ? url : undefined),
     // It may contain a password.
     problem: url => `is invalid: ${databaseUrlProblem(url)}`,
-  },
-  readUrl: {
-    variable: 'PETSTORE_READ_URL',
-    flag: '--read-url <url>',
+  }),
+  readUrl: optional('PETSTORE_READ_URL', '--read-url <url>', 'the store itself', {
     help: 'PostgreSQL only: read animals from these replicas, which may lag behind',
-    default: 'the store itself',
-    optional: true,
-    expected: 'postgres://USER:PASSWORD@HOST:PORT/DATABASE',
+    expected: postgresUrl,
     read: url => (isPostgres(url) && databaseUrlProblem(url) === undefined ? url : undefined),
-    problem: url =>
-      `is invalid: ${isPostgres(url) ? databaseUrlProblem(url) : 'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE'}`,
-  },
-  databasePool: {
-    variable: 'PETSTORE_DATABASE_POOL',
-    flag: '--database-pool <number>',
+    problem: url => `is invalid: ${isPostgres(url) ? databaseUrlProblem(url) : `expected ${postgresUrl}`}`,
+  }),
+  databasePool: setting('PETSTORE_DATABASE_POOL', '--database-pool <number>', '10', {
     help: 'PostgreSQL only: connections for reads, 1 to 1000; 2 more are for writes',
-    default: '10',
     ...integer(1, 1_000),
-  },
-  waitForDatabaseMs: {
-    ...time,
-    variable: 'PETSTORE_WAIT_FOR_DATABASE',
-    flag: '--wait-for-database <time>',
+  }),
+  waitForDatabaseMs: setting('PETSTORE_WAIT_FOR_DATABASE', '--wait-for-database <time>', '0s', {
     help: 'How long to retry at the start if the database does not answer, such as 30s; at most 300s',
-    default: '0s',
-  },
-  environmentKey: {
-    variable: 'PETSTORE_API_KEY',
-    flag: '--api-key <key>',
-    help: `An API key to accept besides those in the store, at least ${environmentKeyCharsMin} characters. Prefer the variable: other users can see flags in the process list`,
-    default: 'none',
-    optional: true,
+    ...time,
+  }),
+  environmentKey: optional('PETSTORE_API_KEY', '--api-key <key>', 'none', {
+    help: `An API key to accept besides those in the store, at least ${keyCharsMin} characters. Prefer the variable: other users can see flags in the process list`,
     expected: 'visible ASCII characters',
-    read: key => (new RegExp(`^[\\x21-\\x7e]{${environmentKeyCharsMin},}$`).test(key) ? key : undefined),
-    problem: key =>
-      `is invalid (${key.length} characters): expected at least ${environmentKeyCharsMin} visible ASCII characters`,
-  },
-  publicUrl: {
-    ...baseUrl,
-    variable: 'PETSTORE_PUBLIC_URL',
-    flag: '--public-url <url>',
+    read: key => (new RegExp(`^[\\x21-\\x7e]{${keyCharsMin},}$`).test(key) ? key : undefined),
+    problem: key => `is invalid (${key.length} characters): expected at least ${keyCharsMin} visible ASCII characters`,
+  }),
+  publicUrl: optional('PETSTORE_PUBLIC_URL', '--public-url <url>', 'relative links', {
     help: 'Base URL as clients see it, for links and the OpenAPI document; /v1 is added if it is missing',
-    default: 'relative links',
-  },
-  stagingUrl: {
     ...baseUrl,
-    variable: 'PETSTORE_STAGING_URL',
-    flag: '--staging-url <url>',
+  }),
+  stagingUrl: optional('PETSTORE_STAGING_URL', '--staging-url <url>', 'none', {
     help: 'Base URL of the staging deployment, for the OpenAPI document',
-    default: 'none',
-  },
-  rateLimit: {
-    variable: 'PETSTORE_RATE_LIMIT',
-    flag: '--rate-limit <rate>',
+    ...baseUrl,
+  }),
+  rateLimit: optional('PETSTORE_RATE_LIMIT', '--rate-limit <rate>', 'no limit', {
     help: 'Requests that each key may send to this instance, such as 100/s, 600/m or 5000/h',
-    default: 'no limit',
-    optional: true,
     expected: 'requests per second, minute or hour, such as 100/s, 600/m or 5000/h',
     read: readRate,
-  },
-  drainMs: {
-    ...time,
-    variable: 'PETSTORE_DRAIN_TIME',
-    flag: '--drain-time <time>',
+  }),
+  drainMs: setting('PETSTORE_DRAIN_TIME', '--drain-time <time>', '10s', {
     help: 'How long a stop waits for requests in progress, such as 500ms or 30s; at most 300s',
-    default: '10s',
-  },
-  corsOrigins: {
-    variable: 'PETSTORE_CORS_ORIGINS',
-    flag: '--cors-origins <origins>',
+    ...time,
+  }),
+  corsOrigins: optional('PETSTORE_CORS_ORIGINS', '--cors-origins <origins>', 'none', {
     help: 'Origins whose pages may use the API from a browser, separated by commas',
-    default: 'none',
-    optional: true,
     expected: 'origins separated by commas, such as https://shop.example.com,http://localhost:3000',
     read: readOrigins,
-  },
-  tlsCert: {
-    ...pemFile,
-    variable: 'PETSTORE_TLS_CERT',
-    flag: '--tls-cert <file>',
+  }),
+  tlsCert: optional('PETSTORE_TLS_CERT', '--tls-cert <file>', 'plain HTTP', {
     help: 'Certificate file (PEM); with the key, the server speaks HTTPS',
-  },
-  tlsKey: {
     ...pemFile,
-    variable: 'PETSTORE_TLS_KEY',
-    flag: '--tls-key <file>',
+  }),
+  tlsKey: optional('PETSTORE_TLS_KEY', '--tls-key <file>', 'plain HTTP', {
     help: "File with the certificate's key (PEM)",
-  },
-  logLevel: {
-    variable: 'PETSTORE_LOG_LEVEL',
-    flag: '--log-level <level>',
+    ...pemFile,
+  }),
+  logLevel: setting('PETSTORE_LOG_LEVEL', '--log-level <level>', 'info', {
     help: `${oneOfText(logLevels)}; info logs every request`,
-    default: 'info',
     ...oneOf(logLevels),
-  },
-} as const satisfies Record<string, Option & { variable: string; default: string }>
+  }),
+}
 
 export type ServeSettings = Values<typeof settings>
 
-/** Problems of settings that contradict each other. */
-export function checkSettings(
-  { reusePort, readUrl, databaseUrl }: Partial<ServeSettings>,
-  isGiven: (name: keyof ServeSettings) => boolean,
-): readonly string[] {
-  const problems: readonly [boolean | undefined, string][] = [
-    [
-      reusePort && process.platform !== 'linux',
-      '--reuse-port works on Linux only: put a proxy in front of several instances',
-    ],
-    [
-      readUrl !== undefined && databaseUrl !== undefined && !isPostgres(databaseUrl),
-      '--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL',
-    ],
-    [isGiven('tlsCert') !== isGiven('tlsKey'), '--tls-cert and --tls-key: set both or neither'],
-  ]
-  return problems.flatMap(([isProblem, text]) => (isProblem ? [text] : []))
-}
+type Check = Required<Command<typeof settings>>['check']
 
-function integer(min: number, max: number) {
-  const read = (text: string) => {
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN
-    return value >= min && value <= max ? value : undefined
+/** Problems of settings that contradict each other. */
+export const checkSettings: Check = ({ reusePort, readUrl, databaseUrl }, isGiven) => {
+  const problems: string[] = []
+  if (reusePort && process.platform !== 'linux') {
+    problems.push('--reuse-port works on Linux only: put a proxy in front of several instances')
   }
-  return { expected: `an integer from ${min} to ${max}`, read }
+  if (readUrl && databaseUrl && !isPostgres(databaseUrl)) {
+    problems.push('--read-url needs a PostgreSQL store: remove it, or set DATABASE_URL')
+  }
+  if (isGiven('tlsCert') !== isGiven('tlsKey')) problems.push('--tls-cert and --tls-key: set both or neither')
+  return problems
 }
 
 function readHost(text: string): string | undefined {
@@ -203,13 +137,4 @@ const strictUrl = /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~
 function readPublicUrl(text: string): string | undefined {
   const url = strictUrl.test(text) ? URL.parse(text) : null
   return url ? `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/(?<!\/v1)$/, '/v1') : undefined
-}
-
-/** The table of settings in docs/operating.md. */
-export function settingsTable(): string {
-  const rows = Object.values<Option>(settings).map(setting => {
-    const { variable, default: fallback, optional, help } = setting
-    return `| \`${variable}\` | \`${flagName(setting)}\` | ${optional ? fallback : `\`${fallback}\``} | ${help} |`
-  })
-  return ['| Variable | Flag | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
 }

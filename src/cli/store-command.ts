@@ -4,13 +4,8 @@ import { withTimeout } from '../timeout.ts'
 import { exitCode, type Io } from './output.ts'
 
 /** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
-export async function withStores(
-  databaseUrl: string,
-  io: Io,
-  options: { readonly create: boolean },
-  work: (stores: Stores) => Promise<void>,
-): Promise<void> {
-  const stores = await openStores(databaseUrl, options)
+export async function withStores(url: string, io: Io, options: { create: boolean }, work: (stores: Stores) => unknown) {
+  const stores = await openStores(url, options)
   try {
     if (stores.createdAt !== undefined) io.err(`Created a new store at ${stores.createdAt}\n`)
     await work(stores)
@@ -27,7 +22,7 @@ export async function interruptible(
   io: Io,
   outcome: (error: unknown) => string,
   work: (listen: () => AbortSignal) => Promise<void>,
-): Promise<void> {
+) {
   const controller = new AbortController()
   const listen = () => {
     // Ctrl-C under npm can deliver SIGINT twice: the second one must not end the clean-up.
@@ -45,12 +40,7 @@ export async function interruptible(
 }
 
 /** The promise's outcome. After an abort the promise has `graceMs` left; then this rejects with `late`, or the signal's reason. */
-export async function unlessAborted<T>(
-  promise: Promise<T>,
-  signal: AbortSignal,
-  graceMs = 0,
-  late?: Error,
-): Promise<T> {
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const stop = () => resolve()
   signal.addEventListener('abort', stop)

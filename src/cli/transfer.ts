@@ -1,11 +1,12 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
-import type { ImportedPet, ImportIds, Stores } from '../store.ts'
+import { backUp, backUpProblem } from '../store/open.ts'
+import type { ImportIds, Stores } from '../store.ts'
 import { command, switchOption } from './arguments.ts'
 import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
-import { animals, exitCode, explained, type Io, noProgress, type Progress, startProgress, visible } from './output.ts'
+import { animals, explained, type Io, type Progress, startProgress, visible } from './output.ts'
 import { settings } from './settings.ts'
 import { interruptible, unlessAborted, withStores } from './store-command.ts'
 
@@ -13,11 +14,7 @@ export const exportCommand = command({
   name: 'export',
   summary: 'Write every animal as a line of JSON (NDJSON), while the server runs',
   arguments: [
-    {
-      name: 'file',
-      help: 'a new file, created when the export is complete (default: stdout)',
-      optional: true,
-    },
+    { name: 'file', help: 'a new file, created when the export is complete (default: stdout)', optional: true },
   ],
   options: { databaseUrl: settings.databaseUrl },
   details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
@@ -29,14 +26,13 @@ export const exportCommand = command({
         file === '-' ? exportToStdout(stores, listen(), io) : exportToFile(file, stores, listen(), io),
       ),
     )
-    return exitCode.success
   },
 })
 
 async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
   const toTerminal = process.stdout.isTTY === true
   const write = (text: string) => io.out(toTerminal ? visible(text) : text)
-  const count = await exportTo(write, stores, signal, io, toTerminal)
+  const count = await exportTo(write, stores, signal, toTerminal ? undefined : io)
   io.err(`Exported ${animals(count)}\n`)
 }
 
@@ -44,7 +40,7 @@ async function exportToFile(file: string, stores: Stores, signal: AbortSignal, i
   try {
     using target = createNewFile(file)
     await using handle = await open(target.path, 'w')
-    const count = await exportTo(text => handle.appendFile(text), stores, signal, io, false)
+    const count = await exportTo(text => handle.appendFile(text), stores, signal, io)
     const bytes = target.publish()
     io.err(`Exported ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes)\n`)
   } catch (error) {
@@ -55,23 +51,18 @@ async function exportToFile(file: string, stores: Stores, signal: AbortSignal, i
 /** After an interruption, a batch that is being read or written has this long to end. */
 const exportGraceMs = 500
 
-async function exportTo(
-  write: (text: string) => Promise<void>,
-  { transfer, location }: Stores,
-  signal: AbortSignal,
-  io: Io,
-  isQuiet: boolean,
-): Promise<number> {
-  let progress = noProgress
+/** Shows the progress if there is an `io`. Returns how many animals were written. */
+async function exportTo(write: Io['out'], { transfer, location }: Stores, signal: AbortSignal, io: Io | undefined) {
+  let progress: Progress | undefined
   const copy = async () => {
     const total = await transfer.estimate()
-    if (!isQuiet) progress = startProgress(`Exporting the animals of ${location}`, io, total !== undefined)
+    if (io) progress = startProgress(`Exporting the animals of ${location}`, io, total !== undefined)
     let count = 0
     for await (const pets of transfer.read()) {
       signal.throwIfAborted()
       await write(petLines(pets))
       count += pets.length
-      progress.update(Math.min(0.99, count / Math.max(1, total ?? 1)))
+      progress?.update(Math.min(0.99, count / Math.max(1, total ?? 1)))
       // Signals arrive between event-loop ticks.
       await new Promise(setImmediate)
     }
@@ -80,7 +71,7 @@ async function exportTo(
   try {
     return await unlessAborted(copy(), signal, exportGraceMs)
   } finally {
-    progress.stop()
+    progress?.stop()
   }
 }
 
@@ -111,28 +102,25 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
     } catch (error) {
       throw importProblem(error, source.label)
     }
-    return exitCode.success
   },
 })
 
 /** After an interruption, the store has this long to report whether it has committed. */
 const importGraceMs = 5_000
 
-async function importFrom(
-  source: Source,
-  { transfer, location }: Stores,
-  ids: ImportIds,
-  signal: AbortSignal,
-  io: Io,
-): Promise<void> {
+async function importFrom(source: Source, { transfer, location }: Stores, ids: ImportIds, signal: AbortSignal, io: Io) {
   const progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
-  const onRead = (count: number) => {
+  const read = async function* () {
+    let count = 0
+    for await (const pets of readPetLines(chunksOf(source, progress, signal), ids)) {
+      count += pets.length
+      yield pets
+    }
     progress.stop()
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
   try {
-    const pets = counted(readPetLines(chunksOf(source, progress, signal), ids), onRead)
-    const loading = transfer.load(pets, ids, signal)
+    const loading = transfer.load(read(), ids, signal)
     const count = await unlessAborted(loading, signal, importGraceMs, new OutcomeUnknown('interrupted'))
     if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
     io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
@@ -141,29 +129,11 @@ async function importFrom(
   }
 }
 
-/** The same batches. Calls `onEnd` with the number of animals after the last one. */
-async function* counted(
-  batches: AsyncIterable<readonly ImportedPet[]>,
-  onEnd: (count: number) => void,
-): AsyncGenerator<readonly ImportedPet[]> {
-  let count = 0
-  for await (const pets of batches) {
-    count += pets.length
-    yield pets
-  }
-  onEnd(count)
-}
+type Source = ReturnType<typeof openSource>
 
-interface Source {
-  readonly label: string
-  /** 0 if the size is not known. */
-  readonly bytes: number
-  /** Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive. */
-  stream(): ReadableStream<Uint8Array>
-}
-
-/** Checks the file before a store is created for it. */
-function openSource(file: string): Source {
+/** Checks the file before a store is created for it. `bytes` is 0 if the size is not known. */
+function openSource(file: string) {
+  // Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive.
   if (file === '-') return { label: 'stdin', bytes: 0, stream: () => Bun.stdin.stream() }
   try {
     const stat = statSync(file)
@@ -175,11 +145,7 @@ function openSource(file: string): Source {
   }
 }
 
-async function* chunksOf(
-  { stream, bytes }: Source,
-  progress: Progress,
-  signal: AbortSignal,
-): AsyncGenerator<Uint8Array> {
+async function* chunksOf({ stream, bytes }: Source, progress: Progress, signal: AbortSignal) {
   const reader = stream().getReader()
   try {
     for (let read = 0; ; ) {
@@ -199,8 +165,7 @@ async function* chunksOf(
 function importProblem(error: unknown, label: string): unknown {
   const what = `Cannot import ${label}`
   if (error instanceof InvalidLine) {
-    const problem = visible(`line ${error.line}: ${error.message}`)
-    return new SetupError(`${what}: ${problem}; nothing was imported`)
+    return new SetupError(`${what}: ${visible(`line ${error.line}: ${error.message}`)}; nothing was imported`)
   }
   if (error instanceof StoreUnavailable) {
     return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
@@ -216,4 +181,33 @@ function importProblem(error: unknown, label: string): unknown {
 
 function unknownOutcome(label: string): string {
   return `either all animals of ${label} were imported or none; check before you import again`
+}
+
+export const backupCommand = command({
+  name: 'backup',
+  summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
+  arguments: [{ name: 'file', help: 'a new file; an existing one is not overwritten' }],
+  options: { databaseUrl: settings.databaseUrl },
+  examples: ['petstore backup pets-2030-01-31.db'],
+  async run({ databaseUrl }, [file = ''], io) {
+    const problem = backUpProblem(databaseUrl)
+    if (problem) throw new SetupError(problem)
+    const outcome = () => `${file} was not created`
+    await interruptible(io, outcome, listen => backUpTo(file, databaseUrl, listen(), io))
+  },
+})
+
+async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
+  const progress = startProgress('Copying the store', io)
+  try {
+    using target = createNewFile(file)
+    const count = await backUp(databaseUrl, target.path, progress.update, signal)
+    const bytes = target.publish()
+    progress.stop()
+    io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
+  } catch (error) {
+    throw newFileProblem(`Cannot back up to ${file}`, error)
+  } finally {
+    progress.stop()
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { documentedConfiguration, freePort, nginx, startNginx } from '../support/nginx.ts'
+import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
-import { startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { freePort, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -14,15 +14,10 @@ test.skipIf(!nginx)('the nginx configuration of the operating document serves ev
   const env = { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl }
   await using server = await startServer({ cwd: folder.path, env })
   await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
-  const ask = (address: string, init: RequestInit = {}) =>
-    fetch(address, {
-      ...init,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    })
-  const created = await ask(`${publicUrl}/pets`, {
-    method: 'POST',
-    body: '{"name":"Rex","categoryId":9007199254740993}',
-  })
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const ask = (address: string, init: RequestInit = {}) => fetch(address, { ...init, headers })
+  const body = '{"name":"Rex","categoryId":9007199254740993}'
+  const created = await ask(`${publicUrl}/pets`, { method: 'POST', body })
   expect(created.status).toBe(201)
   const location = created.headers.get('location') ?? ''
   expect(location).toStartWith(publicUrl)

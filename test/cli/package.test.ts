@@ -1,12 +1,11 @@
-import { expect, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { network, npmWaitMs as waitMs } from '../support/package.ts'
 import { loggedBy, pasteCurl, projectFolder, run, startServer, temporaryFolder } from '../support/process.ts'
 
-/** npm fetches Bun from its registry, if it is not in its cache. */
-const testMsMax = 180_000
+setDefaultTimeout(180_000)
 
 /** Runs `npm pack` and returns the name of the package and the paths in it. */
 async function pack(folder: string): Promise<{ filename: string; files: string[] }> {
@@ -36,40 +35,24 @@ async function machineWithoutBun(folder: string): Promise<Record<string, string>
   return { ...network, PATH: bin, npm_config_cache: cache }
 }
 
-test(
-  'npx runs the package on a machine without Bun, and Ctrl-C ends all processes',
-  async () => {
-    using folder = temporaryFolder()
-    const { filename } = await pack(folder.path)
-    const env = await machineWithoutBun(folder.path)
-    const cwd = join(folder.path, 'empty')
-    mkdirSync(cwd)
-    // npx reads an absolute path as a program, not as a package.
-    const npx = ['npx', '--yes', `../${filename}`]
-    expect(await run(['sh', '-c', 'command -v bun'], { cwd, env })).toMatchObject({ stdout: '' })
+test('npx runs the package on a machine without Bun, and Ctrl-C ends all processes', async () => {
+  using folder = temporaryFolder()
+  const { filename, files } = await pack(folder.path)
+  for (const file of ['bin/petstore', 'src/cli/main.ts', 'LICENSE']) expect(files).toContain(file)
+  const stray = /\.test\.ts$|^(test|bench|data|scripts|node_modules)\/|\.(db|log|tgz)\b|(^|\/)\.env/
+  expect(files.filter(file => stray.test(file))).toEqual([])
 
-    const version = await run([...npx, '--version'], { cwd, env, waitMs })
-    expect(version).toMatchObject({ exitCode: 0, stdout: `${manifest.version}\n` })
-
-    await using server = await startServer({ command: [...npx, 'serve', '--port', '0'], cwd, env, waitMs })
-    expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
-    expect(loggedBy(await server.stopAll('SIGINT'))).toEqual(['info Stopping'])
-    await expect(fetch(server.url)).rejects.toThrow()
-    expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
-  },
-  testMsMax,
-)
-
-test(
-  'the package contains the program and its licence, but no tests or data',
-  async () => {
-    using folder = temporaryFolder()
-    const { files } = await pack(folder.path)
-    expect(files).toContain('bin/petstore')
-    expect(files).toContain('src/cli/main.ts')
-    expect(files).toContain('LICENSE')
-    const stray = /\.test\.ts$|^(test|bench|data|scripts|node_modules)\/|\.(db|log|tgz)\b|(^|\/)\.env/
-    expect(files.filter(file => stray.test(file))).toEqual([])
-  },
-  testMsMax,
-)
+  const env = await machineWithoutBun(folder.path)
+  const cwd = join(folder.path, 'empty')
+  mkdirSync(cwd)
+  // npx reads an absolute path as a program, not as a package.
+  const npx = ['npx', '--yes', `../${filename}`]
+  expect(await run(['sh', '-c', 'command -v bun'], { cwd, env })).toMatchObject({ stdout: '' })
+  const version = await run([...npx, '--version'], { cwd, env, waitMs })
+  expect(version).toMatchObject({ exitCode: 0, stdout: `${manifest.version}\n` })
+  await using server = await startServer({ command: [...npx, 'serve', '--port', '0'], cwd, env, waitMs })
+  expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect(loggedBy(await server.stopAll('SIGINT'))).toEqual(['info Stopping'])
+  await expect(fetch(server.url)).rejects.toThrow()
+  expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
+})

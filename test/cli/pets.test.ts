@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type Ended, petstore, projectFolder, run, testMsMax } from '../support/process.ts'
+import { type Ended, petstore, run, testMsMax } from '../support/process.ts'
 import { startScriptedServer } from '../support/scripted-server.ts'
 import { type Service, startService } from '../support/service.ts'
+import { program } from './child.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -33,28 +33,19 @@ function pets(args: readonly string[], env = environmentOf(service)): Promise<En
   return petstore(['pets', ...args], { cwd: tmpdir(), env })
 }
 
-function idsIn(ndjson: string): number[] {
-  return ndjson
-    .split('\n')
-    .filter(line => line !== '')
-    .map(line => JSON.parse(line).id)
-}
-
-function upTo(last: number): number[] {
-  return Array.from({ length: last }, (_, i) => i + 1)
-}
+const idsIn = (ndjson: string) => (Bun.JSONL.parse(ndjson) as { id: number }[]).map(({ id }) => id)
+const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1)
 
 describe('pets list', () => {
   test('prints a table, in which no name controls the terminal', async () => {
     expect(await pets(['list', '--limit', '3'])).toEqual({
       exitCode: 0,
-      stdout: [
-        'ID  STATUS     CATEGORY             NAME',
-        '1   available  7                    Rex',
-        '2   sold       9223372036854775807  Tom \\u001b[31m\\u000ain red',
-        '3   -          -3                   Animal 3',
-        '',
-      ].join('\n'),
+      stdout: `\
+ID  STATUS     CATEGORY             NAME
+1   available  7                    Rex
+2   sold       9223372036854775807  Tom \\u001b[31m\\u000ain red
+3   -          -3                   Animal 3
+`,
       stderr: 'There are more animals: --all lists all\n',
     })
   })
@@ -62,51 +53,45 @@ describe('pets list', () => {
   test('--json prints one object per line, with exact integers', async () => {
     expect(await pets(['list', '--json', '--limit=3'])).toEqual({
       exitCode: 0,
-      stdout: [
-        '{"id":1,"name":"Rex","categoryId":7,"status":"available"}',
-        '{"id":2,"name":"Tom \\u001b[31m\\nin red","categoryId":9223372036854775807,"status":"sold"}',
-        '{"id":3,"name":"Animal 3","categoryId":-3}',
-        '',
-      ].join('\n'),
+      stdout: `\
+{"id":1,"name":"Rex","categoryId":7,"status":"available"}
+{"id":2,"name":"Tom \\u001b[31m\\nin red","categoryId":9223372036854775807,"status":"sold"}
+{"id":3,"name":"Animal 3","categoryId":-3}
+`,
       stderr: '',
     })
   })
 
   test.each([
-    [[], 20],
-    [['--limit', '101'], 101],
-    [['--limit', '9999'], 250],
-    [['--all'], 250],
-  ])('%p prints %d animals, over all pages', async (args, count) => {
-    const { exitCode, stdout, stderr } = await pets(['list', '--json', ...args])
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    expect(idsIn(stdout)).toEqual(upTo(count))
+    ['', upTo(20)],
+    ['--limit 101', upTo(101)],
+    ['--all', upTo(250)],
+    ['--status sold', [2]],
+  ])('%s prints the animals of all pages', async (args, ids) => {
+    const { exitCode, stdout, stderr } = await pets(['list', '--json', ...args.split(' ').filter(Boolean)])
+    expect({ exitCode, stderr, ids: idsIn(stdout) }).toEqual({ exitCode: 0, stderr: '', ids })
   })
 
-  test('--all prints one table, and --status filters', async () => {
-    const { stdout, stderr } = await pets(['list', '--all'])
-    expect(stdout.match(/^ID /gm)).toHaveLength(1)
-    expect(stdout.split('\n')).toHaveLength(252)
-    expect(stderr).toBe('')
-    expect(idsIn((await pets(['list', '--status', 'sold', '--json'])).stdout)).toEqual([2])
+  test.each(['--all', '--limit 9999'])('%s prints one table', async args => {
+    const { stdout, stderr } = await pets(['list', ...args.split(' ')])
+    expect([stdout.match(/^ID /gm)?.length, stdout.split('\n').length, stderr]).toEqual([1, 252, ''])
   })
 
   test.each([
-    [[], 'The pet store has no animals\n'],
-    [['--status', 'sold'], 'No animal is sold\n'],
-    [['--json'], ''],
-  ])('%p of an empty store prints no animal', async (args, stderr) => {
-    expect(await pets(['list', ...args], environmentOf(empty))).toEqual({ exitCode: 0, stdout: '', stderr })
+    ['list', 'The pet store has no animals\n'],
+    ['list --status sold', 'No animal is sold\n'],
+    ['list --json', ''],
+  ])('%s of an empty store prints no animal', async (line, stderr) => {
+    expect(await pets(line.split(' '), environmentOf(empty))).toEqual({ exitCode: 0, stdout: '', stderr })
   })
 
   test.each(['', '--json'])('ends quietly when the reader closes the pipe: --all %s | head -1', async json => {
-    const command = `${join(projectFolder, 'bin/petstore')} pets list --all ${json} | head -1; echo "\${PIPESTATUS[0]}"`
+    const command = `${program} pets list --all ${json} | head -1; echo "\${PIPESTATUS[0]}"`
     // More than a pipe holds, so that the end of its reader is noticed.
+    const animals = upTo(100).map(id => ({ id, name: 'x'.repeat(1_000), categoryId: 7 }))
     await using wide = startScriptedServer(({ url }) => {
-      const animals = upTo(100).map(id => ({ id, name: 'x'.repeat(1_000), categoryId: 7 }))
       const page = Number(new URL(url).searchParams.get('page'))
-      const headers = { link: `<?page=${page + 1}>; rel="next"` }
-      return Response.json(animals, { headers })
+      return Response.json(animals, { headers: { link: `<?page=${page + 1}>; rel="next"` } })
     })
     const env = { PETSTORE_URL: wide.url, PETSTORE_API_KEY: service.key }
     const { exitCode, stdout, stderr } = await run(['bash', '-c', command], { cwd: tmpdir(), env })
@@ -115,94 +100,62 @@ describe('pets list', () => {
   })
 })
 
-describe('pets add', () => {
-  test('prints the animal with its new id', async () => {
-    await using own = await startService()
-    const env = environmentOf(own)
-    expect(await pets(['add', 'Rex', '--category', '7', '--status', 'pending'], env)).toEqual({
-      exitCode: 0,
-      stdout: 'ID  STATUS   CATEGORY  NAME\n1   pending  7         Rex\n',
-      stderr: '',
-    })
-    const args = ['add', '--category', '-9223372036854775808', '--json', '--', '--Kim 犬']
-    expect(await pets(args, env)).toMatchObject({
-      exitCode: 0,
-      stdout: '{"id":2,"name":"--Kim 犬","categoryId":-9223372036854775808}\n',
-    })
-    expect((await own.call('/v1/pets')).json).toHaveLength(2)
+test('pets add prints the animal with its new id', async () => {
+  await using own = await startService()
+  const env = environmentOf(own)
+  expect(await pets(['add', 'Rex', '--category', '7', '--status', 'pending'], env)).toEqual({
+    exitCode: 0,
+    stdout: 'ID  STATUS   CATEGORY  NAME\n1   pending  7         Rex\n',
+    stderr: '',
   })
-
-  test('prints why the service refuses it', async () => {
-    const { exitCode, stdout, stderr } = await pets(['add', ' ', '--category', '7'])
-    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-    expect(stderr).toMatch(/^petstore: .*name is blank: .*\n$/)
-  })
+  const stdout = '{"id":2,"name":"--Kim 犬","categoryId":-9223372036854775808}\n'
+  const args = ['add', '--category', '-9223372036854775808', '--json', '--', '--Kim 犬']
+  expect(await pets(args, env)).toMatchObject({ exitCode: 0, stdout })
+  expect((await own.call('/v1/pets')).json).toHaveLength(2)
 })
 
-describe('pets get', () => {
-  const deprecated = /^petstore: getPet is deprecated since 2026-11-15 and will be removed on 2030-12-05; use .*\n/
-
-  test('prints one animal, and that the operation is deprecated', async () => {
-    const { exitCode, stdout, stderr } = await pets(['get', '2', '--json'])
-    expect({ exitCode, ids: idsIn(stdout) }).toEqual({ exitCode: 0, ids: [2] })
-    expect(stderr).toMatch(new RegExp(`${deprecated.source}$`))
-  })
-
-  test.each(['99999', '-1'])('of %s, which does not exist, fails', async id => {
-    const { exitCode, stdout, stderr } = await pets(['get', id])
-    expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-    expect(stderr).toMatch(new RegExp(`${deprecated.source}petstore: .*${id}.*\n$`))
-  })
+test('pets get prints one animal, or that none has the id, and that the operation is deprecated', async () => {
+  const deprecated = 'petstore: getPet is deprecated since 2026-11-15 and will be removed on 2030-12-05; use .*\n'
+  const { exitCode, stdout, stderr } = await pets(['get', '2', '--json'])
+  expect({ exitCode, ids: idsIn(stdout) }).toEqual({ exitCode: 0, ids: [2] })
+  expect(stderr).toMatch(new RegExp(`^${deprecated}$`))
+  for (const id of ['99999', '-1']) {
+    const message = expect.stringMatching(new RegExp(`^${deprecated}petstore: .*${id}.*\n$`))
+    expect(await pets(['get', id])).toEqual({ exitCode: 1, stdout: '', stderr: message })
+  }
 })
 
 describe('one line says what to do about', () => {
+  /** Runs the command with other variables, and returns the line. */
   async function failure(env: Record<string, string>, ...args: string[]): Promise<string> {
-    const { exitCode, stdout, stderr } = await pets(args.length > 0 ? args : ['list'], {
-      ...environmentOf(service),
-      ...env,
-    })
+    const { exitCode, stdout, stderr } = await pets(args, { ...environmentOf(service), ...env })
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
     expect(stderr).toMatch(/^petstore: [^\n]+\n$/)
     return stderr
   }
 
-  test('a wrong key', async () => {
-    const stderr = await failure({ PETSTORE_API_KEY: 'no-key-of-this-service' })
-    expect(stderr).toContain('set PETSTORE_API_KEY to a key of http://127.0.0.1:')
-    expect(stderr).not.toContain('no-key-of-this-service')
+  test('an invalid animal, a wrong key and a key that may only read', async () => {
+    expect(await failure({}, 'add', ' ', '--category', '7')).toContain('name is blank: ')
+    const wrong = await failure({ PETSTORE_API_KEY: 'no-key-of-this-service' }, 'list')
+    expect(wrong).toContain('set PETSTORE_API_KEY to a key of http://127.0.0.1:')
+    expect(wrong).not.toContain('no-key-of-this-service')
+    const readOnly = { PETSTORE_API_KEY: await service.newKey({ permission: 'read-only' }) }
+    const refused = await failure(readOnly, 'add', 'Rex', '--category', '7')
+    expect(refused).toContain('set PETSTORE_API_KEY to a key that may write')
   })
 
-  test('a key that may only read', async () => {
-    const key = await service.newKey({ permission: 'read-only' })
-    const stderr = await failure({ PETSTORE_API_KEY: key }, 'add', 'Rex', '--category', '7')
-    expect(stderr).toContain('set PETSTORE_API_KEY to a key that may write')
-  })
-
-  test('a server that does not run', async () => {
-    const gone = startScriptedServer(new Response())
-    await gone[Symbol.asyncDispose]()
-    expect(await failure({ PETSTORE_URL: gone.url })).toBe(
-      `petstore: Nothing answers at ${gone.url}: start it with bin/petstore serve, or set PETSTORE_URL\n`,
+  test('a server that does not run, a base address without its version, and another kind of server', async () => {
+    const page = new Response('<h1>\u001b[31mWelcome\u009b</h1>', { headers: { 'content-type': 'text/html' } })
+    const other = startScriptedServer(page)
+    const welcome = await failure({ PETSTORE_URL: other.url }, 'list')
+    expect(welcome).toContain('is not the base URL of a pet store: ')
+    // The page cannot control the terminal.
+    expect(welcome).toContain('Welcome\\u009b')
+    await other[Symbol.asyncDispose]()
+    expect(await failure({ PETSTORE_URL: other.url }, 'list')).toBe(
+      `petstore: Nothing answers at ${other.url}: start it with bin/petstore serve, or set PETSTORE_URL\n`,
     )
-  })
-
-  test('a base address without its version', async () => {
-    const stderr = await failure({ PETSTORE_URL: service.origin })
-    expect(stderr).toContain(`${service.origin} is not the base URL of a pet store: `)
-  })
-
-  test('another kind of server, whose page cannot control the terminal', async () => {
-    await using other = startScriptedServer(
-      new Response('<h1>\u001b[31mWelcome\u009b</h1>', { headers: { 'content-type': 'text/html' } }),
-    )
-    const stderr = await failure({ PETSTORE_URL: other.url })
-    expect(stderr).toContain('is not the base URL of a pet store: ')
-    expect(stderr).toContain('Welcome\\u009b')
-  })
-
-  test('a flag wins over its variable', async () => {
-    const args = ['list', '--limit', '1', '--json', '--url', `${service.origin}/v1`, '--api-key', service.key]
-    const ended = await pets(args, { PETSTORE_URL: 'nowhere', PETSTORE_API_KEY: 'no-key-of-this-service' })
-    expect({ ...ended, stdout: idsIn(ended.stdout) }).toEqual({ exitCode: 0, stdout: [1], stderr: '' })
+    const versionless = await failure({ PETSTORE_URL: service.origin }, 'list')
+    expect(versionless).toContain(`${service.origin} is not the base URL of a pet store: `)
   })
 })

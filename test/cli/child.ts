@@ -1,0 +1,21 @@
+import { expect } from 'bun:test'
+import { join } from 'node:path'
+import { projectFolder, run, type Surroundings } from '../support/process.ts'
+
+export const program = join(projectFolder, 'bin/petstore')
+
+/** `bin/petstore ARGS`, to be interrupted. */
+export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surroundings, input = '') {
+  const { PATH = '' } = process.env
+  return Bun.spawn([program, ...args], { cwd, env: { PATH, ...env }, stdio: [Buffer.from(input), 'pipe', 'pipe'] })
+}
+
+export const hasOpenssl = Bun.which('openssl') !== null
+if (!hasOpenssl) process.stderr.write('openssl is not installed: the tests of TLS are skipped\n')
+
+/** A self-signed certificate for 127.0.0.1, cert.pem, and its key, key.pem. */
+export async function makeCertificate(cwd: string): Promise<void> {
+  const request = 'req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1'
+  const made = await run(['openssl', ...`${request} -keyout key.pem -out cert.pem`.split(' ')], { cwd })
+  expect(made.exitCode).toBe(0)
+}
