@@ -35,10 +35,13 @@ const retryDatabaseMs = 500
 async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
+  const pages = createPages()
   const stores = await openWithRetry(settings, log, stopped)
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
-  const app = new App({ ...stores, ...settings, log, pages: createPages() })
+  // The writer thread starts while the app is built.
+  const writing = stores.startWriting()
+  const app = new App({ ...stores, ...settings, log, pages })
   const inBackground = (work: Promise<void>) =>
     work.catch(cause => {
       // The store itself reports damage.
@@ -50,7 +53,7 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
   const sweeping = setInterval(() => inBackground(deleteExpiredKeys()), sweepEveryMs)
   try {
-    await stores.startWriting()
+    await writing
     const { tlsCert: cert, tlsKey: key } = settings
     const listener = listen(app, { ...settings, ...(cert && key && { tls: { cert, key } }) })
     try {

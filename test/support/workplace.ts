@@ -11,8 +11,6 @@ export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
   return Array.from({ length: count }, line).join('')
 }
 
-type Workplace = ReturnType<typeof workplace>
-
 /** A folder with animals.ndjson in it, where every command works on the store pets.db: `using place = workplace(…)`. */
 export function workplace(lines: string | Uint8Array) {
   const folder = temporaryFolder()
