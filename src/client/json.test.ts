@@ -2,14 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type * as Domain from '../pet.ts'
 import { petStatus, readNewPet } from '../pet.ts'
+import type { NewPet, Pet, PetStatus } from './json.ts'
 import {
   InvalidResponse,
   int64ToText,
   integerOf,
-  type NewPet,
   newPetToJson,
-  type Pet,
-  type PetStatus,
   parseJson,
   readError,
   readPet,
@@ -48,7 +46,7 @@ describe('an integer', () => {
     )
   })
 
-  test.each<[string, bigint | undefined]>([
+  test.each([
     ['{"id":-7}', -7n],
     ['{"id":7.0}', 7n],
     ['{"id":7e2}', 700n],
@@ -56,28 +54,22 @@ describe('an integer', () => {
     ['{"id" : -9223372036854775808 }', -9223372036854775808n],
     ['{"id":\n9223372036854775807\n}', 9223372036854775807n],
     ['{"x\\"id":1,"id":9007199254740993}', 9007199254740993n],
-    ['{"id":"7"}', undefined],
-    ['{"id":"9007199254740993"}', undefined],
-    ['{"id":["9007199254740993"]}', undefined],
-    ['{"id":1.5}', undefined],
-    ['{"id":9007199254740993.5}', undefined],
-    ['{"id":9.007199254740993e15}', undefined],
-    ['{"id":1e400}', undefined],
-    ['{"id":null}', undefined],
-    ['{"id":true}', undefined],
-    ['{"id":{}}', undefined],
-    ['{"id":[]}', undefined],
-    ['{}', undefined],
   ])('in %s is %p', (text, id) => {
-    expect(integerOf((parseJson(text) as { id: unknown }).id)).toBe(id as bigint)
+    expect(integerOf((parseJson(text) as { id: unknown }).id)).toBe(id)
   })
 
-  test.each(['{"id":00000000000000001}', '{"id":-}', '{id":9007199254740993}', '{"id":9007199254740993'])(
-    'does not make %s valid JSON',
-    text => {
+  test.each([
+    ...['"7"', '"9007199254740993"', '["9007199254740993"]', '1.5', '9007199254740993.5', '9.007199254740993e15'],
+    ...['1e400', 'null', 'true', '{}', '[]'],
+  ])('is not %s', text => {
+    expect(integerOf((parseJson(`{"id":${text}}`) as { id: unknown }).id)).toBeUndefined()
+  })
+
+  test('does not make invalid JSON valid', () => {
+    for (const text of ['{"id":00000000000000001}', '{"id":-}', '{id":9007199254740993}', '{"id":9007199254740993']) {
       expect(() => parseJson(text)).toThrow(SyntaxError)
-    },
-  )
+    }
+  })
 })
 
 describe('an animal to send', () => {
@@ -133,11 +125,8 @@ describe('a response', () => {
   const rex = '"name":"Rex","categoryId":7'
 
   test('loses properties that a Pet does not have', () => {
-    expect(readPet(parseJson(`{"id":1,${rex},"age":3}`))).toStrictEqual({
-      id: 1n,
-      name: 'Rex',
-      categoryId: 7n,
-    })
+    const pet = { id: 1n, name: 'Rex', categoryId: 7n }
+    expect(readPet(parseJson(`{"id":1,${rex},"age":3}`))).toStrictEqual(pet)
   })
 
   test.each([
@@ -163,13 +152,11 @@ describe('a response', () => {
     expect(() => readPets(parseJson(`{"id":1,${rex}}`))).toThrow(new InvalidResponse('the body is not an array'))
   })
 
-  test.each<[string, unknown]>([
-    ['{"code":"a","message":"b","status":400}', { code: 'a', message: 'b' }],
-    ['{"code":9007199254740993,"message":"b"}', undefined],
-    ['{"code":"a"}', undefined],
-    ['null', undefined],
-    ['[]', undefined],
-  ])('of %s as an Error is %j', (text, error) => {
-    expect(readError(parseJson(text))).toEqual(error as undefined)
+  test('with a code and a message is an Error', () => {
+    const error = { code: 'a', message: 'b' }
+    expect(readError(parseJson('{"code":"a","message":"b","status":400}'))).toEqual(error)
+    for (const text of ['{"code":9007199254740993,"message":"b"}', '{"code":"a"}', 'null', '[]']) {
+      expect(readError(parseJson(text))).toBeUndefined()
+    }
   })
 })
