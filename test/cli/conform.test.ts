@@ -4,8 +4,7 @@ import { resultLines } from '../../src/cli/conform.ts'
 import { checks } from '../../src/conform/run.ts'
 import { temporaryFolder } from '../support/folder.ts'
 import { petstore, startServer, testMsMax } from '../support/process.ts'
-import { startWrongServer, type Wrongness } from '../support/wrong-server.ts'
-import { answering } from '../support/wrongness.ts'
+import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
 
 setDefaultTimeout(testMsMax)
 
