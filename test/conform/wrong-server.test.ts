@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { Probe } from '../../src/conform/exchange.ts'
 import { checks, conform } from '../../src/conform/run.ts'
 import {
@@ -15,32 +15,17 @@ import {
   type Wrongness,
 } from '../support/wrong-server.ts'
 
-describe('a server that follows the interface but not our decisions', () => {
-  test('passes every check of the contract', async () => {
-    using server = startWrongServer()
-    const results = await conform({ baseUrl: server.url, key: server.key, readOnly: false }, { strict: false })
-    expect(results.length).toBe(checks.filter(({ rule }) => rule === 'contract').length)
-    expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
-  })
-
-  test('receives only GET and HEAD from a run that only reads', async () => {
-    using server = startWrongServer()
-    const results = await conform({ baseUrl: server.url, key: server.key, readOnly: true }, { strict: true })
-    expect(new Set(server.methods)).toEqual(new Set(['GET', 'HEAD']))
-    const contract = results.filter(({ check }) => check.rule === 'contract')
-    expect(contract.filter(({ finding }) => finding.outcome === 'failed')).toEqual([])
-  })
-})
-
 type JsonObject = Readonly<Record<string, unknown>>
 
 const list = /^\/pets$/
 const one = /^\/pets\/./
 const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' && body.test(asked.body))
-const with201 = (change: JsonObject) => answering(201, pet => ({ ...pet, ...change }))
+const having = (status: number, change: JsonObject) => answering(status, body => ({ ...body, ...change }))
 const withEach = (change: (pet: JsonObject) => JsonObject) => listing(pet => ({ ...pet, ...change(pet) }))
+const everyId: Wrongness = { instead: ({ path }) => (one.test(path) ? { status: 200, body: {} } : undefined) }
 const withoutFilter = rewriting(query => query.delete('status'))
 const rounded = (pet: JsonObject) => ({ ...pet, categoryId: BigInt(Number(pet['categoryId'])) })
+const trimmed = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).trim() })
 const typed = (isWrong: (status: number) => boolean, type: string): Wrongness => ({
   contentType: ({ status }) => (isWrong(status) ? type : 'application/json'),
 })
@@ -56,11 +41,28 @@ const at = (path: string, status: number, body: unknown): Wrongness => ({
 })
 const only = (status: number, headers: Readonly<Record<string, string>>) =>
   adding(headers, reply => reply.status === status)
+const sold = '</v1/pets?status=sold>'
 /** Every list has a link to the same page. */
 const endless = adding({ Link: '</v1/pets?limit=1&cursor=abc>; rel="next"' })
+const endlessAndAscending: Wrongness = {
+  say: (reply, asked) =>
+    changedList(pets => pets.toReversed()).say?.(endless.say?.(reply, asked) ?? reply, asked) ?? reply,
+}
 
-/** A part of a check's name, a part of its finding, and the server's defect. Without a defect, the server is the plain one. */
-const rows: readonly (readonly [check: string, found: string, wrongness?: Wrongness])[] = [
+const firstKeyOnly: Wrongness = {
+  hear(asked) {
+    const [scheme, key] = asked.headers.get('authorization')?.split(' ') ?? []
+    return { ...asked, headers: new Headers({ authorization: `${scheme} ${key}` }) }
+  },
+}
+/** HEAD lacks a header that GET has. */
+const headWithout: Wrongness = {
+  hear: asked => ({ ...asked, method: 'GET', headers: new Headers([...asked.headers, ['x-method', asked.method]]) }),
+  say: (reply, { headers }) => (headers.get('x-method') === 'HEAD' ? reply : { ...reply, headers: { 'x-more': '1' } }),
+}
+
+/** A part of a check's name, a part of its finding, and the server's defect. */
+const rows: readonly (readonly [check: string, found: string, wrongness: Wrongness])[] = [
   ['the base address ends in /v1', '/api', { prefix: '/api' }],
   ['GET /pets without a key is 401', 'returned 200', trusting('GET', list, 'none')],
   ['POST /pets without a key is 401', 'returned 201', trusting('POST', list, 'none')],
@@ -70,12 +72,12 @@ const rows: readonly (readonly [check: string, found: string, wrongness?: Wrongn
   ['GET /pets/{petId} with a wrong key is 401', 'returned 200', trusting('GET', one, 'wrong')],
 
   ['POST /pets is 201 with the Pet and its id', 'no id', answering(201, ({ id: _, ...pet }) => pet)],
-  ['POST /pets returns the name and the categoryId as sent', 'REX', with201({ name: 'REX' })],
+  ['POST /pets returns the name and the categoryId as sent', 'REX', having(201, { name: 'REX' })],
   ['POST /pets accepts the status available', '400', posts(/"available"/)],
   ['POST /pets accepts the status pending', '400', posts(/"pending"/)],
-  ['POST /pets accepts the status sold', '"pending"', with201({ status: 'pending' })],
+  ['POST /pets accepts the status sold', '"pending"', having(201, { status: 'pending' })],
   ['POST /pets accepts an animal without a status', '400', posts(/^(?!.*"status")/)],
-  ['two new animals get different ids', '7 for both', with201({ id: 7n })],
+  ['two new animals get different ids', '7 for both', having(201, { id: 7n })],
   ['POST /pets returns the categoryId 9007199254740993 exactly', '740992', answering(201, rounded)],
   ['POST /pets returns the categoryId 9223372036854775807 exactly', '77580', answering(201, rounded)],
 
@@ -105,164 +107,97 @@ const rows: readonly (readonly [check: string, found: string, wrongness?: Wrongn
   ['limit and status together', 'lists 8', rewriting(query => query.has('status') && query.delete('limit'))],
   ['in the list of its status', 'returned 200 []', changedList((pets, { query }) => (query.has('status') ? [] : pets))],
 
-  ['the same animal as the list', '"REX"', answering(200, pet => ({ ...pet, name: 'REX' }))],
+  ['the same animal as the list', '"REX"', having(200, { name: 'REX' })],
   ['the same animal as POST /pets', '992', answering(200, rounded)],
-  [
-    'GET /pets/{petId} with the id of no animal is 404',
-    'returned 200',
-    { instead: ({ path }) => (one.test(path) ? { status: 200, body: {} } : undefined) },
-  ],
+  ['GET /pets/{petId} with the id of no animal is 404', 'returned 200', everyId],
 
   ['responses are application/json', 'text/html', typed(status => status === 200, 'text/html')],
   ['errors are application/json', 'problem+json', typed(status => status >= 400, 'application/problem+json')],
-  ['the code of every Error is a string', 'the code 404', answering(404, body => ({ ...body, code: 404n }))],
+  ['the code of every Error is a string', 'the code 404', having(404, { code: 404n })],
   ['the message of every Error is a string', 'no message', answering(401, ({ message: _, ...body }) => body)],
-  ['the status of every Error', 'the status 500', answering(400, body => ({ ...body, status: 500n }))],
+  ['the status of every Error', 'the status 500', having(400, { status: 500n })],
 
   ['a request without a key', 'Basic', adding({ 'WWW-Authenticate': 'Basic' })],
   ['a request with a wrong key', 'Bearer realm="petstore"', adding({ 'WWW-Authenticate': 'Bearer realm="petstore"' })],
-  ['the scheme Bearer may be in any case', '401'],
-  ['a request with two keys is 401', '200', { hear: asked => ({ ...asked, headers: firstKeyOnly(asked.headers) }) }],
+  ['a request with two keys is 401', '200', firstKeyOnly],
 
-  ['GET of an unknown path without a key is 401', '404'],
   ['GET of an unknown path is 404', '400', refusing(400, ({ path }) => path.startsWith('/conform'))],
   ['PUT /pets without a key is 401', '405', puts],
   ['PUT of an unknown path is 404', '405', puts],
   ['POST /pets with invalid JSON and without a key is 401', '400', posts(/^\{"name":$/)],
-  ['POST /pets with invalid JSON as text/plain is 415', '400'],
   ['POST /pets with more than 64 KiB of text/plain is 415', '413', larger(65_537)],
   ['PUT /pets is 405, and Allow lists GET, HEAD and POST', 'GET, POST', allowing('GET, POST')],
   ['POST /pets/{petId} is 405, and Allow lists GET and HEAD', 'GET, HEAD, POST', allowing('GET, HEAD, POST')],
-  ['HEAD has the headers of GET and no body', 'no x-more', headWithout('x-more')],
+  ['HEAD has the headers of GET and no body', 'no x-more', headWithout],
   ['GET /store/orders is 404', '200', at('/store/orders', 200, [])],
 
   ['a Content-Type may have parameters', '415', withType(/;/)],
   ['a body without a Content-Type is read as JSON', '415', withType(/^none$/)],
-  ['POST /pets with another media type is 415', '201'],
-  ['POST /pets with a Content-Encoding is 415', '201'],
   ['POST /pets with an empty body of text/plain is 400', '415', withType(/text\/plain/)],
   ['POST /pets with an empty object in 64 KiB is 400', '413', larger(65_536)],
-  ['POST /pets with more than 64 KiB is 413', '400'],
-  ['POST /pets with a body that is not UTF-8 is 400', '\ufffd'],
   ['responses are JSON for any Accept header', 'text/html', { contentType: () => 'text/html' }],
   ['Location is the address of the new animal', '/v1/pets/0', adding({ Location: '/v1/pets/0' })],
   ['a higher id than earlier ones', '"id":-2', answering(201, pet => ({ ...pet, id: -BigInt(Number(pet['id'])) }))],
 
-  ['POST /pets with an empty name', '201'],
-  ['POST /pets with a name of white space', '201'],
   ['POST /pets with a name of more than 1,000 characters', 'Sorry', posts(/x{900}/)],
-  ['POST /pets with a name with U+0000', '201'],
-  ['POST /pets with a name with an unpaired surrogate', '201'],
   ['most of them surrogate pairs', '400', posts(/🐕{900}/u)],
-  [
-    'outer spaces and combining characters',
-    '"conform',
-    answering(201, pet => ({ ...pet, name: String(pet['name']).trim() })),
-  ],
-  ['a categoryId may be 1.50e2', '400'],
+  ['outer spaces and combining characters', '"conform', answering(201, trimmed)],
   ['a categoryId may be -9223372036854775808', '400', posts(/"categoryId":-/)],
-  ['an animal added without a status has none', '"available"'],
-  ['POST /pets with the status null', '201'],
   ['unknown properties are ignored', '"id":-7', at('/pets', 201, { id: -7n, name: 'Rex', categoryId: 1n })],
-  [
-    'strict handling, an unknown property',
-    'no Preference-Applied',
-    answering(400, body => ({ ...body, message: 'colour' })),
-  ],
+  ['strict handling, an unknown property', 'no Preference-Applied', having(400, { message: 'colour' })],
   ['an unknown parameter is ignored', '400', refusing(400, ({ query }) => query.has('colour'))],
-  ['strict handling, an unknown parameter', '200'],
-  ['three problems', '"name"', answering(400, body => ({ ...body, message: 'name' }))],
+  ['three problems', '"name"', having(400, { message: 'name' })],
 
-  ['GET /pets with a limit below 1', 'limit=0 returned 200'],
-  ['GET /pets with a limit above 100', 'limit=101 returned 200'],
-  ['GET /pets with a limit that is not an integer', 'limit=abc returned 200'],
-  ['GET /pets with an empty limit', 'limit= returned 200'],
-  ['GET /pets with a repeated limit', '200'],
   ['GET /pets with an unknown status', 'Sorry', refusing(400, ({ query }) => query.has('status'))],
-  ['GET /pets with an empty status', '200'],
-  ['GET /pets with a repeated status', '200'],
   ['two problems', 'limit is 0', at('/pets', 400, { code: 'bad', message: 'limit is 0', status: 400n })],
   ['text that is not an int64', '/pets/1.5 returned 400', refusing(400, ({ path }) => path === '/pets/1.5')],
 
-  ['the list is in ascending order of id', 'lists 24 after 25'],
   ['the next link has limit, status and a cursor', '/pets?limit=1&cursor=abc', endless],
-  [
-    'following the next links',
-    'cursor=abc lists 25 after 25',
-    both(
-      changedList(pets => pets.toReversed()),
-      endless,
-    ),
-  ],
-  ['GET /pets with an unknown cursor is 400', 'cursor=conform returned 200'],
+  ['following the next links', 'cursor=abc lists 25 after 25', endlessAndAscending],
   ['GET /pets with a changed cursor is 400', 'cursor=abA returned 200', endless],
   ['GET /pets with the cursor of another status is 400', 'status=sold&cursor=abc returned 200', endless],
 
   ['X-Request-Id is the one', 'always-mine', adding({ 'X-Request-Id': 'always-mine' })],
   ['X-Request-Id is new', 'always-mine', adding({ 'X-Request-Id': 'always-mine' })],
   ['Cache-Control: no-store', 'no-cache', adding({ 'Cache-Control': 'no-cache' })],
-  [
-    'X-Content-Type-Options: nosniff',
-    'no X-Content-Type-Options',
-    adding({ 'X-Content-Type-Options': 'nosniff' }, ({ status }) => status !== 404),
-  ],
-  ['an Error has no other fields', 'hint', answering(401, body => ({ ...body, hint: 'Log in' }))],
-  ['the code of an Error is in lower_snake_case', 'E401'],
+  ['X-Content-Type-Options: nosniff', 'no X-Content', only(200, { 'X-Content-Type-Options': 'nosniff' })],
+  ['an Error has no other fields', 'hint', having(401, { hint: 'Log in' })],
   ['the Deprecation header, also on 404', 'no Deprecation', only(200, { Deprecation: '@1794700800' })],
   ['the Sunset header, also on 404', '2031', adding({ Sunset: 'Fri, 05 Dec 2031 00:00:00 GMT' })],
   [
     'links to its documentation',
     'status=sold',
-    adding({ Link: '</d>; rel="deprecation", </v1/pets?status=sold>; rel=successor-version' }),
+    adding({ Link: `</d>; rel="deprecation", ${sold}; rel=successor-version` }),
   ],
   ['/openapi.json', '{}', at('../openapi.json', 200, {})],
 
-  ['repeated with its Idempotency-Key', 'no Idempotency-Replayed', answering(201, pet => ({ ...pet, id: 7n }))],
-  ['used for another animal', '201'],
-  ['an Idempotency-Key of 256 characters', '201'],
+  ['repeated with its Idempotency-Key', 'no Idempotency-Replayed', having(201, { id: 7n })],
   ['a creation that failed', '201', only(201, { 'Idempotency-Replayed': 'true' })],
 ]
 
-describe('a broken rule fails its check', () => {
-  test('and every check has one such test', () => {
-    const rowsOf = (name: string) => rows.filter(([part]) => name.includes(part)).length
-    expect(checks.map(({ name }) => name).filter(name => rowsOf(name) !== 1)).toEqual([])
-    expect(rows.length).toBe(checks.length)
-  })
-
-  test.each(rows)('%s', async (part, found, wrongness = {}) => {
-    using server = startWrongServer(wrongness)
-    const probe = new Probe({ baseUrl: server.url, key: server.key, readOnly: false })
-    const finding = await checks.find(({ name }) => name.includes(part))?.run(probe)
-    const failed = { outcome: 'failed', expected: expect.stringMatching(/./), found: expect.stringContaining(found) }
-    expect(finding).toEqual(failed as never)
-  })
+test('a server that decided otherwise passes the contract, and fails each decision that has no row', async () => {
+  using server = startWrongServer()
+  const results = await conform({ baseUrl: server.url, key: server.key, readOnly: false }, { strict: true })
+  const outcomes = (names: typeof results) => names.map(({ check: { name }, finding }) => [name, finding.outcome])
+  const contract = results.filter(({ check }) => check.rule === 'contract')
+  expect(outcomes(contract)).toEqual(contract.map(({ check }) => [check.name, 'passed']))
+  const others = results.filter(({ check: { name } }) => !rows.some(([part]) => name.includes(part)))
+  expect(outcomes(others)).toEqual(others.map(({ check }) => [check.name, 'failed']))
+  expect(rows.length + others.length).toBe(checks.length)
 })
 
-function firstKeyOnly(headers: Headers): Headers {
-  const [scheme, key] = headers.get('authorization')?.split(' ') ?? []
-  return new Headers({ authorization: `${scheme} ${key}` })
-}
+test('a server receives only GET and HEAD from a run that only reads', async () => {
+  using server = startWrongServer()
+  const results = await conform({ baseUrl: server.url, key: server.key, readOnly: true }, { strict: true })
+  expect(new Set(server.methods)).toEqual(new Set(['GET', 'HEAD']))
+  const failed = results.filter(({ check, finding }) => check.rule === 'contract' && finding.outcome === 'failed')
+  expect(failed).toEqual([])
+})
 
-/** HEAD lacks a header that GET has. */
-function headWithout(header: string): Wrongness {
-  return {
-    hear: asked => ({
-      ...asked,
-      method: 'GET',
-      headers: new Headers([...asked.headers, ['x-method', asked.method]]),
-    }),
-    say: (reply, { headers }) =>
-      headers.get('x-method') === 'HEAD' ? reply : { ...reply, headers: { [header]: '1' } },
-  }
-}
-
-/** Applies both defects to a response. */
-function both(first: Wrongness, second: Wrongness): Wrongness {
-  return {
-    say(reply, asked) {
-      const said = first.say?.(reply, asked) ?? reply
-      return second.say?.(said, asked) ?? said
-    },
-  }
-}
+test.each(rows)('a server that breaks a rule fails its check: %s', async (part, found, wrongness) => {
+  using server = startWrongServer(wrongness)
+  const probe = new Probe({ baseUrl: server.url, key: server.key, readOnly: false })
+  const finding = await checks.find(({ name }) => name.includes(part))?.run(probe)
+  const failed = { outcome: 'failed', expected: expect.stringMatching(/./), found: expect.stringContaining(found) }
+  expect(finding).toEqual(failed as never)
+})
