@@ -56,20 +56,16 @@ describe('a temporary failure', () => {
   })
 
   test('is the error after two retries, or as many as were set', async () => {
-    await using server = startScriptedServer(errorAnswer(503, 'store_unavailable', { 'x-request-id': 'r-1' }))
-    const error = await failureOf(petsAt(server).create(rex))
-    expect(error).toBeInstanceOf(client.ServiceUnavailableError)
-    expect(error).toMatchObject({ code: 'store_unavailable', status: 503, requestId: 'r-1' })
+    await using server = startScriptedServer(errorAnswer(503, 'store_unavailable'))
+    expect(await failureOf(petsAt(server).create(rex))).toBeInstanceOf(client.ServiceUnavailableError)
     expect(server.requests).toHaveLength(3)
     await failureOf(petsAt(server, { retries: 0 }).create(rex))
     expect(server.requests).toHaveLength(4)
   })
 
   test('is the error at once if the server asks for too long a wait', async () => {
-    await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '3600' }))
-    const error = await failureOf(petsAt(server).list().page())
-    expect(error).toBeInstanceOf(client.RateLimitedError)
-    expect(error).toMatchObject({ retryAfterSeconds: 3600, message: 'This is rate_limited' })
+    await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '61' }))
+    expect(await failureOf(petsAt(server).list().page())).toMatchObject({ retryAfterSeconds: 61 })
     expect(server.requests).toHaveLength(1)
   })
 })

@@ -4,7 +4,8 @@ import { type Check, checksOf, creates, forEach, refuses } from './check.ts'
 import type { Exchange, Probe } from './exchange.ts'
 import { absentId, fail, newPet, petName, post, postEach, skip, wrongBearer } from './exchange.ts'
 
-const noKey = { path: '/pets', authorization: null }
+const asking = (authorization: string | null) => ({ path: '/pets', authorization })
+const noKey = asking(null)
 const unknown = '/conform-nothing-is-here'
 const bodyBytesMax = 64 * 1024
 const tooLarge = '{}'.padEnd(bodyBytesMax + 1)
@@ -25,27 +26,23 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     'a request without a key gets WWW-Authenticate without an error': async probe => {
       // Another scheme and an empty key count as no key.
       for (const authorization of [null, 'Basic Y29uZm9ybTo=', 'Bearer']) {
-        const refused = await probe.send({ path: '/pets', authorization })
+        const refused = await probe.send(asking(authorization))
         refused.expectError(401).expectHeader('WWW-Authenticate', 'Bearer realm="petstore"')
       }
     },
     'a request with a wrong key gets WWW-Authenticate with invalid_token': async probe => {
-      const refused = await probe.send({ path: '/pets', authorization: wrongBearer })
+      const refused = await probe.send(asking(wrongBearer))
       const form = /^Bearer realm="petstore", error="invalid_token", error_description="[^"]+"$/
       const expected = 'Bearer realm="petstore", error="invalid_token", error_description="…"'
       refused.expectError(401).expectHeader('WWW-Authenticate', form, expected)
     },
     'the scheme Bearer may be in any case': async probe => {
       for (const scheme of ['bearer', 'BEARER']) {
-        const response = await probe.send({ path: '/pets', authorization: `${scheme} ${probe.target.key}` })
+        const response = await probe.send(asking(`${scheme} ${probe.target.key}`))
         response.expectStatus(200)
       }
     },
-    'a request with two keys is 401': async probe => {
-      const { key } = probe.target
-      const refused = await probe.send({ path: '/pets', authorization: `Bearer ${key} ${key}` })
-      refused.expectError(401)
-    },
+    ...refuses('a request with two keys', 401, async ({ target: { key } }) => asking(`Bearer ${key} ${key}`)),
   },
   'The order in which a request is judged': {
     ...refuses('GET of an unknown path without a key', 401, { ...noKey, path: unknown }),
@@ -164,8 +161,8 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     'the next link has limit, status and a cursor': async probe => {
       await probe.ensurePets(2, 'sold')
       const next = expectNext(await probe.send('/pets?limit=1&status=sold'))
-      const { limit, status, cursor } = Object.fromEntries(queryOf(next))
-      if (limit !== '1' || status !== 'sold' || !cursor) fail('limit=1, status=sold and a cursor', next)
+      const complete = [/\blimit=1\b/, /\bstatus=sold\b/, /\bcursor=[^&]/].every(part => part.test(next))
+      if (!complete) fail('limit=1, status=sold and a cursor', next)
     },
     'following the next links lists every animal once, and ends': async probe => {
       const [limit, pagesMax] = [10, 30]
@@ -301,11 +298,7 @@ function expectNext(list: Exchange): string {
 async function someCursor(probe: Probe): Promise<string> {
   await probe.ensurePets(2)
   const next = expectNext(await probe.send('/pets?limit=1'))
-  return queryOf(next).get('cursor') || fail('a cursor in the next link', next)
-}
-
-function queryOf(path: string): URLSearchParams {
-  return new URLSearchParams(path.slice(path.indexOf('?')))
+  return new URL(next, probe.target.baseUrl).searchParams.get('cursor') || fail('a cursor in the next link', next)
 }
 
 function newKey(): string {

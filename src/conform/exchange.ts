@@ -280,26 +280,23 @@ export class Probe {
     return (await this.create(fields)).pet(201)
   }
 
-  /** Adds an animal that a check of reads needs. */
-  async supplyPet(status?: PetStatus): Promise<Pet> {
-    if (this.target.readOnly) skip('the catalogue has too few animals for it, and this run only reads')
-    return await this.addPet({ status: status && JSON.stringify(status) })
+  /** Adds animals until the catalogue has this many (at most 100), with this status if one is given. */
+  async ensurePets(count: number, status?: PetStatus): Promise<readonly Pet[]> {
+    const list = await this.send(`/pets?limit=100${status === undefined ? '' : `&status=${status}`}`)
+    const pets = [...list.pets()]
+    while (pets.length < count) {
+      if (this.target.readOnly) skip('the catalogue has too few animals for it, and this run only reads')
+      pets.push(await this.addPet({ status: status && JSON.stringify(status) }))
+    }
+    return pets
   }
 
-  /** An animal of the catalogue; adds one if the catalogue is empty. */
   async anyPet(): Promise<Pet> {
-    const [first] = (await this.send('/pets?limit=1')).pets()
-    return first ?? (await this.supplyPet())
+    return (await this.ensurePets(1))[0] as Pet
   }
 
   /** The path of an animal of the catalogue. */
   async petPath(): Promise<string> {
     return `/pets/${(await this.anyPet()).id}`
-  }
-
-  /** Adds animals until the catalogue has this many (at most 100), with this status if one is given. */
-  async ensurePets(count: number, status?: PetStatus): Promise<void> {
-    const list = await this.send(`/pets?limit=100${status === undefined ? '' : `&status=${status}`}`)
-    for (let missing = count - list.pets().length; missing > 0; missing--) await this.supplyPet(status)
   }
 }
