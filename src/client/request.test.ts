@@ -190,7 +190,7 @@ describe("the caller's signal", () => {
     expect(error).toMatchObject({ name: 'TimeoutError' })
     expect(error).not.toBeInstanceOf(client.PetstoreError)
     expect(server.requests).toHaveLength(1)
-  })
+  }, 5_000)
 
   test('aborted by a callback prevents the retry', async () => {
     const controller = new AbortController()
@@ -198,7 +198,7 @@ describe("the caller's signal", () => {
     await using server = startScriptedServer(errorAnswer(503, 'a', headers))
     const pets = petsAt(server, { onDeprecation: () => controller.abort(reason) })
     expect(await failureOf(pets.list({ signal: controller.signal }).page())).toBe(reason)
-  })
+  }, 5_000)
 
   test('keeps no listener after the call', async () => {
     await using server = startScriptedServer(errorAnswer(503, 'a'), empty)

@@ -1,5 +1,4 @@
 import { int64Max, int64Min, isJsonObject } from '../int64.ts'
-import type { Pet } from '../pet.ts'
 import { type Check, checksOf, creates, forEach, refuses } from './check.ts'
 import type { Exchange, Probe } from './exchange.ts'
 import { absentId, fail, newPet, petName, post, postEach, skip, wrongBearer } from './exchange.ts'
@@ -65,7 +64,14 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     'POST /pets/{petId} is 405, and Allow lists GET and HEAD': async probe =>
       expectAllow(await probe.send(post(newPet(), { path: `/pets/${absentId()}` })), 'GET, HEAD'),
     'HEAD has the headers of GET and no body': async probe => {
-      for (const path of [await probe.petPath(), '/pets?limit=1']) await expectHeadLikeGet(probe, path)
+      // These belong to one response or one connection.
+      const volatile = /^(date|x-request-id|content-length|transfer-encoding|connection|keep-alive|ratelimit)$/
+      for (const path of [await probe.petPath(), '/pets?limit=1']) {
+        const { response } = await probe.send(path)
+        const head = await probe.send({ path, method: 'HEAD' })
+        head.expectStatus(response.status).expect(head.text === '', 'no body')
+        for (const [name, value] of response.headers) if (!volatile.test(name)) head.expectHeader(name, value)
+      }
     },
   },
   'What does not exist': refuses('GET /store/orders', 404, '/store/orders'),
@@ -153,27 +159,23 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     },
   },
   Paging: {
-    'the list is in ascending order of id': async probe => {
-      await probe.ensurePets(2)
-      const list = await probe.send('/pets?limit=100')
-      expectAscending(list.pets(), list)
-    },
     'the next link has limit, status and a cursor': async probe => {
       await probe.ensurePets(2, 'sold')
       const next = expectNext(await probe.send('/pets?limit=1&status=sold'))
       const complete = [/\blimit=1\b/, /\bstatus=sold\b/, /\bcursor=[^&]/].every(part => part.test(next))
       if (!complete) fail('limit=1, status=sold and a cursor', next)
     },
-    'following the next links lists every animal once, and ends': async probe => {
+    'following the next links lists every animal once, in ascending order of id, and ends': async probe => {
       const [limit, pagesMax] = [10, 30]
       await probe.ensurePets(limit + 1)
       let list = await probe.send(`/pets?limit=${limit}`)
-      const listed = [...list.pets()]
+      const ids = list.pets().map(({ id }) => id)
       for (let next: string | undefined = expectNext(list); next !== undefined; next = list.nextPath()) {
-        if (listed.length >= limit * pagesMax) skip(`the catalogue has more than ${pagesMax} pages of ${limit}`)
+        if (ids.length >= limit * pagesMax) skip(`the catalogue has more than ${pagesMax} pages of ${limit}`)
         list = await probe.send(next)
-        listed.push(...list.pets())
-        expectAscending(listed, list)
+        ids.push(...list.pets().map(({ id }) => id))
+        const wrong = ids.findIndex((id, index) => index > 0 && id <= (ids[index - 1] ?? id))
+        list.expect(wrong === -1, 'ascending ids', `lists ${ids[wrong]} after ${ids[wrong - 1]}`)
       }
     },
     ...refuses('GET /pets with an unknown cursor', 400, '/pets?cursor=conform'),
@@ -266,28 +268,15 @@ function storesName(what: string, name: string) {
 
 function expectAllow(refused: Exchange, methods: string): void {
   const allow = refused.expectError(405).expectHeader('Allow', /./, methods).header('Allow') ?? ''
-  const listed = allow.split(/, */).toSorted().join(', ')
+  const listed = allow
+    .split(/\s*,\s*/)
+    .toSorted()
+    .join(', ')
   refused.expect(listed === methods, `Allow: ${methods}`, `returned ${allow}`)
-}
-
-async function expectHeadLikeGet(probe: Probe, path: string): Promise<void> {
-  const { response } = await probe.send(path)
-  const head = await probe.send({ path, method: 'HEAD' })
-  head.expectStatus(response.status).expect(head.text === '', 'no body')
-  // These belong to one response or one connection.
-  const volatile = /^(date|x-request-id|content-length|transfer-encoding|connection|keep-alive|ratelimit)$/
-  for (const [name, value] of response.headers) if (!volatile.test(name)) head.expectHeader(name, value)
 }
 
 function expectStrict(refused: Exchange): void {
   refused.expectError(400, 'colour').expectHeader('Preference-Applied', 'handling=strict')
-}
-
-function expectAscending(pets: readonly Pet[], list: Exchange): void {
-  for (const [index, { id }] of pets.entries()) {
-    const before = pets[index - 1]?.id
-    list.expect(before === undefined || id > before, 'ascending ids', `lists ${id} after ${before}`)
-  }
 }
 
 function expectNext(list: Exchange): string {
