@@ -1,15 +1,7 @@
-import { type DeprecationNotice, parseUrl, readLinks } from './headers.ts'
-import {
-  InvalidResponse,
-  int64ToText,
-  type NewPet,
-  newPetToJson,
-  type Pet,
-  type PetStatus,
-  readPet,
-  readPets,
-} from './json.ts'
-import { type Call, type CallOptions, type Fetch, type RequestSettings, send } from './request.ts'
+import { parseUrl, readLinks } from './headers.ts'
+import type { NewPet, Pet, PetStatus } from './json.ts'
+import { InvalidResponse, int64ToText, newPetToJson, readPet, readPets } from './json.ts'
+import { type Call, type CallOptions, type RequestOptions, type RequestSettings, send } from './request.ts'
 
 export type Environment = 'production' | 'staging'
 
@@ -22,23 +14,7 @@ export type Deployment =
       readonly baseUrl?: never
     }
 
-export type ClientOptions = Deployment & {
-  readonly apiKey: string
-  /** Time for each attempt, until its response is complete. Default: 30,000. */
-  readonly timeoutMs?: number | undefined
-  /** How many attempts may follow the first. Default: 2. */
-  readonly retries?: number | undefined
-  /** The longest wait before the first retry; it doubles for each further one. The actual wait is random. Default: 250. */
-  readonly backoffMs?: number | undefined
-  /** The longest wait before any retry. Default: 8,000. */
-  readonly backoffMaxMs?: number | undefined
-  /** If the server asks with Retry-After for a longer wait, the call fails. Default: 60,000. */
-  readonly retryAfterMaxMs?: number | undefined
-  /** Called for each response with Deprecation or Sunset. If it throws, the call rejects with that error. */
-  readonly onDeprecation?: ((notice: DeprecationNotice) => void) | undefined
-  /** Replaces the runtime's own fetch. */
-  readonly fetch?: Fetch | undefined
-}
+export type ClientOptions = Deployment & RequestOptions
 
 export interface ListOptions extends CallOptions {
   /** Only animals with this status. */
@@ -76,11 +52,8 @@ export class PetstoreClient {
   }
 }
 
-interface ClientSettings extends RequestSettings {
-  /** Without a slash at the end. */
-  readonly baseUrl: string
-  readonly timeoutMs: number
-}
+/** The base address has no slash at the end. */
+type ClientSettings = RequestSettings & { readonly baseUrl: string }
 
 export class Pets {
   readonly #settings: ClientSettings
@@ -102,7 +75,6 @@ export class Pets {
         url: `${this.#settings.baseUrl}/pets`,
         headers: { 'content-type': 'application/json', 'idempotency-key': key },
         body: newPetToJson(newPet),
-        expectedStatus: 201,
         read: body => readPet(body),
       },
       options,
@@ -136,20 +108,16 @@ export class Pets {
    */
   async get(id: bigint | number, options: CallOptions = {}): Promise<Pet> {
     const url = `${this.#settings.baseUrl}/pets/${int64ToText('id', id)}`
-    const read = (body: unknown) => readPet(body)
-    return await this.#send({ operation: 'getPet', method: 'GET', url, expectedStatus: 200, read }, options)
+    return await this.#send({ operation: 'getPet', method: 'GET', url, read: body => readPet(body) }, options)
   }
 
-  async #page(url: string, options: CallOptions): Promise<PetPage> {
-    const read = (body: unknown, headers: Headers) => ({
-      pets: readPets(body),
-      nextUrl: nextUrlIn(headers, url, this.#settings.apiKey),
-    })
-    const request = { operation: 'listPets', method: 'GET', url, expectedStatus: 200, read } as const
-    const { pets, nextUrl } = await this.#send(request, options)
-    return nextUrl === undefined
-      ? { pets }
-      : { pets, next: (nextOptions = options) => this.#page(nextUrl, nextOptions) }
+  #page(url: string, options: CallOptions): Promise<PetPage> {
+    const read = (body: unknown, headers: Headers): PetPage => {
+      const pets = readPets(body)
+      const nextUrl = nextUrlIn(headers, url, this.#settings.apiKey)
+      return nextUrl === undefined ? { pets } : { pets, next: (own = options) => this.#page(nextUrl, own) }
+    }
+    return this.#send({ operation: 'listPets', method: 'GET', url, read }, options)
   }
 
   async #send<T>(request: Omit<Call<T>, 'signal' | 'timeoutMs'>, { signal, timeoutMs }: CallOptions): Promise<T> {
@@ -184,11 +152,15 @@ const timerMsMax = 2 ** 31 - 1
 
 /** Throws a TypeError that names the option and never contains the key. */
 function readOptions(options: ClientOptions): ClientSettings {
-  const { timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
+  const { apiKey, timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
   const { retryAfterMaxMs = 60_000, onDeprecation = () => {} } = options
+  // Any other character would fail in fetch, whose message may contain the key.
+  if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
+    throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
+  }
   return {
     baseUrl: readDeployment(options),
-    apiKey: readApiKey(options.apiKey),
+    apiKey,
     timeoutMs: readNumber('timeoutMs', timeoutMs, 1, timerMsMax),
     retries: readNumber('retries', retries, 0, 100),
     backoffMs: readNumber('backoffMs', backoffMs, 0, timerMsMax),
@@ -210,10 +182,7 @@ function readDeployment({ baseUrl, baseUrls, environment }: ClientOptions): stri
   return readBaseUrl(`baseUrls.${environment}`, baseUrls[environment])
 }
 
-/**
- * Returns a base address without a slash at the end. Throws a TypeError that calls the value `name` and does not show
- * it, because it may contain a password.
- */
+/** A base address without a slash at the end. The TypeError does not show the value: it may contain a password. */
 export function readBaseUrl(name: string, address: unknown): string {
   const example = 'such as https://pets.example.com/v1'
   const url = parseUrl(String(address))
@@ -224,12 +193,6 @@ export function readBaseUrl(name: string, address: unknown): string {
     throw new TypeError(`${name} has a user, password, query or fragment: expected only the address, ${example}`)
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
-}
-
-/** Any other character would fail in fetch, whose message may contain the key. */
-function readApiKey(apiKey: unknown): string {
-  if (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)) return apiKey
-  throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
 }
 
 function readNumber(name: string, value: number, min: number, max: number): number {

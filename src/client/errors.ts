@@ -1,22 +1,16 @@
-/** What is known about a failure besides its message. */
-export interface ErrorDetails {
-  /** The service's error code, or `connection_failed`, `timeout` or `unexpected_response`. */
-  readonly code: string
-  /** The HTTP status, if there was a response. */
-  readonly status?: number | undefined
-  /** Identifies the request in the operator's log. */
-  readonly requestId?: string | undefined
-  /** How long the server asked to wait. */
-  readonly retryAfterSeconds?: number | undefined
-  readonly cause?: unknown
-}
+type ErrorDetails = Pick<PetstoreError, 'code'> &
+  Partial<Pick<PetstoreError, 'status' | 'requestId' | 'retryAfterSeconds' | 'cause'>>
 
 /** Every failure of a call, except the caller's own abort and a TypeError for invalid arguments. */
 export class PetstoreError extends Error {
   override readonly name: string = 'PetstoreError'
+  /** The service's error code, or `connection_failed`, `timeout` or `unexpected_response`. */
   readonly code: string
+  /** The HTTP status, if there was a response. */
   readonly status: number | undefined
+  /** Identifies the request in the operator's log. */
   readonly requestId: string | undefined
+  /** How long the server asked to wait. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(message: string, { code, status, requestId, retryAfterSeconds, cause }: ErrorDetails) {
@@ -76,20 +70,4 @@ export class TimeoutError extends PetstoreError {
 /** A response that a pet store does not send: a proxy's page, a redirect, a body of another shape. */
 export class UnexpectedResponseError extends PetstoreError {
   override readonly name = 'UnexpectedResponseError'
-}
-
-const byStatus = new Map<number, typeof PetstoreError>([
-  [401, UnauthorizedError],
-  [403, ForbiddenError],
-  [404, NotFoundError],
-  [408, TimeoutError],
-  [429, RateLimitedError],
-  [502, ServiceUnavailableError],
-  [503, ServiceUnavailableError],
-  [504, ServiceUnavailableError],
-])
-
-/** The error class for a status of 400 or more. */
-export function errorClassOf(status: number): typeof PetstoreError {
-  return byStatus.get(status) ?? (status < 500 ? InvalidRequestError : ServerError)
 }

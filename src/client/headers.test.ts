@@ -4,37 +4,20 @@ import { readDeprecation, readLinks, readRetryAfter } from './headers.ts'
 const url = 'http://127.0.0.1:8080/v1/pets?limit=2'
 const at = (path: string) => `http://127.0.0.1:8080${path}`
 
-test.each<[string | null, string[][]]>([
-  ['</v1/pets?cursor=a>; rel="next"', [['next', at('/v1/pets?cursor=a')]]],
-  ['</v1/pets?cursor=a>;rel=next', [['next', at('/v1/pets?cursor=a')]]],
-  ['<?cursor=a>; REL = "NEXT"', [['next', at('/v1/pets?cursor=a')]]],
-  ['<https://pets.example.com/v1/pets>; rel="next"', [['next', 'https://pets.example.com/v1/pets']]],
-  [
-    '</a>; rel="next  last"',
-    [
-      ['next', at('/a')],
-      ['last', at('/a')],
-    ],
-  ],
-  [
-    '</a>; rel="prev", </b>; rel="next"',
-    [
-      ['prev', at('/a')],
-      ['next', at('/b')],
-    ],
-  ],
-  ['</a,b>; title="x, <y>; rel=\\"prev\\""; rel="next"', [['next', at('/a,b')]]],
-  ['</a>; title="; rel=prev"; crossorigin; rel=next; rel=last', [['next', at('/a')]]],
-  ['</a>; rel="next"; type="application/json"', [['next', at('/a')]]],
-  ['<http://[>; rel="next", </b>; rel="last"', [['last', at('/b')]]],
-  ['</a>', []],
-  ['</a>; rel=""', []],
-  ['rel="next"', []],
-  ['<', []],
-  ['', []],
-  [null, []],
-])('Link: %s', (header, links) => {
-  expect(readLinks(header, url)).toEqual(links.map(([rel = '', href = '']) => ({ rel, href })))
+test.each<[string | null, ...(readonly [rel: string, href: string])[]]>([
+  ['</v1/pets?cursor=a>; rel="next"', ['next', at('/v1/pets?cursor=a')]],
+  ['</v1/pets?cursor=a>;rel=next', ['next', at('/v1/pets?cursor=a')]],
+  ['<?cursor=a>; REL = "NEXT"', ['next', at('/v1/pets?cursor=a')]],
+  ['<https://pets.example.com/v1/pets>; rel="next"', ['next', 'https://pets.example.com/v1/pets']],
+  ['</a>; rel="next  last"', ['next', at('/a')], ['last', at('/a')]],
+  ['</a>; rel="prev", </b>; rel="next"', ['prev', at('/a')], ['next', at('/b')]],
+  ['</a,b>; title="x, <y>; rel=\\"prev\\""; rel="next"', ['next', at('/a,b')]],
+  ['</a>; title="; rel=prev"; crossorigin; rel=next; rel=last', ['next', at('/a')]],
+  ['</a>; rel="next"; type="application/json"', ['next', at('/a')]],
+  ['<http://[>; rel="next", </b>; rel="last"', ['last', at('/b')]],
+  ...['</a>', '</a>; rel=""', 'rel="next"', '<', '', null].map((header): [string | null] => [header]),
+])('Link: %s', (header, ...links) => {
+  expect(readLinks(header, url)).toEqual(links.map(([rel, href]) => ({ rel, href })))
 })
 
 const deprecation = new Date('2026-11-15T00:00:00Z')
@@ -66,16 +49,9 @@ test('a response without Deprecation and Sunset announces nothing', () => {
   expect(readDeprecation('listPets', new Headers({ link: '</a>; rel="deprecation"' }), url)).toBeUndefined()
 })
 
-test.each<[string | null, number | undefined]>([
-  [null, undefined],
-  ['0', 0],
-  ['120', 120],
-  ['Sun, 15 Nov 2026 00:00:30 GMT', 30],
-  ['Sat, 14 Nov 2026 00:00:00 GMT', 0],
-  ['soon', undefined],
-  ['5 seconds', undefined],
-  ['in 5', undefined],
-  ['', undefined],
-])('Retry-After: %s is %p seconds', (header, seconds) => {
-  expect(readRetryAfter(header, new Date('2026-11-15T00:00:00Z'))).toBe(seconds as number)
+test('Retry-After is a number of seconds, or a date', () => {
+  const read = (header: string | null) => readRetryAfter(header, new Date('2026-11-15T00:00:00Z'))
+  const headers = ['0', '120', 'Sun, 15 Nov 2026 00:00:30 GMT', 'Sat, 14 Nov 2026 00:00:00 GMT']
+  expect(headers.map(read)).toEqual([0, 120, 30, 0])
+  for (const header of [null, 'soon', '5 seconds', 'in 5', '']) expect(read(header)).toBeUndefined()
 })

@@ -47,11 +47,7 @@ export function parseUrl(address: string, base?: string): URL | undefined {
 }
 
 /** Reads Deprecation (RFC 9745) and Sunset (RFC 8594); undefined if the response has neither. */
-export function readDeprecation(
-  operation: OperationName,
-  headers: Headers,
-  url: string,
-): DeprecationNotice | undefined {
+export function readDeprecation(operation: OperationName, headers: Headers, url: string) {
   if (!headers.has('deprecation') && !headers.has('sunset')) return undefined
   const deprecation = dateIn(headers.get('deprecation'))
   const sunset = dateIn(headers.get('sunset'))

@@ -17,12 +17,6 @@ export interface NewPet {
   readonly status?: PetStatus | undefined
 }
 
-/** The Error body of the service. */
-export interface ErrorBody {
-  readonly code: string
-  readonly message: string
-}
-
 /** Thrown by the functions that read a response; `send` adds which request it was. */
 export class InvalidResponse extends Error {}
 
@@ -69,7 +63,7 @@ export function readPet(value: unknown, place = ''): Pet {
 }
 
 /** Undefined if the value is not an Error body. */
-export function readError(value: unknown): ErrorBody | undefined {
+export function readError(value: unknown) {
   if (!isObject(value)) return undefined
   const { code, message } = value
   return typeof code === 'string' && typeof message === 'string' ? { code, message } : undefined

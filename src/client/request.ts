@@ -1,12 +1,4 @@
-import {
-  ConnectionError,
-  errorClassOf,
-  PetstoreError,
-  RateLimitedError,
-  ServiceUnavailableError,
-  TimeoutError,
-  UnexpectedResponseError,
-} from './errors.ts'
+import * as errors from './errors.ts'
 import { type DeprecationNotice, type OperationName, readDeprecation, readRetryAfter } from './headers.ts'
 import { InvalidResponse, parseJson, readError } from './json.ts'
 
@@ -20,16 +12,27 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
 }
 
-/** As in ClientOptions. */
-export interface RequestSettings {
+/** Options of every client. */
+export interface RequestOptions {
   readonly apiKey: string
-  readonly retries: number
-  readonly backoffMs: number
-  readonly backoffMaxMs: number
-  readonly retryAfterMaxMs: number
-  readonly fetch: Fetch
-  onDeprecation(notice: DeprecationNotice): void
+  /** Time for each attempt, until its response is complete. Default: 30,000. */
+  readonly timeoutMs?: number | undefined
+  /** How many attempts may follow the first. Default: 2. */
+  readonly retries?: number | undefined
+  /** The longest wait before the first retry; it doubles for each further one. The actual wait is random. Default: 250. */
+  readonly backoffMs?: number | undefined
+  /** The longest wait before any retry. Default: 8,000. */
+  readonly backoffMaxMs?: number | undefined
+  /** If the server asks with Retry-After for a longer wait, the call fails. Default: 60,000. */
+  readonly retryAfterMaxMs?: number | undefined
+  /** Called for each response with Deprecation or Sunset. If it throws, the call rejects with that error. */
+  readonly onDeprecation?: ((notice: DeprecationNotice) => void) | undefined
+  /** Replaces the runtime's own fetch. */
+  readonly fetch?: Fetch | undefined
 }
+
+/** The options, checked and with their defaults. */
+export type RequestSettings = { readonly [Name in keyof RequestOptions]-?: NonNullable<RequestOptions[Name]> }
 
 export interface Call<T> {
   readonly operation: OperationName
@@ -40,16 +43,12 @@ export interface Call<T> {
   readonly signal: AbortSignal | undefined
   /** Of each attempt. */
   readonly timeoutMs: number
-  readonly expectedStatus: 200 | 201
   /** Throws {@link InvalidResponse} for a response of another shape. */
   read(body: unknown, headers: Headers): T
 }
 
-interface Received {
-  readonly status: number
-  readonly headers: Headers
-  /** Browsers report a redirect as the type `opaqueredirect` with status 0. */
-  readonly type: string
+/** Browsers report a redirect as the type `opaqueredirect` with status 0. */
+interface Received extends Pick<Response, 'status' | 'headers' | 'type'> {
   /** Undefined if the body is not UTF-8. */
   readonly text: string | undefined
 }
@@ -63,7 +62,7 @@ export async function send<T>(call: Call<T>, settings: RequestSettings): Promise
       if (notice) settings.onDeprecation(notice)
       return resultOf(call, received, settings.apiKey)
     } catch (error) {
-      if (!(error instanceof PetstoreError)) throw error
+      if (!(error instanceof errors.PetstoreError)) throw error
       const waitMs = waitMsBeforeRetry(error, attemptsMade, settings)
       if (waitMs === undefined) throw error
       await wait(waitMs, call.signal)
@@ -72,39 +71,35 @@ export async function send<T>(call: Call<T>, settings: RequestSettings): Promise
 }
 
 /** One attempt: sends the request and receives the complete response, within the time-out. */
-async function exchange(call: Call<unknown>, settings: RequestSettings): Promise<Received> {
-  const { signal, url, timeoutMs } = call
+async function exchange(call: Call<unknown>, { apiKey, fetch }: RequestSettings): Promise<Received> {
+  const { method, url, body, signal, timeoutMs } = call
   signal?.throwIfAborted()
   const controller = new AbortController()
   const abort = () => controller.abort()
   signal?.addEventListener('abort', abort)
   const timer = setTimeout(abort, timeoutMs)
   try {
-    const response = await settings.fetch(url, requestOf(call, settings.apiKey, controller.signal))
+    const response = await fetch(url, {
+      method,
+      headers: { accept: 'application/json', authorization: `Bearer ${apiKey}`, ...call.headers },
+      ...(body !== undefined && { body }),
+      // Following a redirect could send the key to another server, and would turn a POST into a GET.
+      redirect: 'manual',
+      signal: controller.signal,
+    })
     const { status, headers, type } = response
     return { status, headers, type, text: decode(await response.arrayBuffer()) }
   } catch (cause) {
     signal?.throwIfAborted()
     if (controller.signal.aborted) {
       const message = `No complete response from ${url} within ${timeoutMs} ms`
-      throw new TimeoutError(message, { code: 'timeout', cause })
+      throw new errors.TimeoutError(message, { code: 'timeout', cause })
     }
-    throw new ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
+    throw new errors.ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
   }
-}
-
-function requestOf({ method, headers, body }: Call<unknown>, apiKey: string, signal: AbortSignal) {
-  return {
-    method,
-    headers: { accept: 'application/json', authorization: `Bearer ${apiKey}`, ...headers },
-    ...(body !== undefined && { body }),
-    // Following a redirect could send the key to another server, and would turn a POST into a GET.
-    redirect: 'manual',
-    signal,
-  } as const
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
@@ -126,18 +121,29 @@ function reasonOf(cause: unknown): string {
 /** Throws unless the response is a success. No error contains the key, even if the server echoes it. */
 function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T {
   const { status, headers, type, text } = received
+  const expectedStatus = call.method === 'POST' ? 201 : 200
   const masked = (message: string) => message.replaceAll(apiKey, '…')
-  const unexpected = (problem: string) => unexpectedResponse(call, received, masked(problem))
+  const unexpected = (problem: string, ErrorClass: typeof errors.PetstoreError = errors.UnexpectedResponseError) => {
+    const message = `Unexpected response to ${call.method} ${call.url}: ${status}, ${masked(problem)}`
+    return new ErrorClass(message, detailsOf(received, 'unexpected_response'))
+  }
   // Masked before it is cut, so that no part of the key remains.
-  const shown = () => ({ ...received, text: text && masked(text) })
+  const shown = () => describe(headers, text && masked(text))
   if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
     const location = headers.get('location') ?? 'another address'
     throw unexpected(`a redirect to ${location}; correct the base address`)
   }
-  if (status >= 400) throw errorOf(call, shown())
-  if (status !== call.expectedStatus) throw unexpected(`expected ${call.expectedStatus}`)
   const json = jsonIn(received)
-  if (!json) throw unexpected(`the body is not JSON ${describe(shown())}`)
+  if (status >= 400) {
+    const ErrorClass = errorClasses.get(status) ?? (status < 500 ? errors.InvalidRequestError : errors.ServerError)
+    const error = readError(json?.value)
+    if (error) throw new ErrorClass(masked(error.message), detailsOf(received, masked(error.code)))
+    // Proxies send these with pages of their own.
+    const fromProxy = ErrorClass === errors.RateLimitedError || ErrorClass === errors.ServiceUnavailableError
+    throw unexpected(`the body is not an Error ${shown()}`, fromProxy ? ErrorClass : undefined)
+  }
+  if (status !== expectedStatus) throw unexpected(`expected ${expectedStatus}`)
+  if (!json) throw unexpected(`the body is not JSON ${shown()}`)
   try {
     return call.read(json.value, headers)
   } catch (error) {
@@ -145,20 +151,16 @@ function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T {
   }
 }
 
-/** For 429, 502, 503 and 504 the status decides alone, because proxies send them with pages of their own. */
-function errorOf(call: Call<unknown>, received: Received): PetstoreError {
-  const ErrorClass = errorClassOf(received.status)
-  const body = readError(jsonIn(received)?.value)
-  if (body) return new ErrorClass(body.message, detailsOf(received, body.code))
-  const unexpected = unexpectedResponse(call, received, `the body is not an Error ${describe(received)}`)
-  const temporary = ErrorClass === RateLimitedError || ErrorClass === ServiceUnavailableError
-  return temporary ? new ErrorClass(unexpected.message, detailsOf(received, unexpected.code)) : unexpected
-}
-
-function unexpectedResponse({ method, url }: Call<unknown>, received: Received, problem: string) {
-  const message = `Unexpected response to ${method} ${url}: ${received.status}, ${problem}`
-  return new UnexpectedResponseError(message, detailsOf(received, 'unexpected_response'))
-}
+const errorClasses = new Map<number, typeof errors.PetstoreError>([
+  [401, errors.UnauthorizedError],
+  [403, errors.ForbiddenError],
+  [404, errors.NotFoundError],
+  [408, errors.TimeoutError],
+  [429, errors.RateLimitedError],
+  [502, errors.ServiceUnavailableError],
+  [503, errors.ServiceUnavailableError],
+  [504, errors.ServiceUnavailableError],
+])
 
 function detailsOf({ status, headers }: Received, code: string) {
   const requestId = headers.get('x-request-id') ?? undefined
@@ -179,18 +181,14 @@ function jsonIn({ headers, text }: Received): { readonly value: unknown } | unde
 
 const shownCharsMax = 80
 
-function describe({ headers, text }: Received): string {
+function describe(headers: Headers, text: string | undefined): string {
   const type = headers.get('content-type') ?? 'no Content-Type'
   if (text === undefined) return `(${type}, not UTF-8)`
   return `(${type}): ${JSON.stringify(text.slice(0, shownCharsMax))}${text.length > shownCharsMax ? '…' : ''}`
 }
 
 /** Undefined if there is no further attempt. The random part spreads the retries of many clients. */
-export function waitMsBeforeRetry(
-  error: PetstoreError,
-  attemptsMade: number,
-  settings: Pick<RequestSettings, 'retries' | 'backoffMs' | 'backoffMaxMs' | 'retryAfterMaxMs'>,
-): number | undefined {
+export function waitMsBeforeRetry(error: errors.PetstoreError, attemptsMade: number, settings: RequestSettings) {
   const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
   if (attemptsMade > retries || !isTemporary(error)) return undefined
   const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1_000
@@ -198,29 +196,24 @@ export function waitMsBeforeRetry(
   return retryAfterMs + Math.random() * Math.min(backoffMaxMs, backoffMs * 2 ** (attemptsMade - 1))
 }
 
+const temporary = [errors.ConnectionError, errors.TimeoutError, errors.RateLimitedError, errors.ServiceUnavailableError]
+
 /** Repeating is always safe: reads change nothing, and creations carry an Idempotency-Key. */
-function isTemporary(error: PetstoreError): boolean {
-  return (
-    error instanceof ConnectionError ||
-    error instanceof TimeoutError ||
-    error instanceof RateLimitedError ||
-    // Waiting does not give a store new ids.
-    (error instanceof ServiceUnavailableError && error.code !== 'ids_exhausted')
-  )
+function isTemporary(error: errors.PetstoreError): boolean {
+  // Waiting does not give a store new ids.
+  return error.code !== 'ids_exhausted' && temporary.some(ErrorClass => error instanceof ErrorClass)
 }
 
-/** Rejects with the signal's reason when it is aborted. */
+/** Ends early when the signal is aborted; the next attempt then throws the signal's reason. */
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = () => {
+  return new Promise(resolve => {
+    const end = () => {
       clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
+      signal?.removeEventListener('abort', end)
       resolve()
-    }, ms)
-    if (signal?.aborted) abort()
-    else signal?.addEventListener('abort', abort, { once: true })
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+    if (signal?.aborted) end()
   })
 }

@@ -1,8 +1,8 @@
 import { SetupError } from '../errors.ts'
-import { type Check, Probe, type Target } from './check.ts'
+import type { Check } from './check.ts'
 import { contractChecks } from './contract.ts'
 import { decisionChecks } from './decisions.ts'
-import type { Finding } from './exchange.ts'
+import { type Finding, Probe, type Target } from './exchange.ts'
 
 export const checks: readonly Check[] = [...contractChecks, ...decisionChecks]
 
@@ -36,20 +36,14 @@ export async function conform(
 
 /** One error instead of a failure of every check. */
 async function expectReachable({ baseUrl, key }: Target): Promise<void> {
-  const headers = { Authorization: `Bearer ${key}` }
-  const signal = AbortSignal.timeout(10_000)
-  let status: number
-  try {
-    status = (await fetch(`${baseUrl}/pets?limit=1`, { headers, signal, redirect: 'manual' })).status
-  } catch (cause) {
-    throw new SetupError(`Cannot reach ${baseUrl}: check the address and that the server is running`, {
-      cause,
-    })
-  }
+  const request = { headers: { Authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) }
+  const response = fetch(`${baseUrl}/pets?limit=1`, { ...request, redirect: 'manual' })
+  const { status } = await response.catch(cause => {
+    throw new SetupError(`Cannot reach ${baseUrl}: check the address and that the server is running`, { cause })
+  })
   if (status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
-  if (status === 404) {
-    throw new SetupError(`${baseUrl}/pets does not exist (404): expected a base address such as …/v1`)
-  }
+  if (status !== 404) return
+  throw new SetupError(`${baseUrl}/pets does not exist (404): expected a base address such as …/v1`)
 }
 
 const shownCharsMax = 300
@@ -75,14 +69,11 @@ export function countsOf(results: readonly Result[], rule?: Check['rule']): Coun
   return counts
 }
 
-export interface Run {
-  readonly url: string
-  readonly strict: boolean
-  readonly readOnly: boolean
-}
-
 /** One JSON document. */
-export function reportJson(run: Run, results: readonly Result[]): string {
+export function reportJson(
+  run: { url: string; strict: boolean; readOnly: boolean },
+  results: readonly Result[],
+): string {
   const entries = results.map(({ check: { name, rule, where }, finding, ms }) => ({
     name,
     rule,

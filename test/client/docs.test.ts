@@ -9,23 +9,17 @@ setDefaultTimeout(testMsMax)
 
 const page = readFileSync(join(projectFolder, 'docs/client.md'), 'utf8')
 
-interface Example {
-  readonly title: string
-  readonly code: string
-  readonly output: string
-}
-
 /** The first block starts every program. Each other block is a program, followed by its output. */
-function examples(): Example[] {
+function readExamples() {
   const [setting, ...rest] = page.split(/^### /m).flatMap(section => {
     const [title = ''] = section.split('\n', 1)
-    return [...section.matchAll(/^```ts\n([\s\S]*?)^```$(?:\s*^```text\n([\s\S]*?)^```$)?/gm)].map(
-      ([, code = '', output = '']) => ({ title, code, output }),
-    )
+    const blocks = section.matchAll(/^```ts\n([\s\S]*?)^```$(?:\s*^```text\n([\s\S]*?)^```$)?/gm)
+    return [...blocks].map(([, code = '', output = '']) => ({ title, code, output }))
   })
-  if (!setting) throw new Error('docs/client.md has no example')
-  return rest.map(({ title, code, output }) => ({ title, code: `${setting.code}\n${code}`, output }))
+  return rest.map(({ title, code, output }) => [title, `${setting?.code}\n${code}`, output] as const)
 }
+
+const examples = readExamples()
 
 /** A clone has no built package, so its name leads to the sources. */
 const tsconfig = {
@@ -39,30 +33,23 @@ const tsconfig = {
   include: ['*.ts'],
 }
 
-test.each(examples().map(example => [example.title, example] as const))(
-  'docs/client.md, %s: the example prints what the page shows',
-  async (_title, { code, output }) => {
-    using folder = temporaryFolder()
-    await using service = await startService()
-    await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
-    writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
-    writeFileSync(join(folder.path, 'example.ts'), code)
-    const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
-    const ended = await run([process.execPath, '--no-env-file', 'example.ts'], { cwd: folder.path, env })
-    expect(ended).toEqual({ exitCode: 0, stdout: output, stderr: '' })
-  },
-)
+test.each(examples)('docs/client.md, %s: the example prints what the page shows', async (_title, code, output) => {
+  using folder = temporaryFolder()
+  await using service = await startService()
+  await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
+  const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
+  writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
+  writeFileSync(join(folder.path, 'example.ts'), code)
+  const ended = await run([process.execPath, '--no-env-file', 'example.ts'], { cwd: folder.path, env })
+  expect(ended).toEqual({ exitCode: 0, stdout: output, stderr: '' })
+})
 
 test('the examples of docs/client.md pass the type checker', async () => {
   using folder = temporaryFolder()
   writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
-  for (const [index, { code }] of examples().entries()) {
-    writeFileSync(join(folder.path, `example-${index}.ts`), code)
-  }
-  expect(examples().length).toBeGreaterThan(4)
-  const ended = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], {
-    cwd: folder.path,
-  })
+  for (const [index, [, code]] of examples.entries()) writeFileSync(join(folder.path, `example-${index}.ts`), code)
+  expect(examples.length).toBeGreaterThan(4)
+  const ended = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], { cwd: folder.path })
   expect(ended).toEqual({ exitCode: 0, stdout: '', stderr: '' })
 })
 

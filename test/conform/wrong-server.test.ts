@@ -1,51 +1,202 @@
-import { describe, expect, test } from 'bun:test'
-import { Probe } from '../../src/conform/check.ts'
+import { expect, test } from 'bun:test'
+import { Probe } from '../../src/conform/exchange.ts'
 import { checks, conform } from '../../src/conform/run.ts'
-import { startWrongServer } from '../support/wrong-server.ts'
-import { wrongContract } from './wrong-contract.ts'
-import { wrongDecisions } from './wrong-decisions.ts'
+import {
+  adding,
+  answering,
+  changedList,
+  error,
+  listing,
+  refusing,
+  rewriting,
+  startWrongServer,
+  taking,
+  trusting,
+  type Wrongness,
+} from '../support/wrong-server.ts'
 
-const namesOf = (rule: 'contract' | 'decision') => checks.filter(check => check.rule === rule).map(({ name }) => name)
+type JsonObject = Readonly<Record<string, unknown>>
 
-describe('a server that follows the interface but not our decisions', () => {
-  test('passes every check of the contract', async () => {
-    using server = startWrongServer()
-    const target = { baseUrl: server.url, key: server.key, readOnly: false }
-    const results = await conform(target, { strict: false })
-    expect(results.map(({ check, finding }) => [check.name, finding])).toEqual(
-      namesOf('contract').map(name => [name, { outcome: 'passed' }]),
-    )
-  })
-
-  test('receives only GET and HEAD from a run that only reads', async () => {
-    using server = startWrongServer()
-    const target = { baseUrl: server.url, key: server.key, readOnly: true }
-    const results = await conform(target, { strict: true })
-    expect(new Set(server.methods)).toEqual(new Set(['GET', 'HEAD']))
-    const contract = results.filter(({ check }) => check.rule === 'contract')
-    expect(contract.map(({ check, finding }) => [check.name, finding.outcome])).toEqual(
-      contract.map(({ check }) => [check.name, check.writes ? 'skipped' : 'passed']),
-    )
-  })
+const list = /^\/pets$/
+const one = /^\/pets\/./
+const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' && body.test(asked.body))
+const having = (status: number, change: JsonObject) => answering(status, body => ({ ...body, ...change }))
+const withEach = (change: (pet: JsonObject) => JsonObject) => listing(pet => ({ ...pet, ...change(pet) }))
+const everyId: Wrongness = { instead: ({ path }) => (one.test(path) ? { status: 200, body: {} } : undefined) }
+const withoutFilter = rewriting(query => query.delete('status'))
+const rounded = (pet: JsonObject) => ({ ...pet, categoryId: BigInt(Number(pet['categoryId'])) })
+const trimmed = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).trim() })
+const typed = (isWrong: (status: number) => boolean, type: string): Wrongness => ({
+  contentType: ({ status }) => (isWrong(status) ? type : 'application/json'),
 })
 
-describe('a broken rule fails its check', () => {
-  const rows = [...wrongContract, ...wrongDecisions]
+const withType = (form: RegExp) => refusing(415, ({ headers }) => form.test(headers.get('content-type') ?? 'none'))
+const puts = refusing(405, ({ method }) => method === 'PUT')
+const larger = (bytes: number) => refusing(413, ({ body }) => body.length >= bytes)
+const allowing = (Allow: string): Wrongness => ({
+  instead: ({ method }) => (method === 'GET' ? undefined : { ...error(405), headers: { Allow } }),
+})
+const at = (path: string, status: number, body: unknown): Wrongness => ({
+  instead: asked => (asked.path === path ? { status, body } : undefined),
+})
+const only = (status: number, headers: Readonly<Record<string, string>>) =>
+  adding(headers, reply => reply.status === status)
+const sold = '</v1/pets?status=sold>'
+/** Every list has a link to the same page. */
+const endless = adding({ Link: '</v1/pets?limit=1&cursor=abc>; rel="next"' })
+const endlessAndAscending: Wrongness = {
+  say: (reply, asked) =>
+    changedList(pets => pets.toReversed()).say?.(endless.say?.(reply, asked) ?? reply, asked) ?? reply,
+}
 
-  test('and every check has one such test', () => {
-    for (const { name } of checks)
-      expect([name, rows.filter(([part]) => name.includes(part)).length]).toEqual([name, 1])
-    expect(rows.length).toBe(checks.length)
-  })
+const firstKeyOnly: Wrongness = {
+  hear(asked) {
+    const [scheme, key] = asked.headers.get('authorization')?.split(' ') ?? []
+    return { ...asked, headers: new Headers({ authorization: `${scheme} ${key}` }) }
+  },
+}
+/** HEAD lacks a header that GET has. */
+const headWithout: Wrongness = {
+  hear: asked => ({ ...asked, method: 'GET', headers: new Headers([...asked.headers, ['x-method', asked.method]]) }),
+  say: (reply, { headers }) => (headers.get('x-method') === 'HEAD' ? reply : { ...reply, headers: { 'x-more': '1' } }),
+}
 
-  test.each(rows)('%s', async (part, found, wrongness = {}) => {
-    using server = startWrongServer(wrongness)
-    const probe = new Probe({ baseUrl: server.url, key: server.key, readOnly: false })
-    const finding = await checks.find(({ name }) => name.includes(part))?.run(probe)
-    expect(finding).toEqual({
-      outcome: 'failed',
-      expected: expect.stringMatching(/./),
-      found: expect.stringContaining(found),
-    })
-  })
+/** A part of a check's name, a part of its finding, and the server's defect. */
+const rows: readonly (readonly [check: string, found: string, wrongness: Wrongness])[] = [
+  ['the base address ends in /v1', '/api', { prefix: '/api' }],
+  ['GET /pets without a key is 401', 'returned 200', trusting('GET', list, 'none')],
+  ['POST /pets without a key is 401', 'returned 201', trusting('POST', list, 'none')],
+  ['GET /pets/{petId} without a key is 401', 'returned 200', trusting('GET', one, 'none')],
+  ['GET /pets with a wrong key is 401', 'returned 200', trusting('GET', list, 'wrong')],
+  ['POST /pets with a wrong key is 401', 'returned 201', trusting('POST', list, 'wrong')],
+  ['GET /pets/{petId} with a wrong key is 401', 'returned 200', trusting('GET', one, 'wrong')],
+
+  ['POST /pets is 201 with the Pet and its id', 'no id', answering(201, ({ id: _, ...pet }) => pet)],
+  ['POST /pets returns the name and the categoryId as sent', 'REX', having(201, { name: 'REX' })],
+  ['POST /pets accepts the status available', '400', posts(/"available"/)],
+  ['POST /pets accepts the status pending', '400', posts(/"pending"/)],
+  ['POST /pets accepts the status sold', '"pending"', having(201, { status: 'pending' })],
+  ['POST /pets accepts an animal without a status', '400', posts(/^(?!.*"status")/)],
+  ['two new animals get different ids', '7 for both', having(201, { id: 7n })],
+  ['POST /pets returns the categoryId 9007199254740993 exactly', '740992', answering(201, rounded)],
+  ['POST /pets returns the categoryId 9223372036854775807 exactly', '77580', answering(201, rounded)],
+
+  ['POST /pets without a body is 400', '201', taking(/^$/)],
+  ['POST /pets without a name is 400', '201', taking(/^(?!.*"name").*categoryId/)],
+  ['POST /pets without a categoryId is 400', '201', taking(/^(?!.*"categoryId").*name/)],
+  ['POST /pets with a name that is not a string is 400', '"name":true', taking(/"name":true/)],
+  ['POST /pets with a categoryId that is not an integer is 400', '"7"', taking(/"categoryId":"7"/)],
+  ['POST /pets with a categoryId above 64 bits is 400', '75808', taking(/9223372036854775808/)],
+  ['POST /pets with an unknown status is 400', 'Available', taking(/"Available"/)],
+  ['POST /pets with a body that is not an object is 400', 'POST /pets []', taking(/^\[\]$/)],
+  ['POST /pets with a body that is not JSON is 400', 'name=Rex', taking(/^name=Rex$/)],
+
+  ['GET /pets is 200 with a JSON array', '{"pets":[', changedList(pets => ({ pets }))],
+  ['the id of every listed animal is an int64', 'the id "25"', withEach(({ id }) => ({ id: String(id) }))],
+  ['the name of every listed animal is a string', 'null', withEach(() => ({ name: null }))],
+  ['the categoryId of every listed animal', 'the categoryId 1.5', withEach(() => ({ categoryId: 1.5 }))],
+  ['the status of every listed animal', 'SOLD', withEach(() => ({ status: 'SOLD' }))],
+  ['no two listed animals have the same id', 'id 1 twice', withEach(() => ({ id: 1n }))],
+  ['GET /pets without a limit', 'lists 25', rewriting(query => query.has('limit') || query.set('limit', '100'))],
+  ['GET /pets?limit=1 ', 'lists 20', rewriting(query => query.delete('limit'))],
+  ['GET /pets?limit=20 ', 'lists 21', rewriting(query => query.get('limit') === '20' && query.set('limit', '21'))],
+  ['GET /pets?limit=100 ', '400', refusing(400, ({ query }) => query.get('limit') === '100')],
+  ['GET /pets?status=available', 'with the status ', withoutFilter],
+  ['GET /pets?status=pending', 'with the status ', withoutFilter],
+  ['GET /pets?status=sold', 'status absent', listing(({ status: _, ...pet }) => pet)],
+  ['limit and status together', 'lists 8', rewriting(query => query.has('status') && query.delete('limit'))],
+  ['in the list of its status', 'returned 200 []', changedList((pets, { query }) => (query.has('status') ? [] : pets))],
+
+  ['the same animal as POST /pets', '992', answering(200, rounded)],
+  ['GET /pets/{petId} with the id of no animal is 404', 'returned 200', everyId],
+
+  ['responses are application/json', 'text/html', typed(status => status === 200, 'text/html')],
+  ['errors are application/json', 'problem+json', typed(status => status >= 400, 'application/problem+json')],
+  ['the code of every Error is a string', 'the code 404', having(404, { code: 404n })],
+  ['the message of every Error is a string', 'no message', answering(401, ({ message: _, ...body }) => body)],
+  ['the status of every Error', 'the status 500', having(400, { status: 500n })],
+
+  ['a request without a key', 'Basic', adding({ 'WWW-Authenticate': 'Basic' })],
+  ['a request with a wrong key', 'Bearer realm="petstore"', adding({ 'WWW-Authenticate': 'Bearer realm="petstore"' })],
+  ['a request with two keys is 401', '200', firstKeyOnly],
+
+  ['GET of an unknown path is 404', '400', refusing(400, ({ path }) => path.startsWith('/conform'))],
+  ['PUT /pets without a key is 401', '405', puts],
+  ['PUT of an unknown path is 404', '405', puts],
+  ['POST /pets with invalid JSON and without a key is 401', '400', posts(/^\{"name":$/)],
+  ['POST /pets with more than 64 KiB of text/plain is 415', '413', larger(65_537)],
+  ['PUT /pets is 405, and Allow lists GET, HEAD and POST', 'GET, POST', allowing('GET, POST')],
+  ['POST /pets/{petId} is 405, and Allow lists GET and HEAD', 'GET, HEAD, POST', allowing('GET, HEAD, POST')],
+  ['HEAD has the headers of GET and no body', 'no x-more', headWithout],
+  ['GET /store/orders is 404', '200', at('/store/orders', 200, [])],
+
+  ['a Content-Type may have parameters', '415', withType(/;/)],
+  ['a body without a Content-Type is read as JSON', '415', withType(/^none$/)],
+  ['POST /pets with an empty body of text/plain is 400', '415', withType(/text\/plain/)],
+  ['POST /pets with an empty object in 64 KiB is 400', '413', larger(65_536)],
+  ['responses are JSON for any Accept header', 'text/html', { contentType: () => 'text/html' }],
+  ['Location is the address of the new animal', '/v1/pets/0', adding({ Location: '/v1/pets/0' })],
+  ['a higher id than earlier ones', '"id":-2', answering(201, pet => ({ ...pet, id: -BigInt(Number(pet['id'])) }))],
+
+  ['POST /pets with a name of more than 1,000 characters', 'Sorry', posts(/x{900}/)],
+  ['most of them surrogate pairs', '400', posts(/🐕{900}/u)],
+  ['outer spaces and combining characters', '"conform', answering(201, trimmed)],
+  ['a categoryId may be -9223372036854775808', '400', posts(/"categoryId":-/)],
+  ['unknown properties are ignored', '"id":-7', at('/pets', 201, { id: -7n, name: 'Rex', categoryId: 1n })],
+  ['strict handling, an unknown property', 'no Preference-Applied', having(400, { message: 'colour' })],
+  ['an unknown parameter is ignored', '400', refusing(400, ({ query }) => query.has('colour'))],
+  ['three problems', '"name"', having(400, { message: 'name' })],
+
+  ['GET /pets with an unknown status', 'Sorry', refusing(400, ({ query }) => query.has('status'))],
+  ['two problems', 'limit is 0', at('/pets', 400, { code: 'bad', message: 'limit is 0', status: 400n })],
+  ['text that is not an int64', '/pets/1.5 returned 400', refusing(400, ({ path }) => path === '/pets/1.5')],
+
+  ['the next link has limit, status and a cursor', '/pets?limit=1&cursor=abc', endless],
+  ['following the next links', 'cursor=abc lists 25 after 25', endlessAndAscending],
+  ['GET /pets with a changed cursor is 400', 'cursor=abA returned 200', endless],
+  ['GET /pets with the cursor of another status is 400', 'status=sold&cursor=abc returned 200', endless],
+
+  ['X-Request-Id is the one', 'always-mine', adding({ 'X-Request-Id': 'always-mine' })],
+  ['X-Request-Id is new', 'always-mine', adding({ 'X-Request-Id': 'always-mine' })],
+  ['Cache-Control: no-store', 'no-cache', adding({ 'Cache-Control': 'no-cache' })],
+  ['X-Content-Type-Options: nosniff', 'no X-Content', only(200, { 'X-Content-Type-Options': 'nosniff' })],
+  ['an Error has no other fields', 'hint', having(401, { hint: 'Log in' })],
+  ['the Deprecation header, also on 404', 'no Deprecation', only(200, { Deprecation: '@1794700800' })],
+  ['the Sunset header, also on 404', '2031', adding({ Sunset: 'Fri, 05 Dec 2031 00:00:00 GMT' })],
+  [
+    'links to its documentation',
+    'status=sold',
+    adding({ Link: `</d>; rel="deprecation", ${sold}; rel=successor-version` }),
+  ],
+  ['/openapi.json', '{}', at('../openapi.json', 200, {})],
+
+  ['repeated with its Idempotency-Key', 'no Idempotency-Replayed', having(201, { id: 7n })],
+  ['a creation that failed', '201', only(201, { 'Idempotency-Replayed': 'true' })],
+]
+
+test('a server that decided otherwise passes the contract, and fails each decision that has no row', async () => {
+  using server = startWrongServer()
+  const results = await conform({ baseUrl: server.url, key: server.key, readOnly: false }, { strict: true })
+  const outcomes = (names: typeof results) => names.map(({ check: { name }, finding }) => [name, finding.outcome])
+  const contract = results.filter(({ check }) => check.rule === 'contract')
+  expect(outcomes(contract)).toEqual(contract.map(({ check }) => [check.name, 'passed']))
+  const others = results.filter(({ check: { name } }) => !rows.some(([part]) => name.includes(part)))
+  expect(outcomes(others)).toEqual(others.map(({ check }) => [check.name, 'failed']))
+  expect(rows.length + others.length).toBe(checks.length)
+})
+
+test('a server receives only GET and HEAD from a run that only reads', async () => {
+  using server = startWrongServer()
+  const results = await conform({ baseUrl: server.url, key: server.key, readOnly: true }, { strict: true })
+  expect(new Set(server.methods)).toEqual(new Set(['GET', 'HEAD']))
+  const failed = results.filter(({ check, finding }) => check.rule === 'contract' && finding.outcome === 'failed')
+  expect(failed).toEqual([])
+})
+
+test.each(rows)('a server that breaks a rule fails its check: %s', async (part, found, wrongness) => {
+  using server = startWrongServer(wrongness)
+  const probe = new Probe({ baseUrl: server.url, key: server.key, readOnly: false })
+  const finding = await checks.find(({ name }) => name.includes(part))?.run(probe)
+  const failed = { outcome: 'failed', expected: expect.stringMatching(/./), found: expect.stringContaining(found) }
+  expect(finding).toEqual(failed as never)
 })

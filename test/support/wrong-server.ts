@@ -1,4 +1,4 @@
-/** An answer before it is written: the body is a value whose integers are bigints. */
+/** A response before it is serialized: the integers of the body are bigints. */
 export interface Reply {
   readonly status: number
   readonly body: unknown
@@ -7,20 +7,20 @@ export interface Reply {
 
 export interface Asked {
   readonly method: string
-  /** From the base address: `/pets`, or `../openapi.json` beside it. */
+  /** Relative to the base address: `/pets`, or `../openapi.json` next to it. */
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: Headers
   readonly body: string
 }
 
-/** One thing that the server does otherwise than its rule says. */
+/** One defect of the server. */
 export interface Wrongness {
-  /** Stands for the request that was really sent. */
+  /** Replaces the request. */
   readonly hear?: (asked: Asked) => Asked
-  /** Is answered instead, where it is something. */
+  /** Replaces the response, unless it returns undefined. */
   readonly instead?: (asked: Asked) => Reply | undefined
-  /** Changes an answer. */
+  /** Changes the response. */
   readonly say?: (reply: Reply, asked: Asked) => Reply
   readonly prefix?: string
   readonly contentType?: (reply: Reply) => string
@@ -44,9 +44,8 @@ const key = 'the-only-key'
 const statuses = ['available', 'pending', 'sold']
 
 /**
- * A server by somebody else, who knows the interface and nothing of our decisions, and decided otherwise where they
- * could: the newest animal comes first, limits are clamped, a status left out is available, another property is
- * refused. With a wrongness it breaks the interface, too, in that one way.
+ * A server that follows the interface but not our decisions: it lists the newest animal first, clamps limits, sets an
+ * absent status to available, and refuses unknown properties. A wrongness adds one defect.
  */
 export function startWrongServer(wrongness: Wrongness = {}): WrongServer {
   const { prefix = '/v1', hear = same, instead, say = same, contentType = () => 'application/json' } = wrongness
@@ -128,7 +127,7 @@ function readNewPet(body: string): Omit<Kept, 'id'> | undefined {
   return Object.keys(others).length > 0 ? undefined : { name, categoryId, status: chosen }
 }
 
-/** Undefined where it is no JSON. */
+/** Undefined if the text is not JSON. */
 function parsed(text: string): unknown {
   const exact = (_: string, value: unknown, context?: { source?: string }) =>
     typeof value === 'number' && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source ?? 0) : value
@@ -150,7 +149,7 @@ function jsonOf(value: unknown): string {
 type JsonObject = Readonly<Record<string, unknown>>
 type Change = (body: JsonObject, asked: Asked) => unknown
 
-/** What every animal is like in a list. */
+/** Changes every animal of a list. */
 export function listing(change: (pet: JsonObject, index: number) => unknown): Wrongness {
   return changedList(pets => pets.map(change))
 }
@@ -161,7 +160,7 @@ export function changedList(change: (pets: readonly JsonObject[], asked: Asked) 
   }
 }
 
-/** What the body of a status is like; that of a list, which is no object, stays as it is. */
+/** Changes the body of every response with this status, except lists. */
 export function answering(status: number, change: Change): Wrongness {
   return {
     say: (reply, asked) =>
@@ -171,12 +170,12 @@ export function answering(status: number, change: Change): Wrongness {
   }
 }
 
-/** Answers this status with an Error, where the request is such a one. */
+/** Responds with an Error of this status to the requests that match. */
 export function refusing(status: number, when: (asked: Asked) => boolean): Wrongness {
   return { instead: asked => (when(asked) ? error(status) : undefined) }
 }
 
-/** Answers as if the key had been sent. */
+/** Accepts requests without a key, or with a wrong one. */
 export function trusting(method: string, path: RegExp, authorization: 'none' | 'wrong'): Wrongness {
   return {
     hear(asked) {
@@ -188,7 +187,7 @@ export function trusting(method: string, path: RegExp, authorization: 'none' | '
   }
 }
 
-/** Takes a body like this for an animal. */
+/** Accepts a body that matches as a valid animal. */
 export function taking(body: RegExp): Wrongness {
   return {
     hear: asked =>
