@@ -78,6 +78,11 @@ export function shownPart(key: string): string {
   return key.slice(0, shownChars)
 }
 
+/** Hides keys in text that repeats a user's input, all but their first characters. */
+export function maskKeys(text: string): string {
+  return text.replace(/(pets_\w{4})\w{8,}/g, '$1…')
+}
+
 /** Why a stored key is refused, if it is. */
 export function refusalOf(key: ApiKey, now: Date): 'revoked' | 'expired' | undefined {
   if (key.revokedAt) return 'revoked'

@@ -48,12 +48,20 @@ export function switchOption(flag: string, help: string) {
   return { flag, help, default: 'false', expected: 'true or false', read }
 }
 
+interface Argument {
+  readonly name: string
+  /** A valid value, in the words of a message: `a new file`. */
+  readonly help: string
+  readonly optional?: true
+  /** Checks the value, with the options. */
+  readonly field?: Pick<Option, 'expected' | 'read' | 'problem'>
+}
+
 export interface Command<O extends Options = Options> {
   /** As it is typed after the program: `keys create`. */
   readonly name: string
   readonly summary: string
-  /** `help` is a valid value, in the words of a message: `a new file`. */
-  readonly arguments?: readonly { readonly name: string; readonly help: string; readonly optional?: true }[]
+  readonly arguments?: readonly Argument[]
   readonly options: O
   /** What else the help says. */
   readonly details?: string
@@ -92,7 +100,7 @@ export async function runCommand(entry: Entry, args: readonly string[], io: Io):
   }
   if ('run' in entry) {
     const { flags, values } = parseArguments(entry, args, io.program)
-    return (await entry.run(readOptions(entry, flags, io.env), values, io)) ?? exitCode.success
+    return (await entry.run(readOptions(entry, flags, io.env, values), values, io)) ?? exitCode.success
   }
   const [name, ...rest] = args
   if (name === 'help') return runCommand(entry, [...rest, '--help'], io)
@@ -157,13 +165,18 @@ function checkValues(command: Command, values: readonly string[], program: strin
   if (values.length > expected.length) throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
 }
 
-/** Reads flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
+/** Reads arguments, flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
 export function readOptions<O extends Options>(
-  { options, check }: Pick<Command<O>, 'options' | 'check'>,
+  command: Pick<Command<O>, 'arguments' | 'options' | 'check'>,
   flags: Readonly<Record<string, string | undefined>>,
   env: Io['env'],
+  args: readonly string[] = [],
 ): Values<O> {
-  const problems: string[] = []
+  const { arguments: expected = [], options, check } = command
+  const problems = args.flatMap((text, index) => {
+    const { name, field } = expected[index] ?? {}
+    return field && field.read(text) === undefined ? [invalid(`<${name}>`, text, field)] : []
+  })
   const given = new Set<string>()
   const read = ([name, option]: [string, Option]) => {
     const { variable = '', default: fallback } = option
@@ -194,7 +207,9 @@ function unknown(name: string, entry: Entry, program: string): UsageError {
     .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
     .toSorted((a, b) => a.distance - b.distance)
   const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed(entry, program)} --help lists the ${kind}s`
-  return new UsageError(`Unknown ${kind} ${name}: ${advice}`)
+  // `-kSECRET` may hold a key.
+  const shown = /^-[^-]/.test(name) ? name.slice(0, 2) : name
+  return new UsageError(`Unknown ${kind} ${shown}: ${advice}`)
 }
 
 /** How many characters to insert, delete or replace (Levenshtein). */

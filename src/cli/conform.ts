@@ -1,13 +1,15 @@
 import type { Check } from '../conform/check.ts'
 import { type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
 import { command, switchOption } from './arguments.ts'
-import { exitCode, type Io, UsageError, visible } from './output.ts'
+import { exitCode, type Io, visible } from './output.ts'
 import { apiKeyOption, baseUrlOption } from './pets.ts'
 
 export const conformCommand = command({
   name: 'conform',
   summary: 'Check any server against the interface; exit code 1 if a check fails',
-  arguments: [{ name: 'url', help: 'the base URL of a server, such as http://127.0.0.1:8080/v1' }],
+  arguments: [
+    { name: 'url', help: 'the base URL of a server, such as http://127.0.0.1:8080/v1', field: baseUrlOption },
+  ],
   options: {
     key: { ...apiKeyOption, flag: '--key <key>' },
     strict: switchOption('--strict', 'Also check the decisions of this project where the interface is silent'),
@@ -16,8 +18,7 @@ export const conformCommand = command({
   },
   examples: ['petstore conform http://127.0.0.1:8080/v1 --strict'],
   async run({ key, strict, readOnly, json }, [url = ''], io) {
-    const baseUrl = baseUrlOption.read(url)
-    if (baseUrl === undefined) throw new UsageError(`<url> ${baseUrlOption.problem()}`)
+    const baseUrl = baseUrlOption.read(url) ?? url
     const print = json ? async () => {} : createPrinter(io)
     const results = await conform({ baseUrl, key, readOnly }, { strict }, print)
     const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)

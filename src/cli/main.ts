@@ -1,3 +1,4 @@
+import { maskKeys } from '../api-key.ts'
 import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import { type CommandGroup, type Entry, runCommand } from './arguments.ts'
 import { codeOf, createProcessIo, exitCode, type Io, UsageError, version } from './output.ts'
@@ -17,7 +18,7 @@ const commands = new Map<string, () => Promise<Entry>>([
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args
-    if (name === '--version' || name === '-V') {
+    if (isVersionAsked(args)) {
       await io.out(`${version}\n`)
       return exitCode.success
     }
@@ -26,6 +27,11 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     return report(error, io)
   }
+}
+
+function isVersionAsked(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--version' || arg === '-V')
 }
 
 async function program(): Promise<CommandGroup> {
@@ -39,12 +45,12 @@ async function program(): Promise<CommandGroup> {
 
 function report(error: unknown, io: Io): number {
   if (error instanceof UsageError) {
-    for (const problem of error.problems) io.err(`petstore: ${problem}\n`)
+    for (const problem of error.problems) io.err(`petstore: ${maskKeys(problem)}\n`)
     return exitCode.usage
   }
   // The reader of a pipe has read enough: `keys list | head -1`.
   if (codeOf(error) === 'EPIPE') return exitCode.success
-  io.err(`petstore: ${messageOf(error)}\n`)
+  io.err(`petstore: ${maskKeys(messageOf(error))}\n`)
   return exitCode.failure
 }
 

@@ -8,7 +8,7 @@ import { codeOf, explained } from './output.ts'
  */
 export function createNewFile(target: string) {
   if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
-  const path = `${target}.partial-${process.pid}`
+  const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
   closeSync(openSync(path, 'wx', 0o600))
   return {
     path,

@@ -1,19 +1,19 @@
+import { readBaseUrl } from '../client/client.ts'
 import {
   type DeprecationNotice,
   type Pet,
   type PetPage,
   PetstoreClient,
   PetstoreError,
-  readBaseUrl,
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { SetupError } from '../errors.ts'
-import { int64, invalid } from '../field.ts'
+import { int64 } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus, petToJson } from '../pet.ts'
 import { type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
-import { codeOf, type Io, table, UsageError, visible } from './output.ts'
+import { codeOf, type Io, table, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
@@ -33,7 +33,7 @@ export const baseUrlOption = {
 export const apiKeyOption = {
   variable: 'PETSTORE_API_KEY',
   help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
-  expected: 'an API key, as keys create prints it',
+  expected: 'an API key; petstore keys create --name NAME creates one',
   problem: () => 'is invalid: expected visible ASCII characters',
   read: (key: string) => (/^[\x21-\x7e]+$/.test(key) ? key : undefined),
 }
@@ -45,7 +45,7 @@ const serverOptions = {
 
 const status = { ...petStatus, flag: '--status <status>', optional: true } as const
 const limit = integer(1, 999_999_999)
-const category = { expected: int64.expected, read: parseInt64 }
+const integerText = { expected: int64.expected, read: parseInt64 }
 const json = switchOption('--json', 'Print a JSON object')
 
 /** The largest page of the service. */
@@ -82,7 +82,7 @@ const addCommand = command({
   summary: 'Add an animal and print it with its new id',
   arguments: [{ name: 'name', help: "the animal's name" }],
   options: {
-    categoryId: { flag: '--category <number>', help: "The category's id, a 64-bit integer", ...category },
+    categoryId: { flag: '--category <number>', help: "The category's id, a 64-bit integer", ...integerText },
     status: { ...status, help: petStatus.expected, default: 'none' },
     json,
     ...serverOptions,
@@ -97,13 +97,12 @@ const addCommand = command({
 const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
-  arguments: [{ name: 'id', help: "the animal's id" }],
+  arguments: [{ name: 'id', help: "the animal's id", field: integerText }],
   options: { json, ...serverOptions },
   examples: ['petstore pets get 1'],
-  async run({ json, ...server }, [text = ''], io) {
-    const id = parseInt64(text)
-    if (id === undefined) throw new UsageError(invalid('<id>', text, int64))
-    await withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
+  async run({ json, ...server }, [id = ''], io) {
+    await withClient(server, io, async client => printPets([await client.pets.get(BigInt(id))], json, io))
+    return undefined
   },
 })
 
@@ -168,7 +167,7 @@ function adviceFor(error: PetstoreError, baseUrl: string, program: string): stri
   if (status === 401) {
     return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
   }
-  if (status === 403) return `${message}; set PETSTORE_API_KEY to a key that may write`
+  if (status === 403) return `${message}; set PETSTORE_API_KEY to it`
   return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message
 }
 

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
 import { startScriptedServer } from '../../test/support/scripted-server.ts'
-import { type ClientOptions, type Pets, PetstoreClient, readBaseUrl, UnexpectedResponseError } from './index.ts'
+import { readBaseUrl } from './client.ts'
+import { type ClientOptions, type Pets, PetstoreClient, UnexpectedResponseError } from './index.ts'
 
 const apiKey = 'key-that-must-stay-secret'
 const baseUrl = 'https://pets.example.com/v1'

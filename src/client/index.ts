@@ -1,6 +1,6 @@
 export type { ClientOptions, CreateOptions, Deployment, Environment } from './client.ts'
-export { type ListOptions, type PetList, type PetPage, type Pets, PetstoreClient, readBaseUrl } from './client.ts'
+export { type ListOptions, type PetList, type PetPage, type Pets, PetstoreClient } from './client.ts'
 export * from './errors.ts'
-export { type DeprecationNotice, type Link, type OperationName, readLinks } from './headers.ts'
+export type { DeprecationNotice, Link, OperationName } from './headers.ts'
 export type { NewPet, Pet, PetStatus } from './json.ts'
 export type { CallOptions, Fetch } from './request.ts'

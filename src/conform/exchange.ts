@@ -1,4 +1,4 @@
-import { readLinks } from '../client/index.ts'
+import { readLinks } from '../client/headers.ts'
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject, parseJson } from '../int64.ts'
 import { type Pet, type PetStatus, petStatus } from '../pet.ts'

@@ -1,3 +1,5 @@
+import { maskKeys } from '../api-key.ts'
+
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {
   missing_api_key: { status: 401, meaning: 'The request has no API key. Send one.' },
@@ -70,9 +72,7 @@ export function json(status: number, body: string, headers: Headers = jsonHeader
 
 export function problem(code: ErrorCode, message: string, headers?: HeaderValues): Reply {
   const { status } = errorCodes[code]
-  // A message repeats parts of the request: show only the start of a key that was sent in the wrong place.
-  const masked = message.replace(/(pets_\w{4})\w{8,}/g, '$1…')
-  const body = JSON.stringify({ code, message: masked, status })
+  const body = JSON.stringify({ code, message: maskKeys(message), status })
   return json(status, body, headers && headersWith(headers))
 }
 
