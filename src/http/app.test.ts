@@ -73,6 +73,20 @@ describe('a path', () => {
   })
 })
 
+describe('a page of an allowed origin', () => {
+  const headers = { origin: 'https://a.example', 'access-control-request-method': 'POST' }
+  test.each([
+    ['OPTIONS', '/v1/pets', 204, 'GET, HEAD, POST'],
+    ['OPTIONS', '/v1/nothing', 204, ''],
+    ['GET', '/v1/pets', 401, null],
+  ])('asks with %s %s without a key and receives %p', async (method, path, status, allow) => {
+    start({ corsOrigins: ['https://a.example'] })
+    const response = await app.fetch(new Request(`http://a${path}`, { method, headers }))
+    expect([response.status, response.headers.get('access-control-allow-methods')]).toEqual([status, allow])
+    expect(response.headers.get('access-control-allow-origin')).toBe('https://a.example')
+  })
+})
+
 describe('a response', () => {
   test.each(['GET', 'HEAD'])('to %s has a Date only if the runtime adds none', async method => {
     for (const path of ['/v1/pets', '/livez']) {

@@ -77,6 +77,14 @@ describe('a JSON body', () => {
     },
   )
 
+  test.each([
+    ['content-type', 'text/plain', 'accept', 'application/json'],
+    ['content-encoding', 'gzip', 'accept-encoding', 'identity'],
+  ])('with the %s %s is refused with "%s: %s"', async (sent, value, accepts, expected) => {
+    const result = await readJsonBody(requestOf('{}', { [sent]: value }), 60_000)
+    expect(!result.ok && result.refusal.headers.get(accepts)).toBe(expected)
+  })
+
   test('that does not arrive in time is refused, and its connection closes', async () => {
     const result = await readJsonBody(requestOf(streamOf(['{'], 'stalls')), 10)
     const refusal = result.ok ? undefined : result.refusal
