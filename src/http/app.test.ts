@@ -131,6 +131,40 @@ describe('a response', () => {
   })
 })
 
+describe('an operation', () => {
+  const strict = { prefer: 'handling=strict' }
+
+  test('listPets pages through the catalogue in strict requests too', async () => {
+    await stores.pets.create({ name: 'Mia', categoryId: 7n })
+    const [, next = ''] = /<(.*)>/.exec((await send('/v1/pets?limit=1')).headers.get('link') ?? '') ?? []
+    const response = await send(next, { headers: strict })
+    expect([response.status, await response.json()]).toMatchObject([200, [{ name: 'Mia' }]])
+  })
+
+  test('createPet counts an animal once, though its request is repeated', async () => {
+    const body = '{"name":"Rex","categoryId":7}'
+    for (const replayed of [null, 'true']) {
+      const response = await send('/v1/pets', { method: 'POST', body, headers: { 'idempotency-key': 'k' } })
+      expect([response.status, response.headers.get('idempotency-replayed')]).toEqual([201, replayed])
+    }
+    expect(await (await send('/metrics')).text()).toContain('\npetstore_pets_created_total 1\n')
+  })
+
+  test.each([
+    ['/v1/pets/999', 'No animal has id 999', [999n]],
+    ['/v1/pets/0999', 'No animal has id "0999"', []],
+  ])('getPet asks the store only for an id: %s', async (path, message, expected) => {
+    const asked: bigint[] = []
+    const get = (id: bigint) => {
+      asked.push(id)
+      return undefined
+    }
+    start({ pets: { ...stores.pets, get } })
+    expect(await problemOf(await send(path))).toMatchObject({ code: 'pet_not_found', message })
+    expect(asked).toEqual(expected)
+  })
+})
+
 describe('a failure', () => {
   test.each<[Error, number, string, string | null]>([
     [new StoreUnavailable('full'), 503, 'store_unavailable', '1'],
