@@ -84,6 +84,19 @@ describe('a page of an allowed origin', () => {
     const response = await app.fetch(new Request(`http://a${path}`, { method, headers }))
     expect([response.status, response.headers.get('access-control-allow-methods')]).toEqual([status, allow])
     expect(response.headers.get('access-control-allow-origin')).toBe('https://a.example')
+    const exposed = response.headers.get('access-control-expose-headers')?.split(', ')
+    expect(exposed).toEqual(
+      expect.arrayContaining(['Link', 'WWW-Authenticate', 'Preference-Applied', 'RateLimit']),
+    )
+  })
+
+  test('needs a key for OPTIONS without a requested method', async () => {
+    start({ corsOrigins: [headers.origin] })
+    const request = new Request('http://a/v1/pets', {
+      method: 'OPTIONS',
+      headers: { origin: headers.origin },
+    })
+    expect((await app.fetch(request)).status).toBe(401)
   })
 })
 

@@ -322,7 +322,7 @@ describe('the usage of keys', () => {
       { keyName: 'PETSTORE_API_KEY', deprecatedCalls: 1, deprecatedLastUsedAtMs: usedAt.getTime() },
     ])
     await usage.flush()
-    expect(writes.flat().map(({ id }) => id)).toEqual([key.id])
+    expect(writes.flat().map(({ id }) => id)).toStrictEqual([key.id])
   })
 
   test('includes the requests of a remembered key', async () => {
