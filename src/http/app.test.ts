@@ -174,7 +174,7 @@ describe('an operation', () => {
     }
     start({ pets: { ...stores.pets, get } })
     expect(await problemOf(await send(path))).toMatchObject({ code: 'pet_not_found', message })
-    expect(asked).toEqual(expected)
+    expect(asked).toStrictEqual(expected)
   })
 })
 
