@@ -215,6 +215,16 @@ describe('a permission', () => {
     const codeFor = (access: Access) => codeOf(permissionRefusal({ permission, scope: '' }, access))
     expect([codeFor('read'), codeFor('write'), codeFor('metrics')]).toEqual(codes)
   })
+
+  test.each<[Access, string]>([
+    ['write', 'use a read-only or read-write key'],
+    ['metrics', 'use a metrics key'],
+  ])('that is missing for %s is named: %s', (access, advice) => {
+    const refusal = permissionRefusal({ permission: 'none', scope: '' }, access)
+    expect(refusal?.headers.get('www-authenticate')).toMatch(
+      new RegExp(`"insufficient_scope", .*${advice}"$`),
+    )
+  })
 })
 
 describe('the usage of keys', () => {
