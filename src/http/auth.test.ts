@@ -213,6 +213,14 @@ describe('a permission', () => {
     const codeFor = (access: Access) => codeOf(permissionRefusal({ permission, scope: '' }, access))
     expect([codeFor('read'), codeFor('write'), codeFor('metrics')]).toEqual(codes)
   })
+
+  test.each<[Access, string]>([
+    ['write', 'use a read-only or read-write key'],
+    ['metrics', 'use a metrics key'],
+  ])('that is missing for %s is named: %s', (access, advice) => {
+    const refusal = permissionRefusal({ permission: 'none', scope: '' }, access)
+    expect(refusal?.headers.get('www-authenticate')).toMatch(new RegExp(`"insufficient_scope", .*${advice}"$`))
+  })
 })
 
 describe('the usage of keys', () => {
@@ -320,7 +328,7 @@ describe('the usage of keys', () => {
       { keyName: 'PETSTORE_API_KEY', deprecatedCalls: 1, deprecatedLastUsedAtMs: usedAt.getTime() },
     ])
     await usage.flush()
-    expect(writes.flat().map(({ id }) => id)).toEqual([key.id])
+    expect(writes.flat().map(({ id }) => id)).toStrictEqual([key.id])
   })
 
   test('includes the requests of a remembered key', async () => {

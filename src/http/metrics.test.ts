@@ -25,6 +25,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   const commitSizes = new Histogram([1, 2])
   commitSizes.observe(2)
   const noUsage = new KeyUsage({} as KeyStore)
+  using _cpu = spyOn(process, 'cpuUsage').mockReturnValue({ user: 3_000_000, system: 1_000_000 })
+  using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const text = metrics.render(noUsage, { writesWaiting: 3, commitSizes })
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
@@ -46,10 +48,14 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_page_cache_misses_total 1',
       'petstore_writes_waiting 3',
       'petstore_commit_writes_bucket{le="2"} 1',
-      expect.stringMatching(/^process_start_time_seconds \d{10}$/),
+      '# TYPE petstore_deprecated_requests_total counter',
+      '# TYPE petstore_deprecated_last_request_timestamp_seconds gauge',
+      'process_cpu_seconds_total 4',
     ]),
   )
   expect(text).toEndWith('\n')
+  const [, startedAt] = /^process_start_time_seconds (\d+)$/m.exec(text) ?? []
+  expect(Math.abs(Date.now() / 1_000 - 1_000 - Number(startedAt))).toBeLessThan(60)
   expect(metrics.render(noUsage, undefined)).not.toContain('petstore_commit_writes')
 })
 
@@ -75,13 +81,16 @@ describe('the log', () => {
     write: (level, message, fields = {}) => lines.push({ level, message, fields }),
     request: (level, fields) => lines.push({ level, message: 'request', fields }),
   }
+  let metrics: Metrics
   let observer: RequestObserver
   beforeEach(() => {
     lines = []
     level = 'info'
-    observer = new RequestObserver({ log, metrics: new Metrics(), unavailableEveryMs: 1_000 })
+    metrics = new Metrics()
+    observer = new RequestObserver({ log, metrics, unavailableEveryMs: 1_000 })
   })
-  const begin = () => observer.begin(new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1' } }))
+  const begin = (headers: Record<string, string> = {}) =>
+    observer.begin(new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1', ...headers } }))
 
   test.each<[number, LogLevel]>([
     [200, 'info'],
@@ -101,6 +110,25 @@ describe('the log', () => {
       status,
       durationMs: 1.235,
     })
+  })
+
+  test('and the metrics have the duration of a request', () => {
+    const context = begin()
+    clock.mockReturnValue(12_000)
+    observer.end(context, 200)
+    expect(metrics.render(new KeyUsage({} as KeyStore), undefined)).toContain(
+      '\npetstore_http_request_duration_seconds_sum{operation="none"} 2\n',
+    )
+  })
+
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+  test.each([
+    [traceparent, traceparent],
+    [`x${traceparent}`, undefined],
+    [`${traceparent}x`, undefined],
+  ])('shows the traceparent %s as %p', (sent, shown) => {
+    observer.end(begin({ traceparent: sent }), 200)
+    expect(lines[0]?.fields['traceparent']).toBe(shown)
   })
 
   test.each<[string, Error]>([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { errorCodes, json, Links, problem, withHeaders } from './response.ts'
+import { json, Links, problem, withHeaders } from './response.ts'
 
 describe('an error response', () => {
   test('has the code, the message and the status', () => {
@@ -24,11 +24,6 @@ describe('an error response', () => {
     ['too little of a key to be secret', 'pets_abcdefghijk', 'pets_abcdefghijk'],
   ])('masks %s', (_what, message, shown) => {
     expect(JSON.parse(String(problem('invalid_request', message).body)).message).toBe(shown)
-  })
-
-  test.each(Object.keys(errorCodes))('with the code %s is a published client or server error', code => {
-    expect(code).toMatch(/^[a-z]+(_[a-z]+)*$/)
-    expect(errorCodes[code as keyof typeof errorCodes].meaning).toEndWith('.')
   })
 })
 

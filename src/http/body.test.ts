@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'bun:test'
+import { discardBody, readJsonBody } from './body.ts'
+
+type Body = string | Uint8Array<ArrayBuffer> | ReadableStream | null
+type Chunk = string | number
+
+/** A body in chunks: texts, or counts of spaces. It ends, stalls or fails after the last one. */
+function streamOf(chunks: readonly Chunk[], end: 'ends' | 'stalls' | 'fails' = 'ends'): ReadableStream {
+  const left = [...chunks]
+  return new ReadableStream({
+    async pull(controller) {
+      const chunk = left.shift()
+      if (chunk !== undefined) controller.enqueue(Buffer.from(typeof chunk === 'string' ? chunk : ' '.repeat(chunk)))
+      else if (end === 'ends') controller.close()
+      else if (end === 'fails') controller.error(new Error('The client closed the connection'))
+      else await new Promise(() => {})
+    },
+  })
+}
+
+const requestOf = (body: Body, headers: Record<string, string> = {}) =>
+  new Request('http://a/v1/pets', { method: 'POST', body, headers })
+
+describe('a JSON body', () => {
+  const read = async (body: Body, headers: Record<string, string> = {}, bodyMs = 60_000) => {
+    const result = await readJsonBody(requestOf(body, headers), bodyMs)
+    return result.ok ? result.value : JSON.parse(String(result.refusal.body)).code
+  }
+  /** With its length, as most clients send it. */
+  const readSized = (body: string, headers: Record<string, string> = {}) =>
+    read(body, { 'content-length': String(Buffer.byteLength(body)), 'content-type': '', ...headers })
+
+  const max = 64 * 1024
+  test('may have up to 64 KiB, in one piece or in chunks', async () => {
+    expect(await readSized('{}'.padEnd(max))).toEqual({})
+    expect(await readSized('{}'.padEnd(max + 1))).toBe('body_too_large')
+    expect(await read(streamOf(['{}', max - 2]))).toEqual({})
+    expect(await read(streamOf(['{}', max - 2, 1]))).toBe('body_too_large')
+    expect(await read(streamOf(['{"a":', '[1', ']}']))).toEqual({ a: [1] })
+  })
+
+  const wrongType = { 'content-type': 'text/plain' }
+  test.each<[string, Body, Record<string, string>, string]>([
+    ['no body', null, wrongType, 'missing_body'],
+    ['a length of 0', 'x', { ...wrongType, 'content-length': '0' }, 'missing_body'],
+    ['no chunks', streamOf([]), wrongType, 'missing_body'],
+    ['chunks of another type', streamOf(['{}']), wrongType, 'unsupported_media_type'],
+    ['another type and too many bytes', 'x', { ...wrongType, 'content-length': '70000' }, 'unsupported_media_type'],
+    ['compression', streamOf(['{}']), { 'content-encoding': 'gzip' }, 'unsupported_content_encoding'],
+    ['invalid UTF-8', new Uint8Array([0x22, 0xff, 0x22]), { 'content-type': '' }, 'invalid_json'],
+    ['invalid JSON', streamOf(['{']), {}, 'invalid_json'],
+  ])('with %s is refused with the first problem', async (_what, body, headers, code) => {
+    expect(await read(body, headers)).toBe(code)
+  })
+
+  test.each([
+    ...['application/json', 'Application/JSON', ' application/json ; charset=utf-8', 'application/json;a="b"'],
+  ])('may have the type "%s"', async type => {
+    expect(await readSized('{}', { 'content-type': type })).toEqual({})
+  })
+
+  test.each(['application/jsonp', 'xapplication/json', 'application/json, text/plain', 'text/json'])(
+    'may not have the type "%s"',
+    async type => {
+      expect(await readSized('{}', { 'content-type': type })).toBe('unsupported_media_type')
+    },
+  )
+
+  test.each([
+    ['content-type', 'text/plain', 'accept', 'application/json'],
+    ['content-encoding', 'gzip', 'accept-encoding', 'identity'],
+  ])('with the %s %s is refused with "%s: %s"', async (sent, value, accepts, expected) => {
+    const result = await readJsonBody(requestOf('{}', { [sent]: value }), 60_000)
+    expect(!result.ok && result.refusal.headers.get(accepts)).toBe(expected)
+  })
+
+  test('that does not arrive in time is refused, and its connection closes', async () => {
+    const result = await readJsonBody(requestOf(streamOf(['{'], 'stalls')), 10)
+    const refusal = result.ok ? undefined : result.refusal
+    expect([refusal?.status, refusal?.headers.get('connection')]).toEqual([408, 'close'])
+    expect(JSON.parse(String(refusal?.body)).message).toEndWith('within 0.01 s')
+  })
+})
+
+describe('the rest of a refused body', () => {
+  const mebibyte = 1024 ** 2
+  test.each<[string, ReadableStream | null, boolean, number]>([
+    ['that ends', streamOf([1, 2]), true, 60_000],
+    ['that is absent', null, true, 60_000],
+    ['of 16 MiB', streamOf(Array(16).fill(mebibyte)), true, 60_000],
+    ['of more than 16 MiB', streamOf([...Array(16).fill(mebibyte), 1]), false, 60_000],
+    ['that stalls', streamOf([1], 'stalls'), false, 10],
+    ['that breaks off', streamOf([1], 'fails'), false, 60_000],
+  ])('%s is discarded to its end: %p', async (_what, body, ended, discardMs) => {
+    expect(await discardBody(requestOf(body), discardMs)).toBe(ended)
+  })
+
+  test('that something else reads is left alone', async () => {
+    const request = requestOf(streamOf([1]))
+    request.body?.getReader()
+    expect(await discardBody(request, 10)).toBe(true)
+  })
+})
