@@ -97,7 +97,9 @@ test.each<[string, ...problems: string[]]>([
   ['pets list --api-key secret\tword', visibleKey],
   ['pets list --api-key=', `--api-key ${visibleKey}`],
   ['conform', '<url> is missing: expected the base URL of a server'],
-  ['conform ftp://127.0.0.1/v1 --key=', `--key ${visibleKey}`],
+  ['conform ftp://127.0.0.1/v1 --key=', '<url> is invalid', `--key ${visibleKey}`],
+  ['pets get abc --api-key=', '<id> is "abc": expected a 64-bit integer', `--api-key ${visibleKey}`],
+  ['serve -ksecret', 'Unknown option -k'],
   ['conform http://me:secret@127.0.0.1/v1', '<url> is invalid: expected an http or https URL'],
   ['conform http://127.0.0.1:1/v1 --kee secret', 'Unknown option --kee: did you mean --key?'],
 ])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
@@ -109,8 +111,23 @@ test.each<[string, ...problems: string[]]>([
 })
 
 test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
-  const stderr = 'petstore: PETSTORE_API_KEY is missing: expected an API key, as keys create prints it\n'
+  const stderr =
+    'petstore: PETSTORE_API_KEY is missing: expected an API key; petstore keys create --name NAME creates one\n'
   expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
+})
+
+test.each(['', 'keys ', 'import ', 'serve --port ', 'serve --host=', 'pets get ', 'conform '])(
+  'petstore %sKEY does not show the key',
+  async start => {
+    const key = `pets_${'x'.repeat(36)}`
+    const { exitCode, stderr } = await run(`${start}${key}/`.split(' '), { PETSTORE_API_KEY: 'a-key-of-20-characters' })
+    expect(exitCode).toBeGreaterThan(0)
+    expect(stderr).not.toContain(key.slice(0, 20))
+  },
+)
+
+test.each(['--version', 'serve --version', 'keys -V'])('petstore %s prints the version', async line => {
+  expect(await run(line.split(' '))).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
 })
 
 test('backup refuses PostgreSQL, and names the alternatives', async () => {

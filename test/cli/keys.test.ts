@@ -64,6 +64,14 @@ test('a server accepts a new key at once, refuses it within 5 seconds of its rev
   ])
 })
 
+test('with a closed stdout no key is created', async () => {
+  using folder = temporaryFolder()
+  const command = ['sh', '-c', `${program} keys create --name lost >&-`]
+  const { exitCode, stderr } = await run(command, { cwd: folder.path })
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('stdout is closed') })
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
 test('keys revoke revokes only that key, once, and does not print it', async () => {
   using folder = temporaryFolder()
   const key = await createKey(folder.path, 'till')

@@ -141,7 +141,7 @@ describe('one line says what to do about', () => {
     expect(wrong).not.toContain('no-key-of-this-service')
     const readOnly = { PETSTORE_API_KEY: await service.newKey({ permission: 'read-only' }) }
     const refused = await failure(readOnly, 'add', 'Rex', '--category', '7')
-    expect(refused).toContain('set PETSTORE_API_KEY to a key that may write')
+    expect(refused).toContain('use one that may write; set PETSTORE_API_KEY to it')
   })
 
   test('a server that does not run, a base address without its version, and another kind of server', async () => {
