@@ -7,7 +7,7 @@ import { Cors } from './cors.ts'
 import { Metrics, RequestObserver } from './metrics.ts'
 import { petRoutes } from './pets.ts'
 import { type RateLimit, RateLimiter } from './rate-limit.ts'
-import { prefersStrict, type RequestContext } from './request.ts'
+import { prefersStrict, RequestContext } from './request.ts'
 import { Links, problem, type Reply, versionPrefix, withHeaders } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
 import { type Asset, type SiteHandler, siteHandlers } from './site.ts'
@@ -56,8 +56,8 @@ const retryAfterSeconds = 1
 /** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
 
-/** The HTTP service: one request at a time comes in through `fetch`. */
 export class App {
+  readonly #environmentKey: string | undefined
   readonly #observer: RequestObserver
   readonly #authenticator: Authenticator
   readonly #usage: KeyUsage
@@ -74,6 +74,7 @@ export class App {
     const usage = new KeyUsage(parts.keys)
     const authenticator = new Authenticator({ ...parts, ...limits, usage })
     const shared = { ...parts, ...limits, metrics, usage, authenticator }
+    this.#environmentKey = parts.environmentKey
     this.#observer = new RequestObserver(shared)
     this.#authenticator = authenticator
     this.#usage = usage
@@ -85,9 +86,10 @@ export class App {
     this.#discardMs = limits.discardMs
   }
 
-  /** Never rejects. Awaits only promises: a request that waits for nothing is answered in one event-loop tick. */
+  /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
   async fetch(request: Request): Promise<Response> {
-    const context = this.#observer.begin(request)
+    const context = new RequestContext(request, this.#environmentKey)
+    this.#observer.began()
     const { path } = context
     try {
       if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))
@@ -162,7 +164,7 @@ export class App {
     return problem('internal_error', `The service failed: report the request id ${context.id}`)
   }
 
-  /** A refusal may leave the body unread: the rest of it is discarded first if the runtime would not do that itself. */
+  /** An error response may leave the body unread: discards it first, unless Bun does. */
   #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
     if (reply.status < 400) return this.#response(context, reply)
     const { request } = context

@@ -5,6 +5,7 @@ import type { Log, LogFields, LogLevel } from '../log.ts'
 import type { KeyStore } from '../store.ts'
 import { KeyUsage } from './auth.ts'
 import { Metrics, RequestObserver } from './metrics.ts'
+import { RequestContext } from './request.ts'
 
 let clock: Mock<typeof performance.now>
 beforeEach(() => {
@@ -90,7 +91,10 @@ describe('the log', () => {
     observer = new RequestObserver({ log, metrics, unavailableEveryMs: 1_000 })
   })
   const begin = (headers: Record<string, string> = {}) =>
-    observer.begin(new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1', ...headers } }))
+    new RequestContext(
+      new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1', ...headers } }),
+      undefined,
+    )
 
   test.each<[number, LogLevel]>([
     [200, 'info'],

@@ -3,17 +3,16 @@ import { Histogram } from '../histogram.ts'
 import type { Log } from '../log.ts'
 import type { StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
-import { loggedPath, RequestContext } from './request.ts'
+import { loggedPath, type RequestContext } from './request.ts'
 
 /** Logs and counts each request. */
 export class RequestObserver {
   readonly #log: Log
   readonly #metrics: Metrics
   readonly #environmentKey: string | undefined
-  /** While the store is unavailable, one line in this time reports all failed requests. */
+  /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
   readonly #unavailableEveryMs: number
-  #unavailableLoggedMs = Number.NEGATIVE_INFINITY
-  #unavailableRequests = 0
+  readonly #unavailable = new Map<string, { loggedMs: number; requests: number }>()
 
   constructor(parts: {
     readonly log: Log
@@ -27,9 +26,8 @@ export class RequestObserver {
     this.#unavailableEveryMs = parts.unavailableEveryMs
   }
 
-  begin(request: Request): RequestContext {
+  began(): void {
     this.#metrics.requestBegan()
-    return new RequestContext(request, this.#environmentKey)
   }
 
   end(context: RequestContext, status: number): void {
@@ -54,21 +52,23 @@ export class RequestObserver {
   failed({ id: requestId }: RequestContext, cause: unknown): void {
     // The store has logged it.
     if (cause instanceof StoreDamaged) return
-    if (cause instanceof StoreUnavailable) this.#unavailable('store unavailable', requestId, cause)
-    else if (cause instanceof IdsExhausted) this.#unavailable('ids exhausted', requestId, cause)
+    if (cause instanceof StoreUnavailable) this.#logUnavailable('store unavailable', requestId, cause)
+    else if (cause instanceof IdsExhausted) this.#logUnavailable('ids exhausted', requestId, cause)
     else {
       const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
       this.#log.write('error', 'internal error', { requestId, cause: detail })
     }
   }
 
-  #unavailable(message: string, requestId: string, { message: cause }: Error): void {
-    this.#unavailableRequests++
+  #logUnavailable(message: string, requestId: string, { message: cause }: Error): void {
+    const failed = this.#unavailable.get(cause) ?? { loggedMs: Number.NEGATIVE_INFINITY, requests: 0 }
+    this.#unavailable.set(cause, failed)
+    failed.requests++
     const nowMs = performance.now()
-    if (nowMs - this.#unavailableLoggedMs < this.#unavailableEveryMs) return
-    this.#log.write('error', message, { requestId, cause, requests: this.#unavailableRequests })
-    this.#unavailableLoggedMs = nowMs
-    this.#unavailableRequests = 0
+    if (nowMs - failed.loggedMs < this.#unavailableEveryMs) return
+    this.#log.write('error', message, { requestId, cause, requests: failed.requests })
+    failed.loggedMs = nowMs
+    failed.requests = 0
   }
 }
 

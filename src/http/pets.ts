@@ -63,10 +63,10 @@ type ReadPageRequest =
 function readPageRequest(query: Query): ReadPageRequest {
   const limit = query.read('limit', pageLimit) ?? limitDefault
   const status = query.read('status', petStatus)
-  const onlyCursorLeft = query.problems.length === 0
+  const othersAreValid = query.problems.length === 0
   const after = query.read('cursor', cursorFor(status))
   if (query.problems.length > 0) {
-    const code = onlyCursorLeft ? 'invalid_cursor' : 'invalid_request'
+    const code = othersAreValid ? 'invalid_cursor' : 'invalid_request'
     return { ok: false, refusal: problem(code, query.problems.join('; ')) }
   }
   return { ok: true, page: { limit, ...(status && { status }), ...(after !== undefined && { after }) } }
