@@ -29,7 +29,7 @@ export const workMsMax = statementMsMax + 1_000
 export const workMax = 1_024
 
 /** `primary` takes writes; `any` may be a standby. */
-export type Role = 'primary' | 'any'
+type Role = 'primary' | 'any'
 
 /** A host that was usable when it was probed. */
 export interface Server {
@@ -49,8 +49,7 @@ interface ConnectOptions {
 }
 
 /** Connections to one host, each opened when it is first needed. */
-function connect(url: string, options: ConnectOptions): SQL {
-  const { connectionsMax, synchronousCommit, primaryOnly, timeoutMs } = options
+function connect(url: string, { connectionsMax, synchronousCommit, primaryOnly, timeoutMs }: ConnectOptions): SQL {
   return new SQL(url, {
     max: connectionsMax,
     bigint: true,
@@ -96,7 +95,7 @@ export async function findServer(hosts: readonly PostgresHost[], role: Role): Pr
 }
 
 async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
-  const { standby, synchronousCommit, encoding } = await probe(host)
+  const { standby, synchronous_commit, encoding } = await probe(host)
   if (encoding !== 'UTF8') {
     throw new SetupError(
       `Cannot use the database at ${host.name}: its encoding is ${encoding}; create it with ENCODING 'UTF8'`,
@@ -107,34 +106,25 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
       `Cannot use ${host.name}: it takes no writes (a standby, or read-only); name its primary`,
     )
   }
-  return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit }
+  return { host, synchronousCommit: synchronous_commit === 'off' ? 'on' : synchronous_commit }
 }
 
-interface ServerSettings {
-  readonly standby: boolean
-  readonly synchronousCommit: string
-  readonly encoding: string
-}
-
-const probeStatement = `
-  SELECT current_setting('transaction_read_only') = 'on' AS standby,
-    current_setting('synchronous_commit') AS "synchronousCommit",
-    current_setting('server_encoding') AS encoding`
-
-async function probe(host: PostgresHost): Promise<ServerSettings> {
+async function probe(host: PostgresHost) {
   const sql = connect(host.url, { connectionsMax: 1 })
   try {
-    const [settings] = await withTimeout(sql.unsafe<ServerSettings[]>(probeStatement), probeMsMax, () => {
+    const query = sql<[{ standby: boolean; synchronous_commit: string; encoding: string }]>`
+      SELECT current_setting('transaction_read_only') = 'on' AS standby,
+        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding`
+    const [settings] = await withTimeout(query, probeMsMax, () => {
       throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
     })
-    if (!settings) throw new Error('SELECT returned no row')
     return settings
   } finally {
     void close(sql)
   }
 }
 
-export interface PoolOptions {
+interface PoolOptions {
   readonly hosts: readonly PostgresHost[]
   readonly role: Role
   /** For log lines, such as `writing`. */
@@ -163,16 +153,28 @@ export class Pool {
     }
   }
 
-  /**
-   * Runs statements, for at most {@link workMsMax}. After a lost connection, work that changes nothing (`idempotent`) is run
-   * once more.
-   */
-  async run<T>(work: (sql: SQL) => Promise<T>, idempotent?: 'idempotent'): Promise<T> {
+  /** Rows of a statement that changes nothing: after a lost connection, it is run once more. */
+  read<Row>(statement: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.#run(sql => sql.unsafe<Row[]>(statement, [...values]), 2)
+  }
+
+  /** Runs statements, for at most {@link workMsMax}. */
+  run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
+    return this.#run(work, 1)
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#returnTimer)
+    await close(this.#sql)
+  }
+
+  async #run<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
     if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
     this.#running++
     const sql = this.#sql
     try {
-      return await withTimeout(this.#attempt(work, idempotent), workMsMax, () => {
+      return await withTimeout(this.#attempt(work, attempts), workMsMax, () => {
         this.#abandon(sql)
         throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
       })
@@ -183,20 +185,14 @@ export class Pool {
     }
   }
 
-  async close(): Promise<void> {
-    this.#closed = true
-    clearInterval(this.#returnTimer)
-    await close(this.#sql)
-  }
-
-  async #attempt<T>(work: (sql: SQL) => Promise<T>, idempotent?: 'idempotent'): Promise<T> {
+  async #attempt<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
     try {
       return await work(this.#sql)
     } catch (error) {
       if (!isConnectionLost(error)) throw error
       this.#startSearch()
-      if (idempotent) return await work(this.#sql)
-      throw error
+      if (attempts === 1) throw error
+      return await this.#attempt(work, attempts - 1)
     }
   }
 
@@ -220,16 +216,16 @@ export class Pool {
       const current = this.#server.host
       // The current host first: a former primary that comes back may still believe that it is the primary.
       const inOrder = [current, ...hosts.filter(host => host !== current)]
-      const found = await findServer(inOrder, role).catch((error: unknown) => {
-        const problem = messageOf(storeErrorOf(error))
-        if (attempt === 0)
-          onEvent('error', `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`)
-      })
-      if (this.#closed) return
-      if (found) {
+      try {
+        const found = await findServer(inOrder, role)
+        if (this.#closed) return
         if (found.host !== current) this.#moveTo(found)
         if (found.host !== current || attempt > 0) this.#reportServer()
         return
+      } catch (error) {
+        const problem = messageOf(storeErrorOf(error))
+        const message = `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`
+        if (attempt === 0) onEvent('error', message)
       }
       await Bun.sleep(searchIntervalMs)
     }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DamageGuard } from './errors.ts'
 import { openSqlite } from './open.ts'
-import { SqlitePets } from './pets.ts'
+import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
 import { Writer } from './writer.ts'
 import type { Writes } from './writer-thread.ts'
@@ -23,8 +23,8 @@ beforeEach(() => {
   stores = openSqlite(file, { create: true })
   reading = connect(file, 'readonly')
   writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
-  const pets = new SqlitePets(reading, writer, new DamageGuard())
-  version = () => pets.version()
+  const pets = createSqlitePets(reading, writer, new DamageGuard())
+  version = () => pets.version?.()
 })
 
 afterEach(async () => {
