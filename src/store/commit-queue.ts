@@ -28,10 +28,8 @@ export interface CommitQueueOptions {
   readonly retrySingly?: (error: unknown) => boolean
 }
 
-interface WaitingWrite<Write, Result> {
+interface WaitingWrite<Write, Result> extends PromiseWithResolvers<Result> {
   readonly write: Write
-  resolve(value: Result): void
-  reject(error: unknown): void
   timedOut: boolean
 }
 
@@ -70,13 +68,12 @@ export class CommitQueue<Write, Result> {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
     const { overlap, timeoutMs } = this.#options
-    const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    const waiting: WaitingWrite<Write, Result> = { write, resolve, reject, timedOut: false }
+    const waiting: WaitingWrite<Write, Result> = { ...Promise.withResolvers<Result>(), write, timedOut: false }
     this.#queue.push(waiting)
     if (!this.#tickPending) this.#startAfterTick()
     if (overlap && this.#queue.length >= earlyBatchSize) void this.#startBatch()
-    if (timeoutMs === undefined) return promise
-    return withTimeout(promise, timeoutMs, () => {
+    if (timeoutMs === undefined) return waiting.promise
+    return withTimeout(waiting.promise, timeoutMs, () => {
       waiting.timedOut = true
       throw new StoreUnavailable(`not committed within ${timeoutMs} ms`)
     })

@@ -43,7 +43,6 @@ export async function backUp(
 ): Promise<bigint> {
   const problem = backUpProblem(url)
   if (problem) throw new SetupError(problem)
-  // Loaded only when needed.
   const { backUpSqlite } = await import('./sqlite/backup.ts')
   return backUpSqlite(sqliteFile(url), copy, onProgress, signal)
 }

@@ -60,7 +60,14 @@ export function msOf(date: Date): bigint {
   return BigInt(date.getTime())
 }
 
-// The refusals of an import, in the same words for both engines.
+// Refusals, in the same words for both engines.
+
+export function checkSchemaVersion(location: string, found: number, supported: number): void {
+  if (found <= supported) return
+  throw new SetupError(
+    `The store ${location} has schema version ${found}, and this program supports versions up to ${supported}: upgrade the program`,
+  )
+}
 
 export function storeNotEmpty(location: string): SetupError {
   return new SetupError(

@@ -3,7 +3,7 @@ import type { OpenOptions, Stores } from '../../store.ts'
 import { setupErrorOf } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
-import { connectForLongWork, findServer, Pool, type Server } from './pool.ts'
+import { findServer, Pool, type Server } from './pool.ts'
 import { migrate } from './schema.ts'
 import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
@@ -20,7 +20,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
   const { create, onEvent = () => {}, readUrl, connectionsMax = readConnectionsDefault } = options
   try {
     const server = await findServer(hosts, 'primary')
-    const isNew = await prepare(server, location, create)
+    const isNew = await migrate(server, location, create)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
     const replica = replicas && (await findReplica(replicas))
     const primary = { hosts, role: 'primary', onEvent } as const
@@ -47,11 +47,6 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
   } catch (error) {
     throw setupErrorOf(error, location)
   }
-}
-
-async function prepare(server: Server, location: string, create: boolean): Promise<boolean> {
-  await using connection = connectForLongWork(server)
-  return await migrate(connection.sql, location, create)
 }
 
 /** Messages about a replica name its own setting. */

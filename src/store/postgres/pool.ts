@@ -34,22 +34,15 @@ type Role = 'primary' | 'any'
 /** A host that was usable when it was probed. */
 export interface Server {
   readonly host: PostgresHost
-  /** As configured on the server, but never `off`: a commit must be on disk before it is reported. */
+  /**
+   * As configured on the server, but never `off`: a commit must be on disk before it is reported. Set for each session, so
+   * that a later change of the configuration has no effect.
+   */
   readonly synchronousCommit: string
 }
 
-interface ConnectOptions {
-  readonly connectionsMax: number
-  /** Set for the session, so that a later change of the server's configuration has no effect. */
-  readonly synchronousCommit?: string
-  /** Makes a standby refuse the connection. */
-  readonly primaryOnly?: boolean
-  /** Replaces the time-outs for statements, locks and idle transactions. */
-  readonly timeoutMs?: number
-}
-
-/** Connections to one host, each opened when it is first needed. */
-function connect(url: string, { connectionsMax, synchronousCommit, primaryOnly, timeoutMs }: ConnectOptions): SQL {
+/** Connections to one host, each opened when it is first needed. `session` adds or replaces settings of the session. */
+function connect({ url }: PostgresHost, connectionsMax: number, session: Record<string, string | number> = {}): SQL {
   return new SQL(url, {
     max: connectionsMax,
     bigint: true,
@@ -57,13 +50,12 @@ function connect(url: string, { connectionsMax, synchronousCommit, primaryOnly, 
     idleTimeout: idleSeconds,
     connection: {
       application_name: 'petstore',
-      statement_timeout: timeoutMs ?? statementMsMax,
-      lock_timeout: timeoutMs ?? lockMsMax,
-      idle_in_transaction_session_timeout: timeoutMs ?? 2 * statementMsMax,
+      statement_timeout: statementMsMax,
+      lock_timeout: lockMsMax,
+      idle_in_transaction_session_timeout: 2 * statementMsMax,
       // After waiting for the counter's lock, a statement must see what the lock's holder has committed.
       default_transaction_isolation: 'read committed',
-      ...(synchronousCommit && { synchronous_commit: synchronousCommit }),
-      ...(primaryOnly && { transaction_read_only: 'off' }),
+      ...session,
     },
   })
 }
@@ -75,7 +67,12 @@ async function close(sql: SQL): Promise<void> {
 
 /** One connection for work that may take minutes. Dispose of it to close it. */
 export function connectForLongWork({ host, synchronousCommit }: Server): AsyncDisposable & { readonly sql: SQL } {
-  const sql = connect(host.url, { connectionsMax: 1, synchronousCommit, timeoutMs: longStatementMsMax })
+  const sql = connect(host, 1, {
+    synchronous_commit: synchronousCommit,
+    statement_timeout: longStatementMsMax,
+    lock_timeout: longStatementMsMax,
+    idle_in_transaction_session_timeout: longStatementMsMax,
+  })
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }
 
@@ -95,7 +92,13 @@ export async function findServer(hosts: readonly PostgresHost[], role: Role): Pr
 }
 
 async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
-  const { standby, synchronous_commit, encoding } = await probe(host)
+  const sql = connect(host, 1)
+  const query = sql<[{ standby: boolean; synchronousCommit: string; encoding: string }]>`
+    SELECT current_setting('transaction_read_only') = 'on' AS standby,
+      current_setting('synchronous_commit') AS "synchronousCommit", current_setting('server_encoding') AS encoding`
+  const [{ standby, synchronousCommit, encoding }] = await withTimeout(query, probeMsMax, () => {
+    throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
+  }).finally(() => void close(sql))
   if (encoding !== 'UTF8') {
     throw new SetupError(
       `Cannot use the database at ${host.name}: its encoding is ${encoding}; create it with ENCODING 'UTF8'`,
@@ -106,22 +109,7 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
       `Cannot use ${host.name}: it takes no writes (a standby, or read-only); name its primary`,
     )
   }
-  return { host, synchronousCommit: synchronous_commit === 'off' ? 'on' : synchronous_commit }
-}
-
-async function probe(host: PostgresHost) {
-  const sql = connect(host.url, { connectionsMax: 1 })
-  try {
-    const query = sql<[{ standby: boolean; synchronous_commit: string; encoding: string }]>`
-      SELECT current_setting('transaction_read_only') = 'on' AS standby,
-        current_setting('synchronous_commit') AS synchronous_commit, current_setting('server_encoding') AS encoding`
-    const [settings] = await withTimeout(query, probeMsMax, () => {
-      throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
-    })
-    return settings
-  } finally {
-    void close(sql)
-  }
+  return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit }
 }
 
 interface PoolOptions {
@@ -154,22 +142,12 @@ export class Pool {
   }
 
   /** Rows of a statement that changes nothing: after a lost connection, it is run once more. */
-  read<Row>(statement: string, values: readonly unknown[] = []): Promise<Row[]> {
-    return this.#run(sql => sql.unsafe<Row[]>(statement, [...values]), 2)
+  read<Row>(statement: string, values: unknown[] = []): Promise<Row[]> {
+    return this.run(sql => sql.unsafe<Row[]>(statement, values), 2)
   }
 
-  /** Runs statements, for at most {@link workMsMax}. */
-  run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
-    return this.#run(work, 1)
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true
-    clearInterval(this.#returnTimer)
-    await close(this.#sql)
-  }
-
-  async #run<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
+  /** Runs statements, for at most {@link workMsMax}; after a lost connection again, if there are `attempts` left. */
+  async run<T>(work: (sql: SQL) => Promise<T>, attempts = 1): Promise<T> {
     if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
     this.#running++
     const sql = this.#sql
@@ -183,6 +161,12 @@ export class Pool {
     } finally {
       this.#running--
     }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#returnTimer)
+    await close(this.#sql)
   }
 
   async #attempt<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
@@ -250,7 +234,11 @@ export class Pool {
   #connect(): SQL {
     const { connectionsMax, role } = this.#options
     const { host, synchronousCommit } = this.#server
-    return connect(host.url, { connectionsMax, synchronousCommit, primaryOnly: role === 'primary' })
+    return connect(host, connectionsMax, {
+      synchronous_commit: synchronousCommit,
+      // Makes a standby refuse the connection.
+      ...(role === 'primary' && { transaction_read_only: 'off' }),
+    })
   }
 
   #reportServer(): void {

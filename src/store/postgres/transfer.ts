@@ -26,8 +26,8 @@ export class PostgresTransfer implements Transfer {
 
   /** One transaction for all batches: each sees the data as of the first one. */
   async *read(): AsyncGenerator<readonly Pet[]> {
-    await using connection = await this.#connect()
     try {
+      await using connection = await this.#connect()
       // Reserved: after a lost connection, the pool would continue with another one and see later data.
       using sql = await connection.sql.reserve()
       await sql.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -83,8 +83,8 @@ export class PostgresTransfer implements Transfer {
   }
 
   async #run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
-    await using connection = await this.#connect()
     try {
+      await using connection = await this.#connect()
       return await work(connection.sql)
     } catch (error) {
       throw this.#errorOf(error)
@@ -92,11 +92,7 @@ export class PostgresTransfer implements Transfer {
   }
 
   async #connect() {
-    try {
-      return connectForLongWork(await findServer(this.#address.hosts, 'primary'))
-    } catch (error) {
-      throw this.#errorOf(error)
-    }
+    return connectForLongWork(await findServer(this.#address.hosts, 'primary'))
   }
 
   #errorOf(error: unknown): unknown {

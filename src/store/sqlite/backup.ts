@@ -20,10 +20,8 @@ export async function backUpSqlite(
   if (!existsSync(file)) throw new SetupError(`There is no store at ${file}: set DATABASE_URL to the store to copy`)
   // The copy grows to about the size of the store; data in the write-ahead log makes this an estimate.
   const expectedBytes = Math.max(1, statSync(file).size)
-  const progress = setInterval(
-    () => onProgress(Math.min(0.99, statSync(copy).size / expectedBytes)),
-    progressIntervalMs,
-  )
+  const showProgress = () => onProgress(Math.min(0.99, statSync(copy).size / expectedBytes))
+  const progress = setInterval(showProgress, progressIntervalMs)
   try {
     const reply = await runThread({ file, copy }, signal)
     if ('pets' in reply) return reply.pets
@@ -55,20 +53,16 @@ if (!isMainThread) parentPort?.postMessage(copyAndCheck(workerData as Request))
 
 function copyAndCheck({ file, copy }: Request): Reply {
   try {
-    copyStore(file, copy)
+    // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
+    using store = connect(file, 'readwrite')
+    if (!isOurs(store)) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
+    // Copies the store as of now, without blocking writers.
+    store.query('VACUUM INTO $copy').run({ copy })
     return { pets: countChecked(copy) }
   } catch (error) {
     const { code = '', message } = error as { code?: string; message: string }
     return { code, message }
   }
-}
-
-/** Copies the store as of now, without blocking writers. */
-function copyStore(file: string, copy: string): void {
-  // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
-  using store = connect(file, 'readwrite')
-  if (!isOurs(store)) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
-  store.query('VACUUM INTO $copy').run({ copy })
 }
 
 /** Reads the whole copy, and returns how many animals it has. */

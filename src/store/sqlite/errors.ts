@@ -51,12 +51,7 @@ export class DamageGuard {
 /** An error in a form that can be copied between threads. */
 export type WriteFailure = { readonly kind: keyof typeof errorClasses; readonly message: string }
 
-const errorClasses = {
-  damaged: StoreDamaged,
-  unavailable: StoreUnavailable,
-  'ids exhausted': IdsExhausted,
-  bug: Error,
-}
+const errorClasses = { damaged: StoreDamaged, unavailable: StoreUnavailable, 'ids exhausted': IdsExhausted, bug: Error }
 
 export function failureOf(cause: unknown): WriteFailure {
   const error = storeErrorOf(cause)

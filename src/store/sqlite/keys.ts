@@ -6,11 +6,7 @@ import type { DamageGuard } from './errors.ts'
 import type { Writer } from './writer.ts'
 
 /** Reads on the calling thread, writes in the writer thread. */
-export function createSqliteKeys(
-  reading: Database,
-  writer: Pick<Writer<KeyWrites>, 'write'>,
-  guard: DamageGuard,
-): KeyStore {
+export function createSqliteKeys(reading: Database, writer: Writer<KeyWrites>, guard: DamageGuard): KeyStore {
   const find = reading.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
   const list = reading.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
   return {

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
+import { checkSchemaVersion } from '../rows.ts'
 
 const busyTimeoutMs = 5_000
 /** After a burst, the write-ahead log is truncated to this size. */
@@ -111,11 +112,7 @@ function switchToWal(database: Database): void {
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
 function migrate(database: Database, file: string): boolean {
   const found = pragma(database, 'user_version')
-  if (found > migrations.length) {
-    throw new SetupError(
-      `The store ${file} has schema version ${found}, and this program supports versions up to ${migrations.length}: upgrade the program`,
-    )
-  }
+  checkSchemaVersion(file, found, migrations.length)
   for (const [index, sql] of migrations.entries()) {
     if (index < found) continue
     inTransaction(database, () => {

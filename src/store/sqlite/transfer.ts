@@ -51,8 +51,9 @@ export class SqliteTransfer implements Transfer {
       if (ids === 'keep') this.#checkEmpty(database)
       const count = await stage(database, batches, ids)
       database.run('BEGIN IMMEDIATE')
+      const last = database.query<{ seq: bigint }, []>("SELECT seq FROM sqlite_sequence WHERE name = 'pets'").get()
       if (ids === 'keep') this.#checkEmpty(database)
-      else checkIdsLeft(this.#file, count, lastIdIn(database))
+      else checkIdsLeft(this.#file, count, last?.seq ?? 0n)
       const columns = ids === 'keep' ? 'id, name, category_id, status' : 'name, category_id, status'
       const move = database.query<never, { after: number; to: number }>(
         `INSERT INTO pets (${columns}) SELECT ${columns} FROM staged WHERE place > $after AND place <= $to ORDER BY place`,
@@ -84,7 +85,14 @@ export class SqliteTransfer implements Transfer {
   #connect(mode: 'readonly' | 'readwrite'): Disposable & { readonly database: Database } {
     try {
       const database = connect(this.#file, mode)
-      return { database, [Symbol.dispose]: () => closeWithoutCommit(database) }
+      return {
+        database,
+        [Symbol.dispose]() {
+          // An open transaction would outlive close() until its statements are garbage-collected.
+          if (database.inTransaction) database.run('ROLLBACK')
+          database.close()
+        },
+      }
     } catch (error) {
       throw setupErrorOf(error, this.#file)
     }
@@ -92,11 +100,7 @@ export class SqliteTransfer implements Transfer {
 }
 
 /** Inserts every batch into a temporary table, and returns the number of animals. */
-async function stage(
-  database: Database,
-  batches: AsyncIterable<readonly ImportedPet[]>,
-  ids: ImportIds,
-): Promise<number> {
+async function stage(database: Database, batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds) {
   // SQLite stores temporary tables in an unnamed file, so nothing is left behind after a crash.
   database.run('PRAGMA temp_store = FILE')
   database.run(`PRAGMA cache_size = -${cacheKilobytes}`)
@@ -117,15 +121,4 @@ async function stage(
   })
   for await (const pets of batches) insertBatch(pets)
   return count
-}
-
-function lastIdIn(database: Database): bigint {
-  const sql = "SELECT seq FROM sqlite_sequence WHERE name = 'pets'"
-  return database.query<{ seq: bigint }, []>(sql).get()?.seq ?? 0n
-}
-
-/** An open transaction would outlive close() until its statements are garbage-collected. */
-function closeWithoutCommit(database: Database): void {
-  if (database.inTransaction) database.run('ROLLBACK')
-  database.close()
 }

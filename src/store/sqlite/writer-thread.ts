@@ -92,11 +92,10 @@ function inSavepoint<T>(database: Database, run: () => T): T {
 
 if (!Bun.isMainThread) {
   let committer: Committer | undefined
-  const reply = (message: WriterReply) => postMessage(message)
   addEventListener('message', ({ data }: MessageEvent<WriterRequest>) => {
     if (data === 'close') {
       committer?.close()
-      reply('closed')
+      postMessage('closed' satisfies WriterReply)
     } else if ('file' in data) {
       committer = new Committer(data.file, data.identity)
       try {
@@ -104,7 +103,7 @@ if (!Bun.isMainThread) {
       } catch {
         // The first batch tries again, and reports the problem.
       }
-      reply('ready')
-    } else if (committer) reply(committer.commit(data))
+      postMessage('ready' satisfies WriterReply)
+    } else if (committer) postMessage(committer.commit(data) satisfies WriterReply)
   })
 }
