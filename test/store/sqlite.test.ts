@@ -106,7 +106,8 @@ describe('SQLite: the file', () => {
   })
 
   test('eight processes that open a new file at once migrate it once', async () => {
-    const script = `const { openStores } = await import(${JSON.stringify(Bun.resolveSync('../../src/store/open.ts', import.meta.dir))})
+    const storeModule = JSON.stringify(join(import.meta.dir, '../../src/store/open.ts'))
+    const script = `const { openStores } = await import(${storeModule})
       const stores = await openStores(${JSON.stringify(`sqlite:${file}`)}, { create: true })
       await stores.pets.create({ name: 'x', categoryId: 1n })
       await stores.close()`
