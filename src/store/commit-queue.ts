@@ -5,9 +5,10 @@ import { withTimeout } from '../timeout.ts'
 
 /** Writes that wait or are being committed, at most: about a tenth of a second of work. */
 export const writesWaitingMax = 1_024
-
 /** Bounds the time of one commit. */
 const batchMax = 512
+/** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
+const earlyBatchSize = 16
 
 /** The results of a batch, in its order. `errors` holds the writes that failed, by their index. */
 export interface BatchResult<Result> {
@@ -27,36 +28,24 @@ export interface CommitQueueOptions {
   readonly retrySingly?: (error: unknown) => boolean
 }
 
-interface WaitingWrite<Write, Result> {
+interface WaitingWrite<Write, Result> extends PromiseWithResolvers<Result> {
   readonly write: Write
-  resolve(value: Result): void
-  reject(error: unknown): void
   timedOut: boolean
 }
-
-/** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
-const earlyBatchSize = 16
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
   readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
   readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
-  readonly #overlap: boolean
-  readonly #timeoutMs: number | undefined
-  readonly #retrySingly: (error: unknown) => boolean
+  readonly #options: CommitQueueOptions
   #queue: WaitingWrite<Write, Result>[] = []
   #committing = 0
   #tickPending = false
   #idle: PromiseWithResolvers<void> | undefined
 
-  constructor(
-    commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>,
-    { overlap = false, timeoutMs, retrySingly = () => false }: CommitQueueOptions,
-  ) {
+  constructor(commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>, options: CommitQueueOptions) {
     this.#commit = commit
-    this.#overlap = overlap
-    this.#timeoutMs = timeoutMs
-    this.#retrySingly = retrySingly
+    this.#options = options
   }
 
   activity(): StoreActivity {
@@ -78,24 +67,22 @@ export class CommitQueue<Write, Result> {
     if (this.#waiting >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Result>()
-    const waiting: WaitingWrite<Write, Result> = { write, resolve, reject, timedOut: false }
+    const { overlap, timeoutMs } = this.#options
+    const waiting: WaitingWrite<Write, Result> = { ...Promise.withResolvers<Result>(), write, timedOut: false }
     this.#queue.push(waiting)
     if (!this.#tickPending) this.#startAfterTick()
-    if (this.#overlap && this.#queue.length >= earlyBatchSize) this.#startBatch()
-    if (this.#timeoutMs === undefined) return promise
-    return withTimeout(promise, this.#timeoutMs, () => {
+    if (overlap && this.#queue.length >= earlyBatchSize) void this.#startBatch()
+    if (timeoutMs === undefined) return waiting.promise
+    return withTimeout(waiting.promise, timeoutMs, () => {
       waiting.timedOut = true
-      throw new StoreUnavailable(`not committed within ${this.#timeoutMs} ms`)
+      throw new StoreUnavailable(`not committed within ${timeoutMs} ms`)
     })
   }
 
   /** Refuses further writes, and resolves when the waiting ones are committed. */
   close(): Promise<void> {
-    if (!this.#idle) {
-      this.#idle = Promise.withResolvers()
-      if (this.#waiting === 0) this.#idle.resolve()
-    }
+    this.#idle ??= Promise.withResolvers()
+    if (this.#waiting === 0) this.#idle.resolve()
     return this.#idle.promise
   }
 
@@ -104,22 +91,18 @@ export class CommitQueue<Write, Result> {
     this.#tickPending = true
     setImmediate(() => {
       this.#tickPending = false
-      this.#startBatch()
+      void this.#startBatch()
     })
   }
 
-  #startBatch(): void {
+  async #startBatch(): Promise<void> {
     if (this.#queue.length === 0 || this.#queue.length < this.#committing) return
-    if (this.#committing > 0 && !this.#overlap) return
+    if (this.#committing > 0 && !this.#options.overlap) return
     const batch = this.#queue.splice(0, batchMax)
     this.#committing += batch.length
-    void this.#settle(batch)
-  }
-
-  async #settle(batch: readonly WaitingWrite<Write, Result>[]): Promise<void> {
     await this.#commitBatch(batch)
     this.#committing -= batch.length
-    this.#startBatch()
+    void this.#startBatch()
     if (this.#waiting === 0) this.#idle?.resolve()
   }
 
@@ -127,20 +110,17 @@ export class CommitQueue<Write, Result> {
     const batch = waiting.filter(({ timedOut }) => !timedOut)
     if (batch.length === 0) return
     try {
-      this.#resolve(batch, await this.#commit(batch.map(({ write }) => write)))
+      const { values, errors } = await this.#commit(batch.map(({ write }) => write))
+      const committed = batch.length - (errors?.size ?? 0)
+      if (committed > 0) this.#commitSizes.observe(committed)
+      for (const [index, { resolve, reject }] of batch.entries()) {
+        if (errors?.has(index)) reject(errors.get(index))
+        else resolve(values[index] as Result)
+      }
     } catch (error) {
-      if (batch.length > 1 && this.#retrySingly(error)) {
+      if (batch.length > 1 && this.#options.retrySingly?.(error)) {
         for (const single of batch) await this.#commitBatch([single])
       } else for (const { reject } of batch) reject(error)
-    }
-  }
-
-  #resolve(batch: readonly WaitingWrite<Write, Result>[], { values, errors }: BatchResult<Result>): void {
-    const committed = batch.length - (errors?.size ?? 0)
-    if (committed > 0) this.#commitSizes.observe(committed)
-    for (const [index, { resolve, reject }] of batch.entries()) {
-      if (errors?.has(index)) reject(errors.get(index))
-      else resolve(values[index] as Result)
     }
   }
 }

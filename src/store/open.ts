@@ -1,6 +1,6 @@
 import { SetupError } from '../errors.ts'
 import type { Awaitable, OpenOptions, Stores } from '../store.ts'
-import { type PostgresAddress, parsePostgresUrl, postgresUrlExpected } from './postgres/url.ts'
+import { parsePostgresUrl, postgresUrlExpected } from './postgres/url.ts'
 import { openSqlite } from './sqlite/open.ts'
 
 /** What a valid DATABASE_URL looks like if this one is not valid. Never shows a password. */
@@ -20,13 +20,9 @@ export function openStores(url: string, options: OpenOptions): Awaitable<Stores>
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
   const address = isPostgres(url) && parsePostgresUrl(url)
-  return address ? loadAndOpenPostgres(address, options) : openSqlite(sqliteFile(url), options)
-}
-
-/** Loaded only when needed: a server on SQLite starts faster without it. */
-async function loadAndOpenPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
-  const { openPostgres } = await import('./postgres/open.ts')
-  return openPostgres(address, options)
+  if (!address) return openSqlite(sqliteFile(url), options)
+  // Loaded only when needed: a server on SQLite starts faster without it.
+  return import('./postgres/open.ts').then(({ openPostgres }) => openPostgres(address, options))
 }
 
 /** Why the store cannot be copied into a file, if it cannot. */
@@ -47,7 +43,6 @@ export async function backUp(
 ): Promise<bigint> {
   const problem = backUpProblem(url)
   if (problem) throw new SetupError(problem)
-  // Loaded only when needed.
   const { backUpSqlite } = await import('./sqlite/backup.ts')
   return backUpSqlite(sqliteFile(url), copy, onProgress, signal)
 }

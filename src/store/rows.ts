@@ -1,4 +1,4 @@
-import type { ApiKey, Permission } from '../api-key.ts'
+import type { ApiKey, NewApiKey } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
 import type { Pet, PetStatus } from '../pet.ts'
@@ -26,7 +26,8 @@ export type KeyRow = {
   deprecated_last_used_at_ms: bigint | null
 }
 
-export const keyColumns = `id, name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms, revoked_at_ms,
+export const newKeyColumns = 'name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms'
+export const keyColumns = `id, ${newKeyColumns}, revoked_at_ms,
   last_used_at_ms, deprecated_uses, deprecated_last_used_at_ms`
 
 export function keyOf(row: KeyRow): ApiKey {
@@ -35,7 +36,7 @@ export function keyOf(row: KeyRow): ApiKey {
     name: row.name,
     hash: row.hash,
     shown: row.shown,
-    permission: permissionOf(row),
+    permission: row.metrics ? 'metrics' : row.read_only ? 'read-only' : 'read-write',
     createdAt: new Date(Number(row.created_at_ms)),
     deprecatedUses: row.deprecated_uses,
     ...optionalDate('expiresAt', row.expires_at_ms),
@@ -45,24 +46,28 @@ export function keyOf(row: KeyRow): ApiKey {
   }
 }
 
-function permissionOf({ read_only, metrics }: KeyRow): Permission {
-  if (metrics) return 'metrics'
-  return read_only ? 'read-only' : 'read-write'
-}
-
-/** A metrics key is also read-only: an older version, which ignores the column `metrics`, never lets it write. */
-export function permissionColumns(permission: Permission): {
-  readonly readOnly: boolean
-  readonly metrics: boolean
-} {
-  return { readOnly: permission !== 'read-write', metrics: permission === 'metrics' }
-}
-
 function optionalDate<K extends string>(name: K, ms: bigint | null): { [P in K]?: Date } {
   return ms === null ? {} : ({ [name]: new Date(Number(ms)) } as { [P in K]?: Date })
 }
 
-// The refusals of an import, in the same words for both engines.
+/** The values of {@link newKeyColumns}. Read-only for metrics too: an older version ignores the column `metrics`. */
+export function newKeyValues({ name, hash, shown, permission, createdAt, expiresAt }: NewApiKey) {
+  const flags = [permission !== 'read-write', permission === 'metrics']
+  return [name, hash, shown, ...flags, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
+}
+
+export function msOf(date: Date): bigint {
+  return BigInt(date.getTime())
+}
+
+// Refusals, in the same words for both engines.
+
+export function checkSchemaVersion(location: string, found: number, supported: number): void {
+  if (found <= supported) return
+  throw new SetupError(
+    `The store ${location} has schema version ${found}, and this program supports versions up to ${supported}: upgrade the program`,
+  )
+}
 
 export function storeNotEmpty(location: string): SetupError {
   return new SetupError(

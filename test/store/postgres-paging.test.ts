@@ -1,60 +1,38 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { fileURLToPath } from 'node:url'
 import { SQL } from 'bun'
-import type { PetStatus } from '../../src/pet.ts'
+import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { PetStore } from '../../src/store.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
-import { testMsMax, until } from '../support/process.ts'
+import { testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
-const writerProgram = fileURLToPath(new URL('./animal-writer.ts', import.meta.url))
 const writers = 4
 const writingMs = 4_000
-const limits = [1, 2, 7, 20, 100]
-const statuses = [undefined, undefined, 'available', 'pending', 'sold'] as const
-
-/** The status of each acknowledged animal, by id. */
-type Acknowledged = Map<bigint, PetStatus | undefined>
-
-/** An instance that adds animals until `stop`, which returns its exit code. */
-function startWriter(url: string, acknowledged: Acknowledged, duplicates: bigint[]) {
-  const child = Bun.spawn([process.execPath, '--no-env-file', writerProgram, url], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  const reading = (async () => {
-    let rest = ''
-    const decoder = new TextDecoder()
-    for await (const bytes of child.stdout) {
-      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) {
-        const [id = '', status] = line.split(' ')
-        if (acknowledged.has(BigInt(id))) duplicates.push(BigInt(id))
-        acknowledged.set(BigInt(id), status === 'undefined' ? undefined : (status as PetStatus))
-      }
-    }
-  })()
-  return {
-    async stop() {
-      await child.stdin.end()
-      await reading
-      return await child.exited
-    },
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL')
-      await child.exited
-    },
-  }
-}
 
 const pick = <T>(values: readonly T[]): T => values[Math.floor(Math.random() * values.length)] as T
 const ascending = (ids: Iterable<bigint>) => [...ids].sort((a, b) => (a < b ? -1 : 1))
 
+/** Adds animals, some with an idempotency key, until `isOver`. Calls `onAdded` for each acknowledged one. */
+async function write(name: string, pets: PetStore, isOver: () => boolean, onAdded: (id: bigint, pet: NewPet) => void) {
+  for (let number = 0; !isOver(); number++) {
+    const status = pick(['available', 'pending', 'sold', undefined] as const)
+    const pet: NewPet = { name, categoryId: BigInt(number), ...(status && { status }) }
+    const atOnce = Array.from({ length: 1 + Math.floor(Math.random() ** 3 * 6) }, async (_, index) => {
+      if (index % 3 === 0) return onAdded((await pets.create(pet)).id, pet)
+      const creation = await pets.createOnce(pet, { scope: name, key: `${number} ${index}`, at: new Date() })
+      if (creation.outcome !== 'created') throw new Error(`A new animal was ${creation.outcome}`)
+      onAdded(creation.pet.id, pet)
+    })
+    await Promise.all(atOnce)
+  }
+}
+
 /** Walks to the last page, and returns the animals that were acknowledged before it began but are not on it. */
-async function missedOnWalk(pets: PetStore, acknowledged: Acknowledged): Promise<string[]> {
-  const [limit, status] = [pick(limits), pick(statuses)]
+async function missedOnWalk(pets: PetStore, acknowledged: ReadonlyMap<bigint, PetStatus | undefined>) {
+  const limit = pick([1, 2, 7, 20, 100])
+  const status = pick([undefined, undefined, 'available', 'pending', 'sold'] as const)
   const known = [...acknowledged.keys()]
   // Small pages begin near the end, where animals are being added.
   const start = limit < 20 ? (ascending(known).at(-1) ?? 0n) - 150n : 0n
@@ -92,13 +70,18 @@ describeWithPostgres('pages of a PostgreSQL store', () => {
     }
     const [first, second] = [await open(), await open()]
     const sql = stack.use(new SQL(url, { max: 1, bigint: true }))
-    const acknowledged: Acknowledged = new Map()
+    const acknowledged = new Map<bigint, PetStatus | undefined>()
     const found = { missed: [] as string[], gaps: [] as string[], duplicates: [] as bigint[] }
-    const writing = Array.from({ length: writers }, () => stack.use(startWriter(url, acknowledged, found.duplicates)))
-    await until('animals', () => acknowledged.size > 100 || undefined)
-
+    const onAdded = (id: bigint, { status }: NewPet) => {
+      if (acknowledged.has(id)) found.duplicates.push(id)
+      acknowledged.set(id, status)
+    }
+    const endMs = performance.now() + writingMs
     let over = false
     let walks = 0
+    const writing = Array.from({ length: writers }, async (_, index) =>
+      write(`writer ${index}`, await open(), () => performance.now() > endMs, onAdded),
+    )
     const walking = [first, second].map(async pets => {
       while (!over && found.missed.length === 0) {
         found.missed.push(...(await missedOnWalk(pets, acknowledged)))
@@ -112,18 +95,17 @@ describeWithPostgres('pages of a PostgreSQL store', () => {
       }
     })()
     const following = Promise.all([follow(first, () => over, 7), follow(second, () => over, 3, 'sold')])
-    await Bun.sleep(writingMs)
-    const exits = await Promise.all(writing.map(writer => writer.stop()))
+    await Promise.all(writing)
     over = true
     await Promise.all([...walking, counting])
     const [all, sold] = await following
 
-    expect(exits).toEqual(Array(writers).fill(0))
     expect(found).toEqual({ missed: [], gaps: [], duplicates: [] })
     const ids = ascending(acknowledged.keys())
     expect(ids).toEqual(ids.map((_, index) => BigInt(index + 1)))
     expect(all).toEqual(ids)
     expect(sold).toEqual(ids.filter(id => acknowledged.get(id) === 'sold'))
     expect(walks).toBeGreaterThan(10)
+    expect(ids.length).toBeGreaterThan(100)
   })
 })

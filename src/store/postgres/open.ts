@@ -1,9 +1,9 @@
 import { StoreUnreachable } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
 import { setupErrorOf } from './errors.ts'
-import { PostgresKeys } from './keys.ts'
-import { PostgresPets } from './pets.ts'
-import { connectForLongWork, findServer, Pool, type Server } from './pool.ts'
+import { createPostgresKeys } from './keys.ts'
+import { createPostgresPets } from './pets.ts'
+import { findServer, Pool, type Server } from './pool.ts'
 import { migrate } from './schema.ts'
 import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
@@ -17,48 +17,36 @@ const writeConnections = 2
 /** Writes have their own connections, so that many readers cannot delay them. */
 export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
   const { hosts, location } = address
-  const { onEvent = () => {}, readUrl, connectionsMax = readConnectionsDefault } = options
+  const { create, onEvent = () => {}, readUrl, connectionsMax = readConnectionsDefault } = options
   try {
     const server = await findServer(hosts, 'primary')
-    const isNew = await prepare(server, location, options.create)
+    const isNew = await migrate(server, location, create)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
     const replica = replicas && (await findReplica(replicas))
-    const primaryPool = (purpose: string, connections: number) =>
-      new Pool(server, { hosts, role: 'primary', purpose, connectionsMax: connections, onEvent })
-    const writing = primaryPool('writing', writeConnections)
-    const primary = primaryPool('reading', connectionsMax)
-    const reading = replica
-      ? new Pool(replica, {
-          hosts: replicas.hosts,
-          role: 'any',
-          purpose: 'reading animals',
-          connectionsMax,
-          onEvent,
-        })
-      : primary
-    const pets = new PostgresPets(reading, writing)
+    const primary = { hosts, role: 'primary', onEvent } as const
+    const writing = new Pool(server, { ...primary, purpose: 'writing', connectionsMax: writeConnections })
+    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax })
+    const readingPets = replica
+      ? new Pool(replica, { hosts: replicas.hosts, role: 'any', purpose: 'reading animals', connectionsMax, onEvent })
+      : reading
+    const { pets, queue } = createPostgresPets(readingPets, writing)
     return {
       pets,
-      keys: new PostgresKeys(primary, writing),
+      keys: createPostgresKeys(reading, writing),
       transfer: new PostgresTransfer(address),
       location,
       ...(isNew && { createdAt: location }),
       // Nothing to do: pools open connections as needed, and a failure to open one is StoreUnavailable.
       async startWriting() {},
-      activity: () => pets.activity(),
+      activity: () => queue.activity(),
       async close() {
-        await pets.close()
-        await Promise.all([...new Set([writing, primary, reading])].map(pool => pool.close()))
+        await queue.close()
+        await Promise.all([...new Set([writing, reading, readingPets])].map(pool => pool.close()))
       },
     }
   } catch (error) {
     throw setupErrorOf(error, location)
   }
-}
-
-async function prepare(server: Server, location: string, create: boolean): Promise<boolean> {
-  await using connection = connectForLongWork(server)
-  return await migrate(connection.sql, location, create)
 }
 
 /** Messages about a replica name its own setting. */

@@ -1,10 +1,9 @@
 import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
-import type { PageRequest, PetPage } from '../../page.ts'
 import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore, type StoreActivity } from '../../store.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { CommitQueue } from '../commit-queue.ts'
-import { type PetRow, petOf } from '../rows.ts'
+import { msOf, type PetRow, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
 import { type Pool, workMsMax } from './pool.ts'
 
@@ -16,8 +15,66 @@ export const statements = {
     SELECT id, name, category_id, status FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = $1',
+  // Every instance that creates animals holds this lock until COMMIT, so later statements see all keys and the next ids.
+  lock: 'SELECT last_id FROM pet_ids FOR UPDATE',
+} as const
+
+type PetWrite = { readonly pet: NewPet; readonly key?: IdempotencyKey }
+
+/** Reads from one pool, which may be a replica's, and commits new animals in batches through the other. */
+export function createPostgresPets(reading: Pool, writing: Pool) {
+  const queue = new CommitQueue<PetWrite, Creation>(
+    async batch => ({ values: await writing.run(sql => createAll(sql, batch)) }),
+    {
+      timeoutMs: workMsMax,
+      // One refused animal, or too few ids for the batch, must not fail the others.
+      retrySingly: error => isRefusedByServer(error) || error instanceof IdsExhausted,
+    },
+  )
+  const pets: PetStore = {
+    async list({ limit, status, after = 0n }) {
+      // Fetch one extra row to learn whether a next page exists, without a COUNT.
+      const rows = limit + 1
+      const found = status
+        ? await reading.read<PetRow>(statements.listByStatus, [status, after, rows])
+        : await reading.read<PetRow>(statements.list, [after, rows])
+      return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
+    },
+    async get(id) {
+      const [row] = await reading.read<PetRow>(statements.get, [id])
+      return row && petOf(row)
+    },
+    async create(pet) {
+      const creation = await queue.add({ pet })
+      if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
+      return creation.pet
+    },
+    createOnce: (pet, key) => queue.add({ pet, key }),
+    async deleteExpiredKeys(now, max) {
+      // Several instances delete at once: each skips the rows that another one has locked.
+      const statement = `
+        DELETE FROM creation_keys WHERE (scope, key) IN (
+          SELECT scope, key FROM creation_keys WHERE created_at_ms <= $1
+          ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`
+      const expiredMs = now.getTime() - idempotencyKeyMs
+      const { count } = await writing.run(sql => sql.unsafe(statement, [BigInt(expiredMs), max]))
+      return count
+    },
+  }
+  return { pets, queue }
+}
+
+/** One statement without idempotency keys, otherwise a transaction. */
+async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
+  if (writes.some(({ key }) => key)) return sql.begin(transaction => createOnceAll(transaction, writes))
+  const newPets = writes.map(({ pet }) => pet)
+  const pets = await insertPets(sql, newPets)
+  return pets.map(pet => ({ outcome: 'created', pet }))
+}
+
+async function insertPets(sql: SQL, pets: readonly NewPet[]): Promise<Pet[]> {
   // The UPDATE waits for other instances and continues from what they committed: ids rise in the order of commits.
-  create: `
+  const statement = `
     WITH counter AS (
       UPDATE pet_ids SET last_id = last_id + cardinality($1::text[])
       RETURNING last_id - cardinality($1::text[]) AS before
@@ -27,104 +84,8 @@ export const statements = {
     )
     INSERT INTO pets (id, name, category_id, status)
     SELECT before + place, name, category_id, status FROM counter, given
-    RETURNING id`,
-  // Every instance that creates animals holds this lock until COMMIT, so later statements see all keys and the next ids.
-  lock: 'SELECT last_id FROM pet_ids FOR UPDATE',
-  findKeys: `
-    SELECT scope, key, fingerprint, pet_id, created_at_ms FROM creation_keys
-    WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
-  // Replaces an expired key that is not deleted yet.
-  storeKeys: `
-    INSERT INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
-    ON CONFLICT (scope, key) DO UPDATE SET
-      fingerprint = excluded.fingerprint, pet_id = excluded.pet_id, created_at_ms = excluded.created_at_ms`,
-  // Several instances delete at once: each skips the rows that another one has locked.
-  deleteExpiredKeys: `
-    DELETE FROM creation_keys WHERE (scope, key) IN (
-      SELECT scope, key FROM creation_keys WHERE created_at_ms <= $1
-      ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`,
-} as const
-
-interface PetWrite {
-  readonly pet: NewPet
-  readonly key?: IdempotencyKey
-}
-
-/** Reads from one pool, which may be a replica's, and commits new animals in batches through the other. */
-export class PostgresPets implements PetStore {
-  readonly #reading: Pool
-  readonly #writing: Pool
-  readonly #queue = new CommitQueue<PetWrite, Creation>(
-    async batch => ({ values: await this.#writing.run(sql => createAll(sql, batch)) }),
-    {
-      timeoutMs: workMsMax,
-      // One refused animal, or too few ids for the batch, must not fail the others.
-      retrySingly: error => isRefusedByServer(error) || error instanceof IdsExhausted,
-    },
-  )
-
-  constructor(reading: Pool, writing: Pool) {
-    this.#reading = reading
-    this.#writing = writing
-  }
-
-  async list({ limit, status, after = 0n }: PageRequest): Promise<PetPage> {
-    // Fetch one extra row to learn whether a next page exists, without a COUNT.
-    const rows = limit + 1
-    const found = await this.#reading.run(
-      sql =>
-        status === undefined
-          ? sql.unsafe<PetRow[]>(statements.list, [after, rows])
-          : sql.unsafe<PetRow[]>(statements.listByStatus, [status, after, rows]),
-      'idempotent',
-    )
-    return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
-  }
-
-  async get(id: bigint): Promise<Pet | undefined> {
-    const [row] = await this.#reading.run(sql => sql.unsafe<PetRow[]>(statements.get, [id]), 'idempotent')
-    return row && petOf(row)
-  }
-
-  async create(pet: NewPet): Promise<Pet> {
-    const creation = await this.#queue.add({ pet })
-    if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
-    return creation.pet
-  }
-
-  createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation> {
-    return this.#queue.add({ pet, key })
-  }
-
-  async deleteExpiredKeys(now: Date, max: number): Promise<number> {
-    const expiredMs = BigInt(now.getTime() - idempotencyKeyMs)
-    const { count } = await this.#writing.run(sql => sql.unsafe(statements.deleteExpiredKeys, [expiredMs, max]))
-    return count
-  }
-
-  activity(): StoreActivity {
-    return this.#queue.activity()
-  }
-
-  /** Commits the waiting animals. */
-  close(): Promise<void> {
-    return this.#queue.close()
-  }
-}
-
-/** One statement without idempotency keys, otherwise a transaction. */
-async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
-  if (writes.some(({ key }) => key)) return createOnceAll(sql, writes)
-  const pets = await createPets(
-    sql,
-    writes.map(({ pet }) => pet),
-  )
-  return pets.map(pet => ({ outcome: 'created', pet }))
-}
-
-async function createPets(sql: SQL, pets: readonly NewPet[]): Promise<Pet[]> {
-  const rows = await sql.unsafe<{ id: bigint }[]>(statements.create, [
+    RETURNING id`
+  const rows = await sql.unsafe<{ id: bigint }[]>(statement, [
     texts(sql, pets, ({ name }) => name),
     bigints(sql, pets, ({ categoryId }) => categoryId),
     texts(sql, pets, ({ status }) => status ?? null),
@@ -137,30 +98,28 @@ async function createPets(sql: SQL, pets: readonly NewPet[]): Promise<Pet[]> {
 
 type KeyRow = { scope: string; key: string; fingerprint: string; pet_id: bigint; created_at_ms: bigint }
 
-/** Stores the animals and their idempotency keys in one transaction. The lock means no key is ever seen as in progress. */
-function createOnceAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
-  return sql.begin(async transaction => {
-    const [counter] = await transaction.unsafe<{ last_id: bigint }[]>(statements.lock)
-    const known = await findKeys(transaction, writes)
-    const newPets: Pet[] = []
-    const newKeys = new Map<string, KeyRow>()
-    let lastId = counter?.last_id ?? 0n
-    // Decides each write as if it were alone; later ones see the keys of earlier ones.
-    const creations = writes.map(({ pet, key }): Creation => {
-      const row = key && (newKeys.get(nameOf(key)) ?? known.get(nameOf(key)))
-      if (row && Number(row.created_at_ms) > key.at.getTime() - idempotencyKeyMs) {
-        if (row.fingerprint !== fingerprintOf(pet)) return { outcome: 'conflict' }
-        return { outcome: 'replayed', pet: { ...pet, id: row.pet_id } }
-      }
-      const created = { ...pet, id: ++lastId }
-      newPets.push(created)
-      if (key) newKeys.set(nameOf(key), keyRowOf(key, created))
-      return { outcome: 'created', pet: created }
-    })
-    if (newPets.length > 0) await createPets(transaction, newPets)
-    if (newKeys.size > 0) await storeKeys(transaction, [...newKeys.values()])
-    return creations
+/** Stores the animals and their idempotency keys. The lock means no key is ever seen as in progress. */
+async function createOnceAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
+  const [counter] = await sql.unsafe<{ last_id: bigint }[]>(statements.lock)
+  const known = await findKeys(sql, writes)
+  const newPets: Pet[] = []
+  const newKeys = new Map<string, KeyRow>()
+  let lastId = counter?.last_id ?? 0n
+  // Decides each write as if it were alone; later ones see the keys of earlier ones.
+  const creations = writes.map(({ pet, key }): Creation => {
+    const row = key && (newKeys.get(nameOf(key)) ?? known.get(nameOf(key)))
+    if (row && Number(row.created_at_ms) > key.at.getTime() - idempotencyKeyMs) {
+      if (row.fingerprint !== fingerprintOf(pet)) return { outcome: 'conflict' }
+      return { outcome: 'replayed', pet: { ...pet, id: row.pet_id } }
+    }
+    const created = { ...pet, id: ++lastId }
+    newPets.push(created)
+    if (key) newKeys.set(nameOf(key), keyRowOf(key, created))
+    return { outcome: 'created', pet: created }
   })
+  if (newPets.length > 0) await insertPets(sql, newPets)
+  if (newKeys.size > 0) await storeKeys(sql, [...newKeys.values()])
+  return creations
 }
 
 function nameOf({ scope, key }: { readonly scope: string; readonly key: string }): string {
@@ -168,26 +127,31 @@ function nameOf({ scope, key }: { readonly scope: string; readonly key: string }
 }
 
 function keyRowOf({ scope, key, at }: IdempotencyKey, pet: Pet): KeyRow {
-  return { scope, key, fingerprint: fingerprintOf(pet), pet_id: pet.id, created_at_ms: BigInt(at.getTime()) }
+  return { scope, key, fingerprint: fingerprintOf(pet), pet_id: pet.id, created_at_ms: msOf(at) }
 }
 
 async function findKeys(sql: SQL, writes: readonly PetWrite[]): Promise<Map<string, KeyRow>> {
   const keys = writes.flatMap(({ key }) => key ?? [])
-  const rows = await sql.unsafe<KeyRow[]>(statements.findKeys, [
-    texts(sql, keys, ({ scope }) => scope),
-    texts(sql, keys, ({ key }) => key),
-  ])
+  const rows = await sql.unsafe<KeyRow[]>(
+    `SELECT scope, key, fingerprint, pet_id, created_at_ms FROM creation_keys
+     WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
+    [texts(sql, keys, ({ scope }) => scope), texts(sql, keys, ({ key }) => key)],
+  )
   return new Map(rows.map(row => [nameOf(row), row]))
 }
 
+/** Replaces expired keys that are not deleted yet. */
 async function storeKeys(sql: SQL, rows: readonly KeyRow[]): Promise<void> {
-  await sql.unsafe(statements.storeKeys, [
-    texts(sql, rows, ({ scope }) => scope),
-    texts(sql, rows, ({ key }) => key),
-    texts(sql, rows, ({ fingerprint }) => fingerprint),
-    bigints(sql, rows, row => row.pet_id),
-    bigints(sql, rows, row => row.created_at_ms),
-  ])
+  await sql.unsafe(
+    `INSERT INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
+     ON CONFLICT (scope, key) DO UPDATE SET
+       fingerprint = excluded.fingerprint, pet_id = excluded.pet_id, created_at_ms = excluded.created_at_ms`,
+    [
+      ...(['scope', 'key', 'fingerprint'] as const).map(column => texts(sql, rows, row => row[column])),
+      ...(['pet_id', 'created_at_ms'] as const).map(column => bigints(sql, rows, row => row[column])),
+    ],
+  )
 }
 
 /** One column of many rows as one parameter: the statement has the same text for any number of rows. */

@@ -29,28 +29,20 @@ export const workMsMax = statementMsMax + 1_000
 export const workMax = 1_024
 
 /** `primary` takes writes; `any` may be a standby. */
-export type Role = 'primary' | 'any'
+type Role = 'primary' | 'any'
 
 /** A host that was usable when it was probed. */
 export interface Server {
   readonly host: PostgresHost
-  /** As configured on the server, but never `off`: a commit must be on disk before it is reported. */
+  /**
+   * As configured on the server, but never `off`: a commit must be on disk before it is reported. Set for each session, so
+   * that a later change of the configuration has no effect.
+   */
   readonly synchronousCommit: string
 }
 
-interface ConnectOptions {
-  readonly connectionsMax: number
-  /** Set for the session, so that a later change of the server's configuration has no effect. */
-  readonly synchronousCommit?: string
-  /** Makes a standby refuse the connection. */
-  readonly primaryOnly?: boolean
-  /** Replaces the time-outs for statements, locks and idle transactions. */
-  readonly timeoutMs?: number
-}
-
-/** Connections to one host, each opened when it is first needed. */
-function connect(url: string, options: ConnectOptions): SQL {
-  const { connectionsMax, synchronousCommit, primaryOnly, timeoutMs } = options
+/** Connections to one host, each opened when it is first needed. `session` adds or replaces settings of the session. */
+function connect({ url }: PostgresHost, connectionsMax: number, session: Record<string, string | number> = {}): SQL {
   return new SQL(url, {
     max: connectionsMax,
     bigint: true,
@@ -58,13 +50,12 @@ function connect(url: string, options: ConnectOptions): SQL {
     idleTimeout: idleSeconds,
     connection: {
       application_name: 'petstore',
-      statement_timeout: timeoutMs ?? statementMsMax,
-      lock_timeout: timeoutMs ?? lockMsMax,
-      idle_in_transaction_session_timeout: timeoutMs ?? 2 * statementMsMax,
+      statement_timeout: statementMsMax,
+      lock_timeout: lockMsMax,
+      idle_in_transaction_session_timeout: 2 * statementMsMax,
       // After waiting for the counter's lock, a statement must see what the lock's holder has committed.
       default_transaction_isolation: 'read committed',
-      ...(synchronousCommit && { synchronous_commit: synchronousCommit }),
-      ...(primaryOnly && { transaction_read_only: 'off' }),
+      ...session,
     },
   })
 }
@@ -76,7 +67,12 @@ async function close(sql: SQL): Promise<void> {
 
 /** One connection for work that may take minutes. Dispose of it to close it. */
 export function connectForLongWork({ host, synchronousCommit }: Server): AsyncDisposable & { readonly sql: SQL } {
-  const sql = connect(host.url, { connectionsMax: 1, synchronousCommit, timeoutMs: longStatementMsMax })
+  const sql = connect(host, 1, {
+    synchronous_commit: synchronousCommit,
+    statement_timeout: longStatementMsMax,
+    lock_timeout: longStatementMsMax,
+    idle_in_transaction_session_timeout: longStatementMsMax,
+  })
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }
 
@@ -96,7 +92,13 @@ export async function findServer(hosts: readonly PostgresHost[], role: Role): Pr
 }
 
 async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
-  const { standby, synchronousCommit, encoding } = await probe(host)
+  const sql = connect(host, 1)
+  const query = sql<[{ standby: boolean; synchronousCommit: string; encoding: string }]>`
+    SELECT current_setting('transaction_read_only') = 'on' AS standby,
+      current_setting('synchronous_commit') AS "synchronousCommit", current_setting('server_encoding') AS encoding`
+  const [{ standby, synchronousCommit, encoding }] = await withTimeout(query, probeMsMax, () => {
+    throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
+  }).finally(() => void close(sql))
   if (encoding !== 'UTF8') {
     throw new SetupError(
       `Cannot use the database at ${host.name}: its encoding is ${encoding}; create it with ENCODING 'UTF8'`,
@@ -110,31 +112,7 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
   return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit }
 }
 
-interface ServerSettings {
-  readonly standby: boolean
-  readonly synchronousCommit: string
-  readonly encoding: string
-}
-
-const probeStatement = `
-  SELECT current_setting('transaction_read_only') = 'on' AS standby,
-    current_setting('synchronous_commit') AS "synchronousCommit",
-    current_setting('server_encoding') AS encoding`
-
-async function probe(host: PostgresHost): Promise<ServerSettings> {
-  const sql = connect(host.url, { connectionsMax: 1 })
-  try {
-    const [settings] = await withTimeout(sql.unsafe<ServerSettings[]>(probeStatement), probeMsMax, () => {
-      throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
-    })
-    if (!settings) throw new Error('SELECT returned no row')
-    return settings
-  } finally {
-    void close(sql)
-  }
-}
-
-export interface PoolOptions {
+interface PoolOptions {
   readonly hosts: readonly PostgresHost[]
   readonly role: Role
   /** For log lines, such as `writing`. */
@@ -163,16 +141,18 @@ export class Pool {
     }
   }
 
-  /**
-   * Runs statements, for at most {@link workMsMax}. After a lost connection, work that changes nothing (`idempotent`) is run
-   * once more.
-   */
-  async run<T>(work: (sql: SQL) => Promise<T>, idempotent?: 'idempotent'): Promise<T> {
+  /** Rows of a statement that changes nothing: after a lost connection, it is run once more. */
+  read<Row>(statement: string, values: unknown[] = []): Promise<Row[]> {
+    return this.run(sql => sql.unsafe<Row[]>(statement, values), 2)
+  }
+
+  /** Runs statements, for at most {@link workMsMax}; after a lost connection again, if there are `attempts` left. */
+  async run<T>(work: (sql: SQL) => Promise<T>, attempts = 1): Promise<T> {
     if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
     this.#running++
     const sql = this.#sql
     try {
-      return await withTimeout(this.#attempt(work, idempotent), workMsMax, () => {
+      return await withTimeout(this.#attempt(work, attempts), workMsMax, () => {
         this.#abandon(sql)
         throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
       })
@@ -189,14 +169,14 @@ export class Pool {
     await close(this.#sql)
   }
 
-  async #attempt<T>(work: (sql: SQL) => Promise<T>, idempotent?: 'idempotent'): Promise<T> {
+  async #attempt<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
     try {
       return await work(this.#sql)
     } catch (error) {
       if (!isConnectionLost(error)) throw error
       this.#startSearch()
-      if (idempotent) return await work(this.#sql)
-      throw error
+      if (attempts === 1) throw error
+      return await this.#attempt(work, attempts - 1)
     }
   }
 
@@ -220,16 +200,16 @@ export class Pool {
       const current = this.#server.host
       // The current host first: a former primary that comes back may still believe that it is the primary.
       const inOrder = [current, ...hosts.filter(host => host !== current)]
-      const found = await findServer(inOrder, role).catch((error: unknown) => {
-        const problem = messageOf(storeErrorOf(error))
-        if (attempt === 0)
-          onEvent('error', `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`)
-      })
-      if (this.#closed) return
-      if (found) {
+      try {
+        const found = await findServer(inOrder, role)
+        if (this.#closed) return
         if (found.host !== current) this.#moveTo(found)
         if (found.host !== current || attempt > 0) this.#reportServer()
         return
+      } catch (error) {
+        const problem = messageOf(storeErrorOf(error))
+        const message = `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`
+        if (attempt === 0) onEvent('error', message)
       }
       await Bun.sleep(searchIntervalMs)
     }
@@ -254,7 +234,11 @@ export class Pool {
   #connect(): SQL {
     const { connectionsMax, role } = this.#options
     const { host, synchronousCommit } = this.#server
-    return connect(host.url, { connectionsMax, synchronousCommit, primaryOnly: role === 'primary' })
+    return connect(host, connectionsMax, {
+      synchronous_commit: synchronousCommit,
+      // Makes a standby refuse the connection.
+      ...(role === 'primary' && { transaction_read_only: 'off' }),
+    })
   }
 
   #reportServer(): void {

@@ -1,5 +1,7 @@
 import type { SQL } from 'bun'
 import { SetupError } from '../../errors.ts'
+import { checkSchemaVersion } from '../rows.ts'
+import { connectForLongWork, type Server } from './pool.ts'
 
 /** Append only: never edit a released migration. petstore_schema holds the number of those applied. */
 export const migrations: readonly string[] = [
@@ -52,31 +54,28 @@ export const migrations: readonly string[] = [
 const migrationLock = 0x50455453
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-export async function migrate(sql: SQL, location: string, create: boolean): Promise<boolean> {
+export async function migrate(server: Server, location: string, create: boolean): Promise<boolean> {
+  await using connection = connectForLongWork(server)
+  const { sql } = connection
   const found = await versionIn(sql)
   if (found === 0 && !create) {
     throw new SetupError(`There is no store in ${location}: start the server once, or set DATABASE_URL`)
   }
-  if (found > migrations.length) {
-    throw new SetupError(
-      `The store ${location} has schema version ${found}, and this program supports versions up to ${migrations.length}: upgrade the program`,
-    )
-  }
+  checkSchemaVersion(location, found, migrations.length)
   // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
-  for (const [index, step] of migrations.entries()) if (index >= found) await apply(sql, index + 1, step)
+  for (const [index, step] of migrations.entries()) {
+    if (index < found) continue
+    await sql.begin(async transaction => {
+      await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
+      // Another instance may have applied it meanwhile.
+      if ((await versionIn(transaction)) > index) return
+      await transaction.unsafe(step)
+      await transaction`CREATE TABLE IF NOT EXISTS petstore_schema (version integer NOT NULL)`
+      await transaction`DELETE FROM petstore_schema`
+      await transaction`INSERT INTO petstore_schema (version) VALUES (${index + 1})`
+    })
+  }
   return found === 0
-}
-
-/** Checks the version again under the lock: another instance may have applied the migration. */
-async function apply(sql: SQL, version: number, step: string): Promise<void> {
-  await sql.begin(async transaction => {
-    await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
-    if ((await versionIn(transaction)) >= version) return
-    await transaction.unsafe(step)
-    await transaction`CREATE TABLE IF NOT EXISTS petstore_schema (version integer NOT NULL)`
-    await transaction`DELETE FROM petstore_schema`
-    await transaction`INSERT INTO petstore_schema (version) VALUES (${version})`
-  })
 }
 
 /** 0 if there is no store. Reads pg_tables, because to_regclass may return what the session saw before it waited. */

@@ -4,30 +4,9 @@ import type { Pet } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
-import { bigints, statements as petStatements, texts } from './pets.ts'
+import { bigints, statements, texts } from './pets.ts'
 import { connectForLongWork, findServer } from './pool.ts'
 import type { PostgresAddress } from './url.ts'
-
-const statements = {
-  createStaged: `
-    CREATE TEMP TABLE staged (
-      place bigint GENERATED ALWAYS AS IDENTITY, id bigint, name text, category_id bigint, status text
-    ) ON COMMIT DROP`,
-  stage: `
-    INSERT INTO staged (id, name, category_id, status)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])`,
-  hasAnimals: 'SELECT EXISTS (SELECT 1 FROM pets) AS found',
-  lastId: 'SELECT last_id FROM pet_ids',
-  keep: `
-    INSERT INTO pets (id, name, category_id, status)
-    SELECT id, name, category_id, status FROM staged ORDER BY place`,
-  new: `
-    INSERT INTO pets (id, name, category_id, status)
-    SELECT $1::bigint + place, name, category_id, status FROM staged ORDER BY place`,
-  advance: 'UPDATE pet_ids SET last_id = $1',
-  // An import may wait for other writers.
-  waitLonger: "SET LOCAL lock_timeout = '60s'",
-} as const
 
 /** Every read and every import has its own connection and transaction. */
 export class PostgresTransfer implements Transfer {
@@ -40,20 +19,20 @@ export class PostgresTransfer implements Transfer {
   /** Ids have no gaps, and the interface deletes no animal. */
   estimate(): Promise<number | undefined> {
     return this.#run(async sql => {
-      const [row] = await sql.unsafe<{ last_id: bigint }[]>(statements.lastId)
+      const [row] = await sql<{ last_id: bigint }[]>`SELECT last_id FROM pet_ids`
       return row && Number(row.last_id)
     })
   }
 
   /** One transaction for all batches: each sees the data as of the first one. */
   async *read(): AsyncGenerator<readonly Pet[]> {
-    await using connection = await this.#connect()
     try {
+      await using connection = await this.#connect()
       // Reserved: after a lost connection, the pool would continue with another one and see later data.
       using sql = await connection.sql.reserve()
       await sql.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
-        const rows: PetRow[] = await sql.unsafe<PetRow[]>(petStatements.list, [after, batchPetsMax])
+        const rows: PetRow[] = await sql.unsafe<PetRow[]>(statements.list, [after, batchPetsMax])
         if (rows.length > 0) yield rows.map(petOf)
         after = rows.at(-1)?.id
       }
@@ -66,7 +45,8 @@ export class PostgresTransfer implements Transfer {
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     let committing = false
     const work = async (transaction: TransactionSQL) => {
-      await transaction.unsafe(statements.waitLonger)
+      // An import may wait for other writers.
+      await transaction`SET LOCAL lock_timeout = '60s'`
       // Fails early; checked again under the lock.
       if (ids === 'keep') await this.#checkEmpty(transaction)
       const staged = await stage(transaction, batches, ids, signal)
@@ -84,28 +64,27 @@ export class PostgresTransfer implements Transfer {
   }
 
   async #insert(transaction: TransactionSQL, ids: ImportIds, { count, keptId }: Staged): Promise<void> {
-    const [counter] = await transaction.unsafe<{ last_id: bigint }[]>(petStatements.lock)
+    const [counter] = await transaction.unsafe<{ last_id: bigint }[]>(statements.lock)
     const before = counter?.last_id ?? 0n
-    if (ids === 'keep') {
-      await this.#checkEmpty(transaction)
-      await transaction.unsafe(statements.keep)
-    } else {
-      checkIdsLeft(this.#address.location, count, before)
-      await transaction.unsafe(statements.new, [before])
-    }
+    if (ids === 'keep') await this.#checkEmpty(transaction)
+    else checkIdsLeft(this.#address.location, count, before)
+    await transaction.unsafe(
+      `INSERT INTO pets (id, name, category_id, status)
+       SELECT ${ids === 'keep' ? 'id' : `${before} + place`}, name, category_id, status FROM staged ORDER BY place`,
+    )
     const last = ids === 'keep' ? keptId : before + BigInt(count)
     // Never lowered: the id of an animal that was deleted by hand is not assigned again.
-    if (last > before) await transaction.unsafe(statements.advance, [last])
+    if (last > before) await transaction`UPDATE pet_ids SET last_id = ${last}`
   }
 
   async #checkEmpty(transaction: TransactionSQL): Promise<void> {
-    const [row] = await transaction.unsafe<{ found: boolean }[]>(statements.hasAnimals)
-    if (row?.found) throw storeNotEmpty(this.#address.location)
+    const [row] = await transaction`SELECT 1 FROM pets LIMIT 1`
+    if (row) throw storeNotEmpty(this.#address.location)
   }
 
   async #run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
-    await using connection = await this.#connect()
     try {
+      await using connection = await this.#connect()
       return await work(connection.sql)
     } catch (error) {
       throw this.#errorOf(error)
@@ -113,11 +92,7 @@ export class PostgresTransfer implements Transfer {
   }
 
   async #connect() {
-    try {
-      return connectForLongWork(await findServer(this.#address.hosts, 'primary'))
-    } catch (error) {
-      throw this.#errorOf(error)
-    }
+    return connectForLongWork(await findServer(this.#address.hosts, 'primary'))
   }
 
   #errorOf(error: unknown): unknown {
@@ -125,11 +100,8 @@ export class PostgresTransfer implements Transfer {
   }
 }
 
-interface Staged {
-  readonly count: number
-  /** The highest id to keep. */
-  readonly keptId: bigint
-}
+/** `keptId` is the highest id to keep. */
+type Staged = { readonly count: number; readonly keptId: bigint }
 
 async function stage(
   transaction: TransactionSQL,
@@ -137,13 +109,19 @@ async function stage(
   ids: ImportIds,
   signal?: AbortSignal,
 ): Promise<Staged> {
-  await transaction.unsafe(statements.createStaged)
+  await transaction`
+    CREATE TEMP TABLE staged (
+      place bigint GENERATED ALWAYS AS IDENTITY, id bigint, name text, category_id bigint, status text
+    ) ON COMMIT DROP`
+  const insert = `
+    INSERT INTO staged (id, name, category_id, status)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])`
   let count = 0
   let keptId = 0n
   for await (const pets of batches) {
     signal?.throwIfAborted()
     if (ids === 'keep') for (const { id } of pets) keptId = checkedKeptId(id, keptId)
-    await transaction.unsafe(statements.stage, [
+    await transaction.unsafe(insert, [
       bigints(transaction, pets, ({ id }) => id ?? 0n),
       texts(transaction, pets, ({ name }) => name),
       bigints(transaction, pets, ({ categoryId }) => categoryId),

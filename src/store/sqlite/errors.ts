@@ -1,5 +1,5 @@
 import { SQLiteError } from 'bun:sqlite'
-import { SetupError, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+import { IdsExhausted, SetupError, StoreDamaged, StoreUnavailable } from '../../errors.ts'
 
 // Extended codes such as SQLITE_IOERR_WRITE begin with these.
 const damaged = /^SQLITE_(CORRUPT|NOTADB)/
@@ -10,15 +10,6 @@ export function storeErrorOf(error: unknown): unknown {
   const code = error instanceof SQLiteError ? (error.code ?? '') : ''
   if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
   return temporary.test(code) ? new StoreUnavailable(`SQLite: ${code}`, { cause: error }) : error
-}
-
-/** Runs statements, and throws what {@link storeErrorOf} makes of their errors. */
-export function withStoreErrors<T>(run: () => T): T {
-  try {
-    return run()
-  } catch (error) {
-    throw storeErrorOf(error)
-  }
 }
 
 /**
@@ -57,6 +48,23 @@ export class DamageGuard {
   }
 }
 
+/** An error in a form that can be copied between threads. */
+export type WriteFailure = { readonly kind: keyof typeof errorClasses; readonly message: string }
+
+const errorClasses = { damaged: StoreDamaged, unavailable: StoreUnavailable, 'ids exhausted': IdsExhausted, bug: Error }
+
+export function failureOf(cause: unknown): WriteFailure {
+  const error = storeErrorOf(cause)
+  if (error instanceof StoreDamaged) return { kind: 'damaged', message: error.message }
+  if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message }
+  if (error instanceof IdsExhausted) return { kind: 'ids exhausted', message: error.message }
+  return { kind: 'bug', message: error instanceof Error ? error.stack || error.message : String(error) }
+}
+
+export function errorOf({ kind, message }: WriteFailure): Error {
+  return new errorClasses[kind](message)
+}
+
 /** One line for the operator if the code is a known problem of the file; otherwise the error itself. */
 export function setupErrorOf(error: unknown, file: string): unknown {
   if (error instanceof SetupError) return error
@@ -68,13 +76,13 @@ export function setupErrorOf(error: unknown, file: string): unknown {
 const setupProblems: readonly (readonly [RegExp, string])[] = [
   [/^SQLITE_NOTADB/, 'it is not an SQLite database; move it away, or set DATABASE_URL to another file'],
   [/^SQLITE_CORRUPT/, 'the file is damaged; restore a backup'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
+  [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
+  [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],
   [
     /^(SQLITE_READONLY|EACCES|EPERM|EROFS)/,
     'no permission to write there; change its owner, or set DATABASE_URL to another file',
   ],
-  [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
-  [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
-  [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],
   [
     /^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/,
     'its folder cannot be used; create it, or set DATABASE_URL to another file',

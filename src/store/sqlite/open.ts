@@ -4,8 +4,8 @@ import { dirname, resolve } from 'node:path'
 import { SetupError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
 import { DamageGuard, setupErrorOf } from './errors.ts'
-import { SqliteKeys } from './keys.ts'
-import { SqlitePets } from './pets.ts'
+import { createSqliteKeys } from './keys.ts'
+import { createSqlitePets } from './pets.ts'
 import { connect, prepare } from './schema.ts'
 import { SqliteTransfer } from './transfer.ts'
 import { Writer } from './writer.ts'
@@ -15,15 +15,20 @@ import type { Writes } from './writer-thread.ts'
 export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions): Stores {
   try {
     provideFile(file, create)
-    const { database: anchor, isNew } = openPrepared(file)
-    const reading = connect(file, 'readonly')
+    using opening = new DisposableStack()
+    const open = (mode: 'readwrite' | 'readonly') => opening.adopt(connect(file, mode), database => database.close())
+    // Stays open: the last connection to close moves the write-ahead log into the file, and a read-only one could not.
+    const anchor = open('readwrite')
+    const isNew = prepare(anchor, file)
+    const reading = open('readonly')
     const guard = new DamageGuard(({ message }) =>
       onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
     )
     const writer = new Writer<Writes>(file, guard, message => onEvent('error', message))
+    const connections = opening.move()
     return {
-      pets: new SqlitePets(reading, writer, guard),
-      keys: new SqliteKeys(reading, writer, guard),
+      pets: createSqlitePets(reading, writer, guard),
+      keys: createSqliteKeys(reading, writer, guard),
       transfer: new SqliteTransfer(file),
       location: file,
       ...(isNew && { createdAt: resolve(file) }),
@@ -31,27 +36,12 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       activity: () => writer.activity(),
       async close() {
         await writer.close()
-        if (guard.damage) return preventCheckpoint(anchor)
-        reading.close()
-        anchor.close()
+        if (guard.damage) preventCheckpoint(anchor)
+        else connections.dispose()
       },
     }
   } catch (error) {
     throw setupErrorOf(error, file)
-  }
-}
-
-/**
- * Prepares the file before a second connection opens it. This connection stays open: the last one to close moves the
- * write-ahead log into the file, and a read-only one could not.
- */
-function openPrepared(file: string): { readonly database: Database; readonly isNew: boolean } {
-  const database = connect(file, 'readwrite')
-  try {
-    return { database, isNew: prepare(database, file) }
-  } catch (error) {
-    database.close()
-    throw error
   }
 }
 
@@ -71,9 +61,7 @@ function preventCheckpoint(database: Database): void {
 /** Creates or checks the file before SQLite does, which reports missing folders and missing rights with the same code. */
 function provideFile(file: string, create: boolean): void {
   if (!existsSync(file)) {
-    if (!create) {
-      throw new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`)
-    }
+    if (!create) throw new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`)
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))

@@ -1,70 +1,71 @@
-import type { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DamageGuard } from './errors.ts'
 import { openSqlite } from './open.ts'
-import { SqlitePets } from './pets.ts'
+import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
 import { Writer } from './writer.ts'
 import type { Writes } from './writer-thread.ts'
 
-let folder: string
-let file: string
-let stores: ReturnType<typeof openSqlite>
-let reading: Database
-let writer: { commits: number; write(): Promise<never> }
-let version: () => unknown
-
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'petstore-version-'))
-  file = join(folder, 'pets.db')
-  stores = openSqlite(file, { create: true })
-  reading = connect(file, 'readonly')
-  writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
-  const pets = new SqlitePets(reading, writer, new DamageGuard())
-  version = () => pets.version()
-})
-
-afterEach(async () => {
-  reading.close()
-  await stores.close()
-  rmSync(folder, { recursive: true })
-})
+async function newStore() {
+  await using stack = new AsyncDisposableStack()
+  const folder = mkdtempSync(join(tmpdir(), 'petstore-version-'))
+  stack.defer(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'pets.db')
+  const stores = openSqlite(file, { create: true })
+  stack.defer(() => stores.close())
+  const writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
+  const pets = createSqlitePets(stack.use(connect(file, 'readonly')), writer, new DamageGuard())
+  const owned = stack.move()
+  return {
+    ...{ file, stores, writer },
+    version: () => pets.version?.(),
+    changeByAnotherProcess() {
+      using other = connect(file, 'readwrite')
+      other.run("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
 
 const nextTick = () => new Promise(setImmediate)
 
-function changeByAnotherProcess(): void {
-  using other = connect(file, 'readwrite')
-  other.run("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
-}
-
-test('the version stays the same without a change', async () => {
-  const before = version()
+test('the file is asked once in an event-loop tick: a change by another process shows in the next one', async () => {
+  await using store = await newStore()
+  const before = store.version()
   expect(before).toBeDefined()
   await nextTick()
-  expect(version()).toBe(before)
-})
-
-test('the file is asked once in an event-loop tick: a change by another process shows in the next one', async () => {
-  const before = version()
-  changeByAnotherProcess()
-  expect(version()).toBe(before)
+  expect(store.version()).toBe(before)
+  store.changeByAnotherProcess()
+  expect(store.version()).toBe(before)
   await nextTick()
-  expect(version()).not.toBe(before)
+  expect(store.version()).not.toBe(before)
 })
 
-test('a commit of our own writer shows in the same tick', () => {
-  const before = version()
-  changeByAnotherProcess()
-  writer.commits++
-  expect(version()).not.toBe(before)
+test('a commit of our own writer shows in the same tick', async () => {
+  await using store = await newStore()
+  const before = store.version()
+  store.changeByAnotherProcess()
+  store.writer.commits++
+  expect(store.version()).not.toBe(before)
 })
 
 test('a writer counts its commit before the write resolves', async () => {
-  const own = new Writer<Writes>(file)
-  await own.write('createPet', 'Rex', 1n, null)
-  expect(own.commits).toBe(1)
-  await own.close()
+  await using store = await newStore()
+  const writer = new Writer<Writes>(store.file)
+  await writer.write('createPet', 'Rex', 1n, null)
+  expect(writer.commits).toBe(1)
+  await writer.close()
+})
+
+test('the writer thread may be started early and awaited later, or be closed while it starts', async () => {
+  await using store = await newStore()
+  const starting = store.stores.startWriting()
+  await store.stores.close()
+  await starting
+  const missing = new Writer<Writes>(store.file, new DamageGuard(), () => {}, new URL('file:///no/such/thread.ts'))
+  const failing = missing.start()
+  expect(await failing).toBeUndefined()
 })

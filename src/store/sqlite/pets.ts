@@ -1,8 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
-import type { PageRequest, PetPage } from '../../page.ts'
-import { fingerprintOf, type NewPet, type Pet, type PetStatus } from '../../pet.ts'
+import { fingerprintOf, type NewPet, type PetStatus } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { type PetRow, petOf } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
@@ -11,92 +10,58 @@ import type { Writer } from './writer.ts'
 export const statements = {
   list: 'SELECT id, name, category_id, status FROM pets WHERE id > $after ORDER BY id LIMIT $rows',
   listByStatus: `
-    SELECT id, name, category_id, status FROM pets
-    WHERE status = $status AND id > $after ORDER BY id LIMIT $rows`,
+    SELECT id, name, category_id, status FROM pets WHERE status = $status AND id > $after ORDER BY id LIMIT $rows`,
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = $id',
-  // Without the condition, SQLite reports a full disk after the last id and rolls back the whole transaction.
-  create: `
-    INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
-    WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max}
-    RETURNING id`,
-  findKey: `
-    SELECT fingerprint, pet_id FROM creation_keys
-    WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
-  // Replaces an expired key that is not deleted yet.
-  storeKey: `
-    INSERT OR REPLACE INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
-    VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
-  deleteExpiredKeys: `
-    DELETE FROM creation_keys WHERE (scope, key) IN (
-      SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
 } as const
 
-type PetWriter = Pick<Writer<PetWrites>, 'write' | 'commits'>
-
 /** Reads on the calling thread, writes in the writer thread. */
-export class SqlitePets implements PetStore {
-  readonly #list
-  readonly #listByStatus
-  readonly #get
-  readonly #dataVersion
-  readonly #writer: PetWriter
-  readonly #guard: DamageGuard
-  #version: bigint | undefined
-  #versionCommits = 0
-
-  constructor(reading: Database, writer: PetWriter, guard: DamageGuard) {
-    this.#list = reading.query<PetRow, { after: bigint; rows: number }>(statements.list)
-    this.#listByStatus = reading.query<PetRow, { status: PetStatus; after: bigint; rows: number }>(
-      statements.listByStatus,
-    )
-    this.#get = reading.query<PetRow, { id: bigint }>(statements.get)
-    this.#dataVersion = reading.query<{ data_version: bigint }, []>('PRAGMA data_version')
-    this.#writer = writer
-    this.#guard = guard
+export function createSqlitePets(
+  reading: Database,
+  writer: Pick<Writer<PetWrites>, 'write' | 'commits'>,
+  guard: DamageGuard,
+): PetStore {
+  type Page = { after: bigint; rows: number }
+  const list = reading.query<PetRow, Page>(statements.list)
+  const listByStatus = reading.query<PetRow, Page & { status: PetStatus }>(statements.listByStatus)
+  const get = reading.query<PetRow, { id: bigint }>(statements.get)
+  const dataVersion = reading.query<{ data_version: bigint }, []>('PRAGMA data_version')
+  let version: bigint | undefined
+  let versionCommits = 0
+  const forgetVersion = () => {
+    version = undefined
   }
 
-  list({ limit, status, after = 0n }: PageRequest): PetPage {
-    // Fetch one extra row to learn whether a next page exists, without a COUNT.
-    const rows = limit + 1
-    const found = this.#guard.run(() =>
-      status === undefined ? this.#list.all({ after, rows }) : this.#listByStatus.all({ status, after, rows }),
-    )
-    return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
-  }
-
-  get(id: bigint): Pet | undefined {
-    const row = this.#guard.run(() => this.#get.get({ id }))
-    return row ? petOf(row) : undefined
-  }
-
-  async create(pet: NewPet): Promise<Pet> {
-    const id = await this.#writer.write('createPet', pet.name, pet.categoryId, pet.status ?? null)
-    return { ...pet, id }
-  }
-
-  createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation> {
-    return this.#writer.write('createPetOnce', pet, key)
-  }
-
-  deleteExpiredKeys(now: Date, max: number): Promise<number> {
-    return this.#writer.write('deleteExpiredKeys', now.getTime() - idempotencyKeyMs, max)
-  }
-
-  /**
-   * Asks the file once in an event-loop tick, because asking costs a fifth of a request, and again after a commit of our own
-   * writer. data_version ignores commits of its own connection, but this connection only reads.
-   */
-  version(): unknown {
-    const { commits } = this.#writer
-    if (this.#version === undefined) setImmediate(this.#forgetVersion)
-    else if (this.#versionCommits === commits) return this.#version
-    this.#versionCommits = commits
-    this.#version = this.#guard.run(() => this.#dataVersion.get()?.data_version)
-    return this.#version
-  }
-
-  readonly #forgetVersion = () => {
-    this.#version = undefined
+  return {
+    list({ limit, status, after = 0n }) {
+      // Fetch one extra row to learn whether a next page exists, without a COUNT.
+      const rows = limit + 1
+      const found = guard.run(() =>
+        status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
+      )
+      return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
+    },
+    get(id) {
+      const row = guard.run(() => get.get({ id }))
+      return row ? petOf(row) : undefined
+    },
+    async create(pet) {
+      const id = await writer.write('createPet', pet.name, pet.categoryId, pet.status ?? null)
+      return { ...pet, id }
+    },
+    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
+    deleteExpiredKeys: (now, max) => writer.write('deleteExpiredKeys', now.getTime() - idempotencyKeyMs, max),
+    /**
+     * Asks the file once in an event-loop tick, because asking costs a fifth of a request, and again after a commit of our
+     * own writer. data_version ignores commits of its own connection, but this connection only reads.
+     */
+    version() {
+      const { commits } = writer
+      if (version === undefined) setImmediate(forgetVersion)
+      else if (versionCommits === commits) return version
+      versionCommits = commits
+      version = guard.run(() => dataVersion.get()?.data_version)
+      return version
+    },
   }
 }
 
@@ -104,13 +69,25 @@ export type PetWrites = ReturnType<typeof createPetWrites>
 
 /** Each runs inside a transaction of the writer thread. */
 export function createPetWrites(database: Database) {
+  // Without the condition, SQLite reports a full disk after the last id and rolls back the whole transaction.
   const insert = database.query<{ id: bigint }, { name: string; categoryId: bigint; status: PetStatus | null }>(
-    statements.create,
+    `INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
+     WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max} RETURNING id`,
   )
-  const findKey = database.query<
-    { fingerprint: string; pet_id: bigint },
-    { scope: string; key: string; expiredMs: number }
-  >(statements.findKey)
+  type KnownKey = { fingerprint: string; pet_id: bigint }
+  const findKey = database.query<KnownKey, { scope: string; key: string; expiredMs: number }>(
+    `SELECT fingerprint, pet_id FROM creation_keys
+     WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
+  )
+  // Replaces an expired key that is not deleted yet.
+  const storeKey = database.query(
+    `INSERT OR REPLACE INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+     VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
+  )
+  const deleteKeys = database.query(
+    `DELETE FROM creation_keys WHERE (scope, key) IN (
+       SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
+  )
 
   /** One statement: the writer thread relies on that. */
   function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
@@ -128,10 +105,9 @@ export function createPetWrites(database: Database) {
       if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
       const id = createPet(pet.name, pet.categoryId, pet.status ?? null)
-      database.query(statements.storeKey).run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
+      storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
-    deleteExpiredKeys: (expiredMs: number, max: number): number =>
-      database.query(statements.deleteExpiredKeys).run({ expiredMs, max }).changes,
+    deleteExpiredKeys: (expiredMs: number, max: number) => deleteKeys.run({ expiredMs, max }).changes,
   }
 }

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
+import { checkSchemaVersion } from '../rows.ts'
 
 const busyTimeoutMs = 5_000
 /** After a burst, the write-ahead log is truncated to this size. */
@@ -75,17 +76,15 @@ export function prepare(database: Database, file: string): boolean {
 /** Marks an empty file as ours; refuses another program's database before anything in it changes. */
 function claim(database: Database, file: string): void {
   if (isOurs(database)) return
-  const mark = database.transaction(() => {
+  inTransaction(database, () => {
     if (isOurs(database)) return
-    const tables = database.query<{ n: bigint }, []>('SELECT count(*) AS n FROM sqlite_schema').get()
-    if (tables?.n !== 0n) {
+    if (database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
       throw new SetupError(
         `Cannot use ${file}: it is a database of another program; move it away, or set DATABASE_URL to another file`,
       )
     }
     database.run(`PRAGMA application_id = ${applicationId}`)
   })
-  mark.immediate()
 }
 
 export function isOurs(database: Database): boolean {
@@ -94,9 +93,7 @@ export function isOurs(database: Database): boolean {
 
 function checkIntegrity(database: Database): void {
   const [finding] = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all()
-  if (finding?.quick_check !== 'ok') {
-    throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
-  }
+  if (finding?.quick_check !== 'ok') throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
 }
 
 /** Retries, because the busy time-out does not apply when two processes switch a new file at once. */
@@ -104,8 +101,7 @@ function switchToWal(database: Database): void {
   const deadline = Date.now() + busyTimeoutMs
   for (;;) {
     try {
-      database.run('PRAGMA journal_mode = WAL')
-      return
+      return void database.run('PRAGMA journal_mode = WAL')
     } catch (error) {
       if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
       Bun.sleepSync(20)
@@ -116,28 +112,26 @@ function switchToWal(database: Database): void {
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
 function migrate(database: Database, file: string): boolean {
   const found = pragma(database, 'user_version')
-  if (found > migrations.length) {
-    throw new SetupError(
-      `The store ${file} has schema version ${found}, and this program supports versions up to ${migrations.length}: upgrade the program`,
-    )
+  checkSchemaVersion(file, found, migrations.length)
+  for (const [index, sql] of migrations.entries()) {
+    if (index < found) continue
+    inTransaction(database, () => {
+      // Another process may have applied it meanwhile.
+      if (pragma(database, 'user_version') > index) return
+      database.run(sql)
+      database.run(`PRAGMA user_version = ${index + 1}`)
+    })
   }
-  for (const [index, sql] of migrations.entries()) if (index >= found) apply(database, index + 1, sql)
   return found === 0
 }
 
-/** Checks the version again inside the transaction: another process may have applied the migration. */
-function apply(database: Database, version: number, sql: string): void {
-  const step = database.transaction(() => {
-    if (pragma(database, 'user_version') >= version) return
-    database.run(sql)
-    database.run(`PRAGMA user_version = ${version}`)
-  })
-  step.immediate()
+/** Takes the write lock at the start. */
+function inTransaction(database: Database, work: () => void): void {
+  database.transaction(work).immediate()
 }
 
 function pragma(database: Database, name: 'application_id' | 'user_version'): number {
-  const row = database.query<Record<string, bigint>, []>(`PRAGMA ${name}`).get()
-  return Number(row?.[name])
+  return Number(database.query<Record<string, bigint>, []>(`PRAGMA ${name}`).get()?.[name])
 }
 
 /** Identifies the file even after it is renamed; undefined if there is none. */

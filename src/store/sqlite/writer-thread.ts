@@ -1,10 +1,9 @@
 import type { Database } from 'bun:sqlite'
-import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../../errors.ts'
-import { DamageGuard, storeErrorOf } from './errors.ts'
+import { DamageGuard, failureOf, type WriteFailure } from './errors.ts'
 import { createKeyWrites, type KeyWrites } from './keys.ts'
 import { createPetWrites, type PetWrites } from './pets.ts'
 import { checkSameFile, connect, identityOf } from './schema.ts'
-import type { Write, WriteFailure, WriterReply, WriterRequest, WrittenBatch } from './writer.ts'
+import type { Write, WriterReply, WriterRequest, WrittenBatch } from './writer.ts'
 
 /** Everything that changes the file. */
 export type Writes = PetWrites & KeyWrites
@@ -24,13 +23,12 @@ export class Committer {
     this.#identity = identity
   }
 
-  /** Opens the file now. If that fails, the first batch tries again and reports the problem. */
-  open(): void {
-    try {
-      this.#connection()
-    } catch {
-      // Reported by the first batch.
+  open() {
+    if (!this.#open) {
+      const database = connect(this.#file, 'readwrite')
+      this.#open = { database, writes: { ...createPetWrites(database), ...createKeyWrites(database) } }
     }
+    return this.#open
   }
 
   commit(batch: readonly Write[]): WrittenBatch {
@@ -49,23 +47,23 @@ export class Committer {
     this.#open = undefined
   }
 
-  #connection() {
-    if (!this.#open) {
-      const database = connect(this.#file, 'readwrite')
-      this.#open = { database, writes: { ...createPetWrites(database), ...createKeyWrites(database) } }
-    }
-    return this.#open
-  }
-
+  /** A failed write is rolled back alone; the others of its batch go on. After damage, COMMIT itself fails. */
   #commitAll(batch: readonly Write[]): WrittenBatch {
     checkSameFile(this.#file, this.#identity)
-    const { database, writes } = this.#connection()
+    const { database, writes } = this.open()
     const failures = new Map<number, WriteFailure>()
     database.query('BEGIN IMMEDIATE').run()
     try {
-      const values = batch.map((write, index) =>
-        applyWrite(database, writes, write, failure => failures.set(index, failure)),
-      )
+      const values = batch.map(([name, ...args], index) => {
+        const run = () => (writes[name as keyof Writes] as (...args: readonly unknown[]) => unknown)(...args)
+        try {
+          return singleStatements.includes(name) ? run() : inSavepoint(database, run)
+        } catch (error) {
+          if (!database.inTransaction) throw error
+          failures.set(index, failureOf(error))
+          return undefined
+        }
+      })
       database.query('COMMIT').run()
       return failures.size === 0 ? { values } : { values, failures }
     } catch (error) {
@@ -73,24 +71,6 @@ export class Committer {
       if (database.inTransaction) database.run('ROLLBACK')
       throw error
     }
-  }
-}
-
-/** A failed write is rolled back alone; the others of its batch go on. */
-function applyWrite(
-  database: Database,
-  writes: Writes,
-  [name, ...args]: Write,
-  onFailure: (failure: WriteFailure) => void,
-): unknown {
-  const run = () => (writes[name as keyof Writes] as (...args: readonly unknown[]) => unknown)(...args)
-  try {
-    return singleStatements.includes(name) ? run() : inSavepoint(database, run)
-  } catch (error) {
-    // Nothing at all is committed to a damaged file.
-    if (!database.inTransaction || storeErrorOf(error) instanceof StoreDamaged) throw error
-    onFailure(failureOf(error))
-    return undefined
   }
 }
 
@@ -110,25 +90,20 @@ function inSavepoint<T>(database: Database, run: () => T): T {
   }
 }
 
-function failureOf(cause: unknown): WriteFailure {
-  const error = storeErrorOf(cause)
-  if (error instanceof StoreDamaged) return { kind: 'damaged', message: error.message }
-  if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message }
-  if (error instanceof IdsExhausted) return { kind: 'ids exhausted', message: error.message }
-  return { kind: 'bug', message: error instanceof Error ? error.stack || error.message : String(error) }
-}
-
 if (!Bun.isMainThread) {
   let committer: Committer | undefined
-  const reply = (message: WriterReply) => postMessage(message)
   addEventListener('message', ({ data }: MessageEvent<WriterRequest>) => {
     if (data === 'close') {
       committer?.close()
-      reply('closed')
+      postMessage('closed' satisfies WriterReply)
     } else if ('file' in data) {
       committer = new Committer(data.file, data.identity)
-      committer.open()
-      reply('ready')
-    } else if (committer) reply(committer.commit(data))
+      try {
+        committer.open()
+      } catch {
+        // The first batch tries again, and reports the problem.
+      }
+      postMessage('ready' satisfies WriterReply)
+    } else if (committer) postMessage(committer.commit(data) satisfies WriterReply)
   })
 }
