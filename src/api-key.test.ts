@@ -2,7 +2,7 @@ import { describe, expect, spyOn, test } from 'bun:test'
 import {
   type ApiKey,
   generateApiKey,
-  hashApiKey,
+  hashSecret,
   issueApiKey,
   isWellFormedApiKey,
   refusalOf,
@@ -78,7 +78,7 @@ describe('the form of a key', () => {
 
 describe('the record of a key', () => {
   test('has its SHA-256 in hexadecimal', () => {
-    expect(hashApiKey(zeros)).toBe('a34b78330970b24b57387d54f92bb35fae1c4d0f86b68f5bc5cdd2c4f91b78d9')
+    expect(hashSecret(zeros)).toBe('a34b78330970b24b57387d54f92bb35fae1c4d0f86b68f5bc5cdd2c4f91b78d9')
   })
 
   test('has its hash and its first nine characters, but not the key itself', () => {
@@ -91,7 +91,7 @@ describe('the record of a key', () => {
       permission: 'read-only',
       createdAt,
       expiresAt,
-      hash: hashApiKey(key),
+      hash: hashSecret(key),
       shown: key.slice(0, 9),
     })
     expect(JSON.stringify(record)).not.toContain(key.slice(9))
@@ -105,7 +105,7 @@ describe('a stored key', () => {
   const key: ApiKey = {
     id: 1n,
     name: 'till',
-    hash: hashApiKey(zeros),
+    hash: hashSecret(zeros),
     shown: shownPart(zeros),
     permission: 'read-write',
     createdAt: new Date('2026-01-01'),

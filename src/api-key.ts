@@ -36,7 +36,7 @@ export function issueApiKey(options: Pick<NewApiKey, 'name' | 'permission' | 'cr
   readonly record: NewApiKey
 } {
   const key = generateApiKey()
-  return { key, record: { ...options, hash: hashApiKey(key), shown: shownPart(key) } }
+  return { key, record: { ...options, hash: hashSecret(key), shown: shownPart(key) } }
 }
 
 /** `pets_`, 30 random base62 characters, and a checksum over both in 6 more. */
@@ -68,8 +68,8 @@ export function isWellFormedApiKey(key: string): boolean {
   return form.test(key) && checksum(key.slice(0, -checksumChars)) === key.slice(-checksumChars)
 }
 
-/** The store holds only this hash of a key. */
-export function hashApiKey(key: string): string {
+/** The store holds only this hash of API keys and idempotency keys. */
+export function hashSecret(key: string): string {
   return new Bun.CryptoHasher('sha256').update(key).digest('hex')
 }
 

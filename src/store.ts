@@ -21,7 +21,7 @@ export interface PetStore {
   /** Like `create`, but at most once for each idempotency key, which is stored in the same transaction. */
   createOnce(pet: NewPet, key: IdempotencyKey): Awaitable<Creation>
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
-  deleteExpiredKeys(now: Date, max: number): Awaitable<number>
+  deleteExpiredIdempotencyKeys(now: Date, max: number): Awaitable<number>
   /**
    * Differs after every change, so that equal versions mean equal answers. Another process's change may show one
    * event-loop tick late. Absent if the engine cannot tell cheaply.
@@ -112,7 +112,7 @@ export interface Stores {
   /** The file or the address, without a password. */
   readonly location: string
   /** Set if opening has just created the store: a file's absolute path, or the location. */
-  readonly createdAt?: string
+  readonly newStorePath?: string
   /** Opens the files that writing needs, before connections can use up the file descriptors. */
   startWriting(): Promise<void>
   /** For the metrics. */

@@ -1,6 +1,6 @@
 import {
   type ApiKey,
-  hashApiKey,
+  hashSecret,
   issueApiKey,
   isWellFormedApiKey,
   keyNameCharsMax,
@@ -126,7 +126,7 @@ export function readExpiry(text: string, now: Date): Date | undefined {
 export function findKey(given: string, keys: readonly ApiKey[], program: string): ApiKey {
   const isWhole = isWellFormedApiKey(given)
   const isMeant = ({ hash, name, shown }: ApiKey) =>
-    isWhole ? hash === hashApiKey(given) : name === given || shown === given
+    isWhole ? hash === hashSecret(given) : name === given || shown === given
   const [key, ...others] = keys.filter(key => !key.revokedAt && isMeant(key))
   const label = isWhole ? `${shownPart(given)}…` : given
   if (!key) throw new SetupError(`No valid key is called "${label}": ${program} keys list shows all keys`)

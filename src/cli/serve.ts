@@ -47,11 +47,11 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
       // The store itself reports damage.
       if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
     })
-  const deleteExpiredKeys = async () => {
-    while ((await stores.pets.deleteExpiredKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
+  const deleteExpiredIdempotencyKeys = async () => {
+    while ((await stores.pets.deleteExpiredIdempotencyKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
   }
   const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
-  const sweeping = setInterval(() => inBackground(deleteExpiredKeys()), sweepEveryMs)
+  const sweeping = setInterval(() => inBackground(deleteExpiredIdempotencyKeys()), sweepEveryMs)
   try {
     await writing
     const { tlsCert: cert, tlsKey: key } = settings

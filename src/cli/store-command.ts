@@ -7,7 +7,7 @@ import { exitCode, type Io } from './output.ts'
 export async function withStores(url: string, io: Io, options: { create: boolean }, work: (stores: Stores) => unknown) {
   const stores = await openStores(url, options)
   try {
-    if (stores.createdAt !== undefined) io.err(`Created a new store at ${stores.createdAt}\n`)
+    if (stores.newStorePath !== undefined) io.err(`Created a new store at ${stores.newStorePath}\n`)
     await work(stores)
   } finally {
     await stores.close()

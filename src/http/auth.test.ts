@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/process.ts'
-import { type ApiKey, generateApiKey, hashApiKey, issueApiKey, type Permission } from '../api-key.ts'
+import { type ApiKey, generateApiKey, hashSecret, issueApiKey, type Permission } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore, KeyUse, Stores } from '../store.ts'
@@ -93,7 +93,7 @@ describe('a credential', () => {
     expect(context.caller).toEqual({
       keyName: 'PETSTORE_API_KEY',
       permission: 'all',
-      scope: hashApiKey(environmentKey),
+      scope: hashSecret(environmentKey),
     })
     // At once, not as a promise: it is remembered.
     expect(authenticator.authenticate(contextOf(`Bearer ${environmentKey}`))).toBeUndefined()

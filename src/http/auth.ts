@@ -1,4 +1,4 @@
-import { type ApiKey, hashApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
+import { type ApiKey, hashSecret, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
 import type { Caller, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
@@ -38,7 +38,7 @@ export class Authenticator {
     this.#usage = parts.usage
     this.#verifiedForMs = parts.verifiedForMs
     this.#verifiedKeysMax = parts.verifiedKeysMax ?? 10_000
-    this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashApiKey(environmentKey))
+    this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashSecret(environmentKey))
   }
 
   /** Sets the context's caller, or returns the refusal. Returns at once for a key that was verified a moment ago. */
@@ -61,7 +61,7 @@ export class Authenticator {
     if (!/^[\x21-\x7e]+$/.test(token)) {
       return invalidKey('Malformed credential: expected one API key after Bearer')
     }
-    const hash = hashApiKey(token)
+    const hash = hashSecret(token)
     if (this.#environmentHash && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))) {
       context.caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
       this.#remember(header, context)

@@ -1,4 +1,4 @@
-import { hashApiKey } from '../api-key.ts'
+import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { cursorFor, limitDefault, type PageRequest, type PetPage, pageLimit, writeCursor } from '../page.ts'
@@ -98,7 +98,7 @@ function createPet({ pets, links, metrics, bodyMs }: PetRouteParts): Operation {
       }
       if (!read.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
       // Only the hash is stored: it has a fixed length, and does not reveal a secret that was sent by mistake.
-      const once = key && { scope: caller.scope, key: hashApiKey(key), at: new Date() }
+      const once = key && { scope: caller.scope, key: hashSecret(key), at: new Date() }
       const creation: Creation = once
         ? await pets.createOnce(read.pet, once)
         : { outcome: 'created', pet: await pets.create(read.pet) }

@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { generateApiKey, hashApiKey } from '../../src/api-key.ts'
+import { generateApiKey, hashSecret } from '../../src/api-key.ts'
 import { exchange, openCrowd } from '../support/connections.ts'
 import { createKey, portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
@@ -132,5 +132,5 @@ test('no key shows in responses, logs, process titles or files; the first key on
   for (const [place, text] of Object.entries(places)) {
     for (const key of keys) expect([place, text.includes(secretOf(key))]).toEqual([place, false])
   }
-  for (const key of [storeKey, firstKey]) expect(stored).toContain(hashApiKey(key))
+  for (const key of [storeKey, firstKey]) expect(stored).toContain(hashSecret(key))
 })

@@ -143,7 +143,7 @@ describe('a failure', () => {
     const fail = () => {
       throw new StoreUnavailable('SQLite: SQLITE_FULL')
     }
-    const pets = { list: fail, create: fail, createOnce: fail, get: fail, deleteExpiredKeys: fail }
+    const pets = { list: fail, create: fail, createOnce: fail, get: fail, deleteExpiredIdempotencyKeys: fail }
     await using broken = await startService({ pets })
     for (const [path, init] of [
       ['/v1/pets', {}],

@@ -222,7 +222,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('expired keys are deleted in steps', async () => {
       for (let i = 0; i < 5; i++) await createOnce(pet, { key: `old ${i}` })
       await createOnce(pet, { key: 'new', at: later(dayMs) })
-      for (const deleted of [3, 2, 0]) expect(await stores.pets.deleteExpiredKeys(later(dayMs), 3)).toBe(deleted)
+      for (const deleted of [3, 2, 0])
+        expect(await stores.pets.deleteExpiredIdempotencyKeys(later(dayMs), 3)).toBe(deleted)
       expect((await createOnce(pet, { key: 'new', at: later(dayMs) })).outcome).toBe('replayed')
     })
 

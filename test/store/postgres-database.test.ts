@@ -199,7 +199,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     expect(await stores.keys.revoke(2n, new Date())).toBe(true)
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date(0) })
-    expect(await stores.pets.deleteExpiredKeys(new Date(), 10)).toBe(1)
+    expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(1)
     expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(2)
     await stores.close()
   })

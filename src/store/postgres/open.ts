@@ -35,7 +35,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       keys: createPostgresKeys(reading, writing),
       transfer: new PostgresTransfer(address),
       location,
-      ...(isNew && { createdAt: location }),
+      ...(isNew && { newStorePath: location }),
       // Nothing to do: pools open connections as needed, and a failure to open one is StoreUnavailable.
       async startWriting() {},
       activity: () => queue.activity(),

@@ -50,7 +50,7 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
       return creation.pet
     },
     createOnce: (pet, key) => queue.add({ pet, key }),
-    async deleteExpiredKeys(now, max) {
+    async deleteExpiredIdempotencyKeys(now, max) {
       // Several instances delete at once: each skips the rows that another one has locked.
       const statement = `
         DELETE FROM creation_keys WHERE (scope, key) IN (

@@ -31,7 +31,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       keys: createSqliteKeys(reading, writer, guard),
       transfer: new SqliteTransfer(file),
       location: file,
-      ...(isNew && { createdAt: resolve(file) }),
+      ...(isNew && { newStorePath: resolve(file) }),
       startWriting: () => writer.start(),
       activity: () => writer.activity(),
       async close() {

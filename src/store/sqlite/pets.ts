@@ -49,7 +49,8 @@ export function createSqlitePets(
       return { ...pet, id }
     },
     createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
-    deleteExpiredKeys: (now, max) => writer.write('deleteExpiredKeys', now.getTime() - idempotencyKeyMs, max),
+    deleteExpiredIdempotencyKeys: (now, max) =>
+      writer.write('deleteExpiredIdempotencyKeys', now.getTime() - idempotencyKeyMs, max),
     /**
      * Asks the file once in an event-loop tick, because asking costs a fifth of a request, and again after a commit of our
      * own writer. data_version ignores commits of its own connection, but this connection only reads.
@@ -108,6 +109,6 @@ export function createPetWrites(database: Database) {
       storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
-    deleteExpiredKeys: (expiredMs: number, max: number) => deleteKeys.run({ expiredMs, max }).changes,
+    deleteExpiredIdempotencyKeys: (expiredMs: number, max: number) => deleteKeys.run({ expiredMs, max }).changes,
   }
 }
