@@ -16,7 +16,7 @@ export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
   list(page: PageRequest): Awaitable<PetPage>
   get(id: bigint): Awaitable<Pet | undefined>
-  /** The animal with its id, which is higher than all before. It survives a crash. Throws IdsExhausted if no id is left. */
+  /** The animal with its id, higher than all before. It survives a crash. Throws IdsExhausted if no id is left. */
   create(pet: NewPet): Awaitable<Pet>
   /** Like `create`, but at most once for each idempotency key, which is stored in the same transaction. */
   createOnce(pet: NewPet, key: IdempotencyKey): Awaitable<Creation>
@@ -74,9 +74,9 @@ export interface Transfer {
   /** Every animal as of one moment, ascending by id, while others read and write. */
   read(): AsyncIterable<readonly Pet[]>
   /**
-   * Adds all animals or none, and returns how many. Throws a SetupError if ids are to be kept in a store that has animals,
-   * or if {@link keptIdProblem} refuses one; OutcomeUnknown if the connection is lost during COMMIT; an error of `batches`
-   * unchanged; the signal's reason if it aborts before COMMIT.
+   * Adds all animals or none, and returns how many. Throws a SetupError if ids are to be kept in a store that has
+   * animals, or if {@link keptIdProblem} refuses one; OutcomeUnknown if the connection is lost during COMMIT; an error
+   * of `batches` unchanged; the signal's reason if it aborts before COMMIT.
    */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint>
 }

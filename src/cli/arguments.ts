@@ -143,7 +143,7 @@ export function parseArguments(command: Command, args: readonly string[], progra
   return { flags, values }
 }
 
-/** `true` for a switch; otherwise the text after the equals sign, or the next argument, which is removed from `rest`. */
+/** `true` for a switch; otherwise the text after the equals sign, or the next argument, removed from `rest`. */
 function textOf(option: Option, attached: string | undefined, rest: string[]): string {
   const name = flagName(option)
   if (option.flag === name) {
@@ -165,7 +165,7 @@ function checkValues(command: Command, values: readonly string[], program: strin
   if (values.length > expected.length) throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
 }
 
-/** Reads arguments, flags, variables and defaults. Throws a UsageError with all problems. An empty variable counts as not set. */
+/** Reads arguments, flags, variables and defaults. Throws a UsageError with all problems. Ignores empty variables. */
 export function readOptions<O extends Options>(
   command: Pick<Command<O>, 'arguments' | 'options' | 'check'>,
   flags: Readonly<Record<string, string | undefined>>,
@@ -257,7 +257,7 @@ function optionRow({ flag, help, default: fallback, variable }: Option): Row {
 
 const helpColumns = 100
 
-/** A heading and two columns, of which the second is wrapped; empty if there are no rows. */
+/** A heading and two columns; the second wraps. Empty if there are no rows. */
 function list(heading: string, rows: readonly Row[]): string {
   const width = Math.max(...rows.map(([left]) => left.length))
   const wrap = new RegExp(`(?=.{${helpColumns - width - 3}})(.{1,${helpColumns - width - 4}}) `, 'g')

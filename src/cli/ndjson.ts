@@ -20,7 +20,7 @@ export const lineBytesMax = 64 * 1024
 /** Animals as lines of JSON, each as the API writes it. */
 export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
-/** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. Ignores a byte order mark. */
+/** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. Ignores a BOM. */
 export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: ImportIds) {
   let batch: ImportedPet[] = []
   let number = 0

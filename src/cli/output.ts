@@ -31,7 +31,7 @@ export class UsageError extends Error {
   }
 }
 
-/** This process's environment and streams. `process.stdout` is avoided: loading it takes as long as starting a small server. */
+/** This process's environment and streams. Avoids `process.stdout`, which takes milliseconds to load. */
 export function createProcessIo(): Io {
   const [out, err] = [Bun.stdout.writer(), Bun.stderr.writer()]
   return {

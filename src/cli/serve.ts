@@ -104,7 +104,7 @@ function nextStopSignal(): Promise<void> {
   })
 }
 
-/** Whether SIGHUP was ignored at the start, as under nohup. Only Linux reports it; elsewhere SIGHUP keeps its default. */
+/** Whether SIGHUP was ignored at the start, as under nohup. Only Linux reports it; elsewhere it keeps its default. */
 function ignoresHangup(): boolean {
   try {
     const [, ignored = ''] = /^SigIgn:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []

@@ -39,7 +39,7 @@ export async function interruptible(
   }
 }
 
-/** The promise's outcome. After an abort the promise has `graceMs` left; then this rejects with `late`, or the signal's reason. */
+/** The promise's outcome. After an abort, waits `graceMs` more; then rejects with `late`, or the signal's reason. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const stop = () => resolve()

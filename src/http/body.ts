@@ -8,8 +8,8 @@ export const bodyBytesMax = 64 * 1024
 export type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
 
 /**
- * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order; a missing body
- * is reported before its type.
+ * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order. A
+ * missing body is reported before its type.
  */
 export async function readJsonBody(request: Request, bodyMs: number): Promise<ReadBody> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
@@ -25,7 +25,7 @@ export async function readJsonBody(request: Request, bodyMs: number): Promise<Re
   return bytes ? parse(bytes) : refuse(tooLarge())
 }
 
-/** `request.body` creates a stream, which costs more than reading a body of known length: ask only if no length was sent. */
+/** `request.body` creates a stream, which costs more than a body of known length: ask only without a length. */
 function hasNoBody(request: Request, announced: number): boolean {
   return Number.isNaN(announced) && request.body === null
 }
@@ -60,7 +60,7 @@ async function readChunks({ body, signal }: Request): Promise<Uint8Array | undef
     }
     chunks.push(read.value)
   }
-  // Bun answers 400 to a trailer by itself, one event-loop tick after the end of the body: do not create an animal then.
+  // Bun refuses a trailer with 400 one event-loop tick after the end of the body: do not create an animal then.
   await new Promise(setImmediate)
   signal.throwIfAborted()
   return Buffer.concat(chunks)
@@ -69,8 +69,8 @@ async function readChunks({ body, signal }: Request): Promise<Uint8Array | undef
 const discardedBytesMax = 16 * 1024 ** 2
 
 /**
- * Reads and drops the rest of a body, and returns whether it has ended. Closing a connection with unread data resets it,
- * and the client would not receive the response (RFC 9112, section 9.6).
+ * Reads and drops the rest of a body, and returns whether it has ended. Closing a connection with unread data resets
+ * it, and the client would not receive the response (RFC 9112, section 9.6).
  */
 export async function discardBody({ body }: Request, discardMs: number): Promise<boolean> {
   if (!body || body.locked) return true

@@ -5,7 +5,7 @@ const queryCharsMax = 200
 /** An entry's objects, besides its text. */
 const entryBytes = 512
 
-/** Encoded pages by query string, as long as the store does not change. Reading and encoding cost as much as the rest of a request. */
+/** Encoded pages by query string, until the store changes. Encoding a page costs as much as the rest of a request. */
 export class PageCache {
   readonly #pets: PetStore
   readonly #bytesMax: number

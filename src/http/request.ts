@@ -145,8 +145,8 @@ const loggedSegmentCharsMax = 15
 const keyPartCharsMin = 4
 
 /**
- * The path for the log, without keys that were put into it by mistake. Known keys are masked first, because they may contain
- * slashes. Unknown keys are longer than 15 characters, or still percent-encoded.
+ * The path for the log, without keys that were put into it by mistake. Known keys are masked first, because they may
+ * contain slashes. Unknown keys are longer than 15 characters, or still percent-encoded.
  */
 export function loggedPath({ request, path }: RequestContext, environmentKey: string | undefined): string {
   // Decode visible ASCII only: no other character occurs in keys, and control characters must not reach a terminal.
