@@ -15,22 +15,22 @@ export async function withStores(url: string, io: Io, options: { create: boolean
 }
 
 /**
- * Does work that SIGINT or SIGTERM interrupts once it has called `listen`; before that they end the process at once.
- * `work` has to end soon after its signal aborts. Then `outcome` is printed and the process ends with a failure.
+ * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
+ * `work` has to end soon. Then the process prints `outcome` and ends with a failure.
  */
 export async function interruptible(
   io: Io,
   outcome: (error: unknown) => string,
-  work: (listen: () => AbortSignal) => Promise<void>,
+  work: (catchSignals: () => AbortSignal) => Promise<void>,
 ) {
   const controller = new AbortController()
-  const listen = () => {
+  const catchSignals = () => {
     // Ctrl-C under npm can deliver SIGINT twice: the second one must not end the clean-up.
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => controller.abort())
     return controller.signal
   }
   try {
-    await work(listen)
+    await work(catchSignals)
   } catch (error) {
     if (!controller.signal.aborted) throw error
     io.err(`petstore: Interrupted: ${outcome(error)}\n`)

@@ -21,9 +21,9 @@ export const exportCommand = command({
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
   async run({ databaseUrl }, [file = '-'], io) {
     const outcome = () => (file === '-' ? 'the output is incomplete' : `${file} was not created`)
-    await interruptible(io, outcome, listen =>
+    await interruptible(io, outcome, catchSignals =>
       withStores(databaseUrl, io, { create: false }, stores =>
-        file === '-' ? exportToStdout(stores, listen(), io) : exportToFile(file, stores, listen(), io),
+        file === '-' ? exportToStdout(stores, catchSignals(), io) : exportToFile(file, stores, catchSignals(), io),
       ),
     )
   },
@@ -96,8 +96,8 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
     const outcome = (error: unknown) =>
       error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
     try {
-      await interruptible(io, outcome, listen =>
-        withStores(databaseUrl, io, { create: true }, stores => importFrom(source, stores, ids, listen(), io)),
+      await interruptible(io, outcome, catchSignals =>
+        withStores(databaseUrl, io, { create: true }, stores => importFrom(source, stores, ids, catchSignals(), io)),
       )
     } catch (error) {
       throw importProblem(error, source.label)
@@ -193,7 +193,7 @@ export const backupCommand = command({
     const problem = backUpProblem(databaseUrl)
     if (problem) throw new SetupError(problem)
     const outcome = () => `${file} was not created`
-    await interruptible(io, outcome, listen => backUpTo(file, databaseUrl, listen(), io))
+    await interruptible(io, outcome, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
   },
 })
 
