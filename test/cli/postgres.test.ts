@@ -145,7 +145,7 @@ describeWithOwnPostgres('interrupting a command while PostgreSQL does not answer
     async table => {
       await using store = await lockedStore(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
       const child = await store.waiting(['export', 'out.ndjson'])
-      expect(readdirSync(store.path)).toEqual([`out.ndjson.partial-${child.pid}`])
+      expect(readdirSync(store.path)).toEqual([expect.stringMatching(/^out\.ndjson\.partial-/)])
       cluster.freeze()
       try {
         const stderr = await interrupted(child, 'SIGINT', 6_000)
