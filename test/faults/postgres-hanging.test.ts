@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { keepAliveClient, type Outcome, withClients } from '../support/connections.ts'
+import { KeepAliveClient, type Outcome, withClients } from '../support/connections.ts'
 import {
   animalBody,
   animalsIn,
@@ -114,7 +114,7 @@ describeWithOwnPostgres('PostgreSQL hangs', () => {
     }
     const again = await sendAll(serving, creates(8))
     expect(again.map(statusOf)).toEqual(Array(8).fill(201))
-    using client = keepAliveClient(serving.port, key)
+    using client = new KeepAliveClient(serving.port, key)
     const { outcome } = await timed(client, list)
     if (outcome.kind !== 'answered') throw new Error(outcome.kind)
     const kept = animalsIn(outcome.reply.text).map(({ body }) => body)

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/errors.ts'
 import { createPages } from '../../src/web/pages.ts'
-import { sendRaw } from '../support/connections.ts'
+import { exchange } from '../support/connections.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const service = await startService()
@@ -9,6 +9,8 @@ await service.stores.pets.create({ name: 'Rex', categoryId: 7n, status: 'availab
 afterAll(() => service[Symbol.asyncDispose]())
 
 const rex = '{"name":"Rex","categoryId":1}'
+const sendRaw = async (port: number, bytes: string) =>
+  (await exchange(port, [bytes], { expected: 1, quietMs: 20 })).received
 const raw = (target: string, headers = 'Host: x\r\n') =>
   sendRaw(
     service.port,
