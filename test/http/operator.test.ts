@@ -118,17 +118,9 @@ describe('the log', () => {
   test('has a line for each request: id, operation, status, duration, key name, and never the key', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     await service.call('/v1/pets', { headers: { 'x-request-id': 'line-1', traceparent } })
-    expect(service.logged.at(-1)).toEqual({
-      message: 'request',
-      requestId: 'line-1',
-      method: 'GET',
-      operation: 'listPets',
-      path: undefined,
-      status: 200,
-      durationMs: expect.any(Number),
-      key: 'test',
-      traceparent,
-    })
+    const known = { message: 'request', requestId: 'line-1', method: 'GET', operation: 'listPets', path: undefined }
+    const durationMs = expect.any(Number)
+    expect(service.logged.at(-1)).toEqual({ ...known, status: 200, durationMs, key: 'test', traceparent })
     expect(JSON.stringify(service.logged)).not.toContain(service.key)
   })
 
@@ -168,9 +160,9 @@ describe('a cached response', () => {
   test('of an animal is up to date, whoever changes it', async () => {
     const { id } = await service.stores.pets.create({ name: 'Rex', categoryId: 1n })
     const shown = async () => (await service.call(`/v1/pets/${id}`)).json
-    for (let i = 0; i < 5; i++) {
-      await byHand(`UPDATE pets SET name = 'Rex ${i}' WHERE id = ${id}`)
-      expect([await shown(), await shown()]).toMatchObject([{ name: `Rex ${i}` }, { name: `Rex ${i}` }])
+    for (const name of ['Tom', 'Kim', 'Ada']) {
+      await byHand(`UPDATE pets SET name = '${name}' WHERE id = ${id}`)
+      expect([await shown(), await shown()]).toMatchObject([{ name }, { name }])
     }
     await byHand(`DELETE FROM pets WHERE id = ${id}`)
     expect((await service.call(`/v1/pets/${id}`)).status).toBe(404)
