@@ -1,15 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import {
-  animalBody,
-  answerMsMax,
-  createStoreKey,
-  key,
-  makesProgress,
-  readyIs,
-  serveFrom,
-  underLoad,
-} from '../support/load.ts'
+import { animalBody, answerMsMax, createStoreKey, key, serveFrom } from '../support/load.ts'
 import { ask, describeWithOwnPostgres, newDatabase, type Pair, startPair, withHosts } from '../support/postgres.ts'
 import { petstore, type Server, temporaryFolder, testMsMax, until } from '../support/process.ts'
 
@@ -84,7 +75,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
       expect(await answered(server, path)).toMatchObject({ status: 404 })
       expect((await answered(server, '/pets?limit=100')).text).not.toContain(animalBody(100).slice(1))
       expect(await addedOnce(server, 100)).toMatchObject({ status: 201, replayed: true, location })
-      const young = await createStoreKey(serving)
+      const young = await createStoreKey(serving.url)
       expect(await answered(server, '/pets', young)).toMatchObject({ status: 200 })
       await ask(readUrl, 'SELECT pg_wal_replay_resume()')
       await until('the animal', async () => (await answered(server, path)).status === 200 || undefined)
@@ -134,13 +125,13 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const { primary, standby } = pair
     const other = await newDatabase(primary.url())
     await using serving = await serveFrom(withHosts(other.url, primary, standby))
-    const logged = await underLoad(serving, async (load, server) => {
-      await makesProgress(load, 200)
+    const logged = await serving.underLoad(async load => {
+      await load.makesProgress(200)
       await primary.stop('SIGKILL')
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await standby.promote()
-      await readyIs(server, 200)
-      await makesProgress(load, 200)
+      await serving.readyIs(200)
+      await load.makesProgress(200)
     })
     expect(logged).toContain(`warn Now using PostgreSQL at ${standby.host} for writing`)
   })

@@ -1,17 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import {
-  createStoreKey,
-  drainMs,
-  type Load,
-  makesProgress,
-  readyIs,
-  type Serving,
-  serveFrom,
-  serveOn,
-  startLoad,
-  underLoad,
-} from '../support/load.ts'
+import { createStoreKey, drainMs, type Load, type Serving, serveFrom, serveOn, startLoad } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { loggedBy, testMsMax, until } from '../support/process.ts'
 
@@ -27,13 +16,13 @@ type Trouble = (cluster: Cluster, load: Load, serving: Serving) => Promise<void>
 const troubles: readonly (readonly [string, Trouble])[] = [
   [
     `after ${restarts} restarts as after a crash, with 503 meanwhile`,
-    async (cluster, load, { server }) => {
+    async (cluster, load, serving) => {
       for (let round = 0; round < restarts; round++) {
-        await makesProgress(load, 100)
+        await load.makesProgress(100)
         await cluster.stop('SIGQUIT')
-        await readyIs(server, 503)
+        await serving.readyIs(503)
         await cluster.start()
-        await readyIs(server, 200)
+        await serving.readyIs(200)
       }
     },
   ],
@@ -50,16 +39,16 @@ const troubles: readonly (readonly [string, Trouble])[] = [
   ],
   [
     `after ${goneMs / 1_000} s without a server, with 503 at once and a line in the log`,
-    async (cluster, load, { server }) => {
-      await makesProgress(load)
+    async (cluster, load, serving) => {
+      await load.makesProgress()
       await cluster.stop('SIGQUIT')
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await Bun.sleep(goneMs)
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await cluster.start()
       const now = `Now using PostgreSQL at ${cluster.host} for writing"`
       for (const start of ['No PostgreSQL for writing: ', now]) {
-        await until(start, () => server.stderr.includes(`"message":"${start}`) || undefined)
+        await until(start, () => serving.server.stderr.includes(`"message":"${start}`) || undefined)
       }
     },
   ],
@@ -69,10 +58,10 @@ describeWithOwnPostgres('PostgreSQL fails under load', () => {
   test.concurrent.each(troubles)('%s, it goes on, and every acknowledged animal is stored once', async (_, trouble) => {
     await using cluster = await startCluster()
     await using serving = await serveOn(cluster.url())
-    await underLoad(serving, async (load, server) => {
+    await serving.underLoad(async load => {
       await trouble(cluster, load, serving)
-      await readyIs(server, 200)
-      await makesProgress(load)
+      await serving.readyIs(200)
+      await load.makesProgress()
     })
   })
 })
@@ -85,8 +74,8 @@ describeWithOwnPostgres('PostgreSQL is away when the service stops', () => {
   ])('with the server %s and clients waiting, it still stops within %p ms, with exit code 0', async (how, msMax) => {
     await using cluster = await startCluster()
     await using serving = await serveFrom(cluster.url())
-    const load = startLoad(serving.port, await createStoreKey(serving))
-    await makesProgress(load)
+    const load = startLoad(serving.port, await createStoreKey(serving.url))
+    await load.makesProgress()
     if (how === 'gone') await cluster.stop('SIGQUIT')
     else cluster.freeze()
     const startedAt = performance.now()

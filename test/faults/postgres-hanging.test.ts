@@ -3,19 +3,7 @@ import { SQL } from 'bun'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
 import { type Outcome, withClients } from '../support/connections.ts'
-import {
-  animalBody,
-  animalsIn,
-  expectLoggedWithoutPassword,
-  key,
-  makesProgress,
-  problemWith,
-  readyIs,
-  type Serving,
-  serveOn,
-  timed,
-  underLoad,
-} from '../support/load.ts'
+import { animalBody, animalsIn, key, problemWith, type Serving, serveOn, timed } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { testMsMax } from '../support/process.ts'
 
@@ -81,22 +69,22 @@ describeWithOwnPostgres('PostgreSQL hangs', () => {
 
   test.concurrent('while another program locks the animals, lists and creations get 503 within the limit, and work once it lets go', async () => {
     await using serving = await serveOn(cluster.url())
-    const { server, url } = serving
+    const { url } = serving
     {
       await using _ = await lockedBy(url, lockTable)
       const [lists, adds] = await Promise.all([
         sendAll(serving, Array(8).fill(list), 400),
         sendAll(serving, creates(8), 400),
-        readyIs(server, 503),
+        serving.readyIs(503),
       ])
       expect([...lists, ...adds].map(statusOf)).toEqual(Array(16).fill(503))
       expect([...problemsWith(lists, 200), ...problemsWith(adds, 201)]).toEqual([])
     }
-    await readyIs(server, 200)
+    await serving.readyIs(200)
     const again = await sendAll(serving, creates(8))
     expect(again.map(statusOf)).toEqual(Array(8).fill(201))
     expect((await sendAll(serving, [list])).map(statusOf)).toEqual([200])
-    expectLoggedWithoutPassword((await server.stop('SIGTERM')).stderr)
+    await serving.expectStopped()
   })
 
   test.concurrent('while another program holds the counter of ids, lists work, and creations get 503 within the limit, however late they came', async () => {
@@ -133,7 +121,7 @@ describeWithOwnPostgres('PostgreSQL hangs', () => {
         expect(answers.filter(({ ms }) => ms < atOnceMs)).toHaveLength(surplus)
       }
     }
-    await readyIs(serving.server, 200)
+    await serving.readyIs(200)
     const again = await sendAll(serving, [list, create(1), list])
     expect(again.map(statusOf)).toEqual([200, 201, 200])
   })
@@ -141,14 +129,14 @@ describeWithOwnPostgres('PostgreSQL hangs', () => {
   test.concurrent('frozen for longer than any request waits: 503 within the limit, then it goes on, and every acknowledged animal is stored once', async () => {
     await using other = await startCluster()
     await using serving = await serveOn(other.url())
-    await underLoad(serving, async (load, server) => {
-      await makesProgress(load)
+    await serving.underLoad(async load => {
+      await load.makesProgress()
       other.freeze()
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await Bun.sleep(frozenMs)
       other.thaw()
-      await readyIs(server, 200)
-      await makesProgress(load)
+      await serving.readyIs(200)
+      await load.makesProgress()
     })
   })
 })

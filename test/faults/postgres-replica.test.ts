@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import { key, readyIs, serveFrom } from '../support/load.ts'
+import { key, serveFrom } from '../support/load.ts'
 import {
   ask,
   type Cluster,
@@ -68,13 +68,13 @@ describeWithOwnPostgres('with PETSTORE_READ_URL', () => {
     const { primary, standby } = pair
     await using serving = await serveFrom(url, '--read-url', withHosts(url, standby))
     const { server } = serving
-    await readyIs(server, 200)
+    await serving.readyIs(200)
     await primary.stop('SIGINT')
-    await readyIs(server, 503)
+    await serving.readyIs(503)
     await ask(withHosts(url, standby), 'SELECT 1 FROM pets')
     const answer = await fetch(new URL('/readyz', server.url))
     expect([answer.status, await answer.text()]).toEqual([503, expect.stringMatching(/^store\s*$/)])
     await primary.start()
-    await readyIs(server, 200)
+    await serving.readyIs(200)
   })
 })

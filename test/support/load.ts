@@ -160,6 +160,12 @@ export class Load extends Ledger {
     }
   }
 
+  /** Waits until clients are served again. */
+  async makesProgress(animals = 20): Promise<void> {
+    const before = this.acknowledged.size
+    await until('more animals', () => this.acknowledged.size >= before + animals || undefined, 15_000)
+  }
+
   /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */
   async stop(): Promise<void> {
     this.#stopping = true
@@ -204,21 +210,6 @@ export function problemWith(outcome: Outcome, ms: number, expected: number): str
   return sound ? undefined : `${status} ${text}, Retry-After ${headers.get('retry-after')}`
 }
 
-/** Waits until /readyz responds with this status. */
-export async function readyIs(server: Server, status: 200 | 503): Promise<void> {
-  const asked = async () => {
-    const answer = await fetch(new URL('/readyz', server.url), { signal: AbortSignal.timeout(5_000) })
-    return answer.status === status || undefined
-  }
-  await until(`/readyz to say ${status}`, asked)
-}
-
-/** Waits until clients are served again. */
-export async function makesProgress(load: Load, animals = 20): Promise<void> {
-  const before = load.acknowledged.size
-  await until('more animals', () => load.acknowledged.size >= before + animals || undefined, 15_000)
-}
-
 export const key = 'a-key-for-failures-0123456789'
 export const drainMs = 2_000
 const password = 'nobody-may-read-this-password'
@@ -226,56 +217,73 @@ const password = 'nobody-may-read-this-password'
 /** The address with a password, which a server that trusts everybody ignores. */
 const withPassword = (url: string): string => url.replace('postgres@', `postgres:${password}@`)
 
-/** The program itself on a database that exists and stays. */
-export async function serveFrom(url: string, ...flags: string[]) {
-  const env = { PETSTORE_API_KEY: key, DATABASE_URL: withPassword(url), PETSTORE_DRAIN_TIME: `${drainMs}ms` }
-  const server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
-  return { server, url, port: server.port, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
+/** The program itself on a database. */
+export class Serving implements AsyncDisposable {
+  readonly server: Server
+  readonly url: string
+  readonly port: number
+
+  constructor(server: Server, url: string) {
+    this.server = server
+    this.url = url
+    this.port = server.port
+  }
+
+  /** Waits until /readyz responds with this status. */
+  async readyIs(status: 200 | 503): Promise<void> {
+    const asked = async () => {
+      const answer = await fetch(new URL('/readyz', this.server.url), { signal: AbortSignal.timeout(5_000) })
+      return answer.status === status || undefined
+    }
+    await until(`/readyz to say ${status}`, asked)
+  }
+
+  /** Clients keep the service busy while something happens to its database. Gives what the service logged. */
+  async underLoad(happen: (load: Load) => Promise<void>): Promise<readonly string[]> {
+    const load = startLoad(this.port, key)
+    try {
+      await happen(load)
+    } finally {
+      await load.stop()
+    }
+    expect(load.unavailable).toBeGreaterThan(0)
+    using client = new KeepAliveClient(this.port, key)
+    await load.expectEachOnce(client)
+    return await this.expectStopped()
+  }
+
+  /** Stops it. The log must name the trouble, and neither the password nor the key. Gives what was logged. */
+  async expectStopped(): Promise<readonly string[]> {
+    const ended = await this.server.stop('SIGTERM')
+    const { exitCode, stderr } = ended
+    expect(exitCode).toBe(0)
+    // Whichever limit comes first: that of the connection, or that of the commit.
+    expect(stderr).toMatch(/"message":"store unavailable".*"cause":"(PostgreSQL[: ]|not committed within)/)
+    for (const secret of [password, key]) expect(stderr).not.toContain(secret)
+    const logged = loggedBy(ended)
+    expect(logged).not.toContain('error internal error')
+    return logged
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.server[Symbol.asyncDispose]()
+  }
 }
 
-export type Serving = Awaited<ReturnType<typeof serveFrom>>
+/** On a database that exists and stays. */
+export async function serveFrom(url: string, ...flags: string[]): Promise<Serving> {
+  const env = { PETSTORE_API_KEY: key, DATABASE_URL: withPassword(url), PETSTORE_DRAIN_TIME: `${drainMs}ms` }
+  return new Serving(await startServer({ env, args: ['serve', '--port', '0', ...flags] }), url)
+}
 
-/** The same on an empty database of its own, gone with the test. */
+/** On an empty database that goes with its PostgreSQL server. */
 export async function serveOn(adminUrl: string, ...flags: string[]): Promise<Serving> {
-  await using stack = new AsyncDisposableStack()
-  const { url } = stack.use(await newDatabase(adminUrl))
-  const serving = stack.use(await serveFrom(url, ...flags))
-  const owned = stack.move()
-  return { ...serving, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return await serveFrom((await newDatabase(adminUrl)).url, ...flags)
 }
 
 /** A key in the store itself: the service also records its uses. */
-export async function createStoreKey({ url }: Pick<Serving, 'url'>): Promise<string> {
+export async function createStoreKey(url: string): Promise<string> {
   using folder = temporaryFolder()
   const args = ['keys', 'create', '--name', 'till', '--database-url', url]
   return (await petstore(args, { cwd: folder.path })).stdout.trim()
-}
-
-/** Clients keep the service busy while something happens to its database. Gives what the service logged. */
-export async function underLoad(
-  { server, port }: Serving,
-  happen: (load: Load, server: Server) => Promise<void>,
-): Promise<readonly string[]> {
-  const load = startLoad(port, key)
-  try {
-    await happen(load, server)
-  } finally {
-    await load.stop()
-  }
-  expect(load.unavailable).toBeGreaterThan(0)
-  using client = new KeepAliveClient(port, key)
-  await load.expectEachOnce(client)
-  const ended = await server.stop('SIGTERM')
-  expect(ended.exitCode).toBe(0)
-  expectLoggedWithoutPassword(ended.stderr)
-  const logged = loggedBy(ended)
-  expect(logged).not.toContain('error internal error')
-  return logged
-}
-
-export function expectLoggedWithoutPassword(stderr: string): void {
-  // Whichever limit comes first: that of the connection, or that of the commit.
-  expect(stderr).toMatch(/"message":"store unavailable".*"cause":"(PostgreSQL[: ]|not committed within)/)
-  expect(stderr).not.toContain(password)
-  expect(stderr).not.toContain(key)
 }
