@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { animalBody, answerMsMax, createStoreKey, key, serveFrom } from '../support/load.ts'
 import { ask, describeWithOwnPostgres, newDatabase, type Pair, startPair, withHosts } from '../support/postgres.ts'
-import { petstore, type Server, temporaryFolder, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { petstore, type Server, temporaryFolder, until } from '../support/process.ts'
 
 async function answered(server: Server, path: string, sentKey = key) {
   const response = await server.fetch(path, sentKey)

@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { createStoreKey, drainMs, type Load, type Serving, serveFrom, serveOn, startLoad } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
-import { loggedBy, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { loggedBy, until } from '../support/process.ts'
 
 const restarts = 3
 const killsMin = 40

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
 import { type Outcome, withClients } from '../support/connections.ts'
 import { animalBody, animalsIn, key, problemWith, type Serving, serveOn, timed } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
-import { testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
 
 /** Longer than any request waits for the store. */
 const frozenMs = 6_000

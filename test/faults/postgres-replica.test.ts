@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { key, serveFrom } from '../support/load.ts'
 import {
@@ -10,9 +10,7 @@ import {
   startPair,
   withHosts,
 } from '../support/postgres.ts'
-import { loggedBy, type Server, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { loggedBy, type Server, until } from '../support/process.ts'
 
 /** What asks for animals, unlike what only asks a server who it is. */
 const readers = `

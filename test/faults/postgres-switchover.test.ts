@@ -1,9 +1,7 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { animalBody, createStoreKey, key, serveFrom } from '../support/load.ts'
 import { ask, describeWithOwnPostgres, newDatabase, startPair, switchOver, withHosts } from '../support/postgres.ts'
-import { testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { until } from '../support/process.ts'
 
 /** A primary and its standby, and the service on both of them; the database goes with its servers. */
 async function startAll() {

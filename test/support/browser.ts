@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from 'bun:test'
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { chromium as findChromium } from './debian.ts'
-import { projectFolder, until } from './process.ts'
+import { projectFolder, testMsMax, until } from './process.ts'
 import { type Service, startService } from './service.ts'
 
 export { findChromium }
@@ -27,6 +27,7 @@ export interface Shop {
 
 /** Hooks of the calling file open and close it. */
 export function openShop(): Shop {
+  setDefaultTimeout(testMsMax)
   const pages = createPages()
   let browser: Browser | undefined
   let service: Service | undefined

@@ -1,11 +1,8 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { chromiumPath, desktop, openShop, phone, visit } from '../support/browser.ts'
-import { testMsMax } from '../support/process.ts'
 import { keepAnimals, startService } from '../support/service.ts'
-
-setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 const curlLines = (page: Page) => page.locator('#log code').allTextContents()

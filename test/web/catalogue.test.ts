@@ -1,9 +1,6 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { chromiumPath, looks, openShop, phone, stock, visit } from '../support/browser.ts'
-import { testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 

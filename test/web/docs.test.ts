@@ -1,10 +1,7 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
 import { chromiumPath, desktop, looks, openShop, phone, visit } from '../support/browser.ts'
-import { testMsMax } from '../support/process.ts'
 import { startService } from '../support/service.ts'
-
-setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 
