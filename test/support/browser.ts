@@ -145,6 +145,12 @@ class Screen {
     await this.waitForCards(Math.min(count, 20))
   }
 
+  /** Enters a key on the page that asks for one. */
+  async typeKey(key: string): Promise<void> {
+    await this.#page.getByLabel('API key').fill(key)
+    await this.#page.keyboard.press('Enter')
+  }
+
   async addAnimal(name: string, categoryId: string, status?: string): Promise<void> {
     await this.#page.getByLabel('Name').fill(name)
     await this.#page.getByLabel('Category number').fill(categoryId)

@@ -6,7 +6,6 @@ import { keepAnimals, startService } from '../support/service.ts'
 
 const shop = openShop()
 const curlLines = (page: Page) => page.locator('#log code').allTextContents()
-const problem = '{"code":"store_unavailable","message":"The store does not answer now","status":503}'
 
 describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', () => {
   test('says what to do offline, keeps what was entered, and goes on when the network is back', () =>
@@ -29,13 +28,12 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
     }))
 
   test('tells a person with a read-only key what to do, and keeps the animal for the other key', () =>
-    visit(shop, desktop, async (page, service, screen) => {
+    visit(shop, desktop, async (_page, service, screen) => {
       await screen.enter(await service.newKey({ permission: 'read-only' }))
       await screen.addAnimal('Rex', '7')
       await screen.says('This key may only read')
       await screen.click('Change key')
-      await page.getByLabel('API key').fill(service.key)
-      await page.keyboard.press('Enter')
+      await screen.typeKey(service.key)
       await screen.click('Add to the catalogue')
       await screen.says('Added as No. 1')
     }))
@@ -55,15 +53,14 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
       await screen.click('Refresh')
       await screen.says('This key is not accepted')
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
-      await page.getByLabel('API key').fill('schlüssel')
-      await page.keyboard.press('Enter')
+      await screen.typeKey('schlüssel')
       await screen.says('A key has no spaces and no accents')
     }))
 
   test('shows what failed in the middle of the list, and goes on from there', () =>
     visit(shop, phone, async (page, service, screen) => {
-      const failure = { status: 503, contentType: 'application/json', body: problem }
-      await page.route('**/v1/pets?*cursor=*', route => route.fulfill(failure), { times: 1 })
+      const json = { code: 'store_unavailable', message: 'The store does not answer now', status: 503 }
+      await page.route('**/v1/pets?*cursor=*', route => route.fulfill({ status: 503, json }), { times: 1 })
       await screen.enterStocked(service, 45)
       await screen.scrollDown()
       await screen.says('The store does not answer now')
@@ -98,11 +95,8 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
         '{"id":9007199254740993} \\" 12345678901234567890',
       ]
       const ids = [9007199254740993n, 9007199254740995n, 9007199254740997n, 9007199254740999n]
-      const others = { categoryId: 2n ** 63n - 1n, status: 'pending' } as const
-      await keepAnimals(
-        service,
-        ids.map((id, index) => ({ id, name: hostile[index] ?? '', ...others })),
-      )
+      const pets = ids.map((id, index) => ({ id, name: hostile[index] ?? '', categoryId: 2n ** 63n - 1n }))
+      await keepAnimals(service, pets)
       await screen.enter(service.key)
       await screen.waitForCards(hostile.length)
       expect(await page.locator('.name').allTextContents()).toEqual(hostile)
@@ -110,11 +104,11 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
       expect(await page.locator('.facts').allTextContents()).toEqual(facts)
       expect(await page.title()).toBe('Catalogue · Pet store')
       expect(await page.locator('#pets img, #pets script').count()).toBe(0)
-      const whole = page.getByRole('button', { name: 'Show the whole name' })
-      const cutPx = (await screen.cards.nth(2).boundingBox())?.height ?? 0
+      const heightPx = async () => (await screen.cards.nth(2).boundingBox())?.height ?? 0
+      const cutPx = await heightPx()
       expect(cutPx).toBeLessThan(250)
-      await whole.click()
-      expect((await screen.cards.nth(2).boundingBox())?.height).toBeGreaterThan(cutPx)
+      await screen.click('Show the whole name')
+      expect(await heightPx()).toBeGreaterThan(cutPx)
       expect(await screen.overflowPx()).toBe(0)
 
       await page.getByText('Add an animal').click()
@@ -150,15 +144,14 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
   test('uses the Idempotency-Key again for the same animal after a failure, and another for another', () =>
     visit(shop, desktop, async (page, service, screen) => {
       const sent: string[] = []
-      let failures = 2
       await page.route('**/v1/pets', async route => {
         const request = route.request()
         if (request.method() === 'GET') return route.continue()
         sent.push(request.headers()['idempotency-key'] ?? '')
-        // The animal is added, but the answer is lost on its way.
+        // The animal is added, but the first two responses are lost on their way.
         const response = await route.fetch()
-        if (failures-- > 0) return route.fulfill({ status: 503, contentType: 'text/html', body: '<p>Bad' })
-        return route.fulfill({ response })
+        const lost = { status: 503, contentType: 'text/html', body: '<p>Bad' }
+        return route.fulfill(sent.length <= 2 ? lost : { response })
       })
       await screen.enter(service.key)
       await screen.addAnimal('Rex', '7')
