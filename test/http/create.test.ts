@@ -6,12 +6,10 @@ const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
 const rex = '{"name":"Rex","categoryId":1}'
-const post = (body: CallInit['body'], headers: Record<string, string> = {}) =>
-  service.call('/v1/pets', {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    ...(body !== undefined && { body }),
-  })
+const post = (body: CallInit['body'], given: Record<string, string> = {}) => {
+  const headers = { 'content-type': 'application/json', ...given }
+  return service.call('/v1/pets', { method: 'POST', headers, ...(body !== undefined && { body }) })
+}
 const count = async () => (await service.stores.pets.list({ limit: 1_000 })).pets.length
 
 /** Refused with this code, and nothing was stored. Gives the message. */
@@ -81,12 +79,10 @@ describe('POST /v1/pets', () => {
 
   test('with every id used, creation is 503 without Retry-After, and a replay still works', async () => {
     await using full = await startService()
-    const add = (name: string, key?: string) =>
-      full.call('/v1/pets', {
-        method: 'POST',
-        body: JSON.stringify({ name, categoryId: 1 }),
-        ...(key && { headers: { 'idempotency-key': key } }),
-      })
+    const add = (name: string, key?: string) => {
+      const headers: Record<string, string> = key ? { 'idempotency-key': key } : {}
+      return full.call('/v1/pets', { method: 'POST', body: JSON.stringify({ name, categoryId: 1 }), headers })
+    }
     await full.database.setLastId(2n ** 63n - 4n)
     const [first, second] = [await add('Rex', 'first'), await add('Tom')]
     expect([first.status, second.status]).toEqual([201, 201])

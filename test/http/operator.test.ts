@@ -106,8 +106,7 @@ describe('/metrics', () => {
   test('gives every family a HELP and a TYPE', async () => {
     const { text, type } = await ask('/metrics', service, await service.newKey({ permission: 'metrics' }))
     expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
-    const families = [...text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)].map(([, name]) => name)
-    for (const name of families) {
+    for (const [, name] of text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)) {
       expect(text).toMatch(new RegExp(`^# HELP ${name}(?:_total)? .+$`, 'm'))
       expect(text).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge|histogram)$`, 'm'))
     }
