@@ -45,18 +45,13 @@ describe('POST /v1/pets', () => {
     expect(await expectRefused(() => post(body), 'invalid_request')).toBe(message)
   })
 
-  test('refuses a body that is not JSON, nested too deeply or not UTF-8', async () => {
+  test('refuses a body that is not JSON, nested too deeply, not UTF-8 or empty', async () => {
     const deep = `${'['.repeat(30_000)}12345678901234567890${']'.repeat(30_000)}`
     for (const body of [rex.slice(0, -1), deep, '{"a":'.repeat(10_000)]) {
       await expectRefused(() => post(body), 'invalid_json')
     }
     const latin1 = new Uint8Array(Buffer.from(rex.replace('Rex', 'Ré'), 'latin1'))
     expect(await expectRefused(() => post(latin1), 'invalid_json')).toContain('UTF-8')
-  })
-
-  test('refuses an empty body of any type, with and without a length', async () => {
-    await expectRefused(() => post(undefined), 'missing_body')
-    await expectRefused(() => post('', { 'content-type': 'text/plain' }), 'missing_body')
     await expectRefused(() => post(new ReadableStream({ start: c => c.close() })), 'missing_body')
   })
 
