@@ -43,13 +43,11 @@ beforeEach(() => {
 
 afterEach(() => folder[Symbol.dispose]())
 
-const statusesOf = async (server: Server) =>
-  Promise.all([
-    server.fetch(`/pets/${animals}`, key),
-    server.fetch('/pets?limit=100', key),
-    server.fetch('/pets', key, rex),
-    fetch(new URL('/readyz', server.url)),
-  ]).then(responses => responses.map(({ status }) => status))
+async function statusesOf(server: Server): Promise<readonly number[]> {
+  const requests = [[`/pets/${animals}`], ['/pets?limit=100'], ['/pets', rex], ['/../readyz']] as const
+  const responses = await Promise.all(requests.map(([path, init]) => server.fetch(path, key, init)))
+  return responses.map(({ status }) => status)
+}
 
 /** The pages with the animals become zeros; the file's header and its schema stay. */
 function zeroAnimals(): void {
@@ -58,13 +56,15 @@ function zeroAnimals(): void {
 }
 
 function zeroTable(name: string): void {
-  const rootPage = () => {
-    using database = new Database(file)
-    const row = database.query<{ rootpage: number }, [string]>('SELECT rootpage FROM sqlite_schema WHERE name = ?')
-    return row.get(name)?.rootpage ?? 0
-  }
-  const page = rootPage()
-  writeFileSync(file, readFileSync(file).fill(0, (page - 1) * 4096, page * 4096))
+  using database = new Database(file)
+  const [[page] = []] = database.query('SELECT rootpage FROM sqlite_schema WHERE name = ?').values(name)
+  database.close()
+  writeFileSync(file, readFileSync(file).fill(0, (Number(page) - 1) * 4096, Number(page) * 4096))
+}
+
+function change(...statements: readonly string[]): void {
+  using database = new Database(file)
+  for (const statement of [...statements, 'PRAGMA wal_checkpoint(TRUNCATE)']) database.run(statement)
 }
 
 /** Every response but the first one, in which the damage is found, comes from a store that knows of it. */
@@ -106,11 +106,9 @@ test('damage that a creation finds makes the store unavailable, and the creation
   await expectUnavailable(server)
 })
 
+const once = { scope: 'till', key: 'first', at: new Date() }
 test.each<[string, Write]>([
-  [
-    'creation_keys',
-    ['createPetOnce', { name: 'Rex', categoryId: 7n }, { scope: 'till', key: 'first', at: new Date() }],
-  ],
+  ['creation_keys', ['createPetOnce', { name: 'Rex', categoryId: 7n }, once]],
   ['pets', ['createPet', 'Rex', 7n, null]],
 ])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
   zeroTable(table)
@@ -124,32 +122,24 @@ test.each<[string, Write]>([
 })
 
 test('a file that is damaged at the start is refused, and stays byte for byte as it was', async () => {
-  {
-    using database = new Database(file)
-    // As a file that the version before has left: a migration would change it.
-    database.run('PRAGMA user_version = 2')
-    database.run('PRAGMA wal_checkpoint(TRUNCATE)')
-  }
+  // As a file that the version before has left: a migration would change it.
+  change('PRAGMA user_version = 2')
   zeroAnimals()
   const before = readFileSync(file)
   for (const args of [['serve', '--port', '0'], ['keys', 'list'], ['export']]) {
     const { exitCode, stderr } = await petstore(args, { cwd: folder.path, env })
+    const message = 'the file is damaged; restore a backup (SQLITE_CORRUPT)'
     expect([args, exitCode, stderr]).toEqual([
       args,
       1,
-      'petstore: Cannot open the store data/petstore.db: the file is damaged; restore a backup (SQLITE_CORRUPT)\n',
+      `petstore: Cannot open the store data/petstore.db: ${message}\n`,
     ])
   }
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
 test('damage that an export finds in a file too large to be checked at the start is reported in one line', async () => {
-  {
-    using database = new Database(file)
-    database.run(`CREATE TABLE padding (bytes BLOB)`)
-    database.run('INSERT INTO padding VALUES (zeroblob(17000000))')
-    database.run('PRAGMA wal_checkpoint(TRUNCATE)')
-  }
+  change('CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(17000000))')
   zeroAnimals()
   const { exitCode, stderr } = await petstore(['export'], { cwd: folder.path })
   expect(exitCode).toBe(1)

@@ -1,47 +1,24 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import {
-  animalBody,
-  answerMsMax,
-  createStoreKey,
-  key,
-  makesProgress,
-  readyIs,
-  serveFrom,
-  underLoad,
-} from '../support/load.ts'
-import {
-  ask,
-  describeWithOwnPostgres,
-  newDatabase,
-  type Pair,
-  startPair,
-  type TestDatabase,
-  withHosts,
-} from '../support/postgres.ts'
-import { petstore, type Server, temporaryFolder, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { animalBody, answerMsMax, createStoreKey, key, serveFrom } from '../support/load.ts'
+import { ask, describeWithOwnPostgres, newDatabase, type Pair, startPair, withHosts } from '../support/postgres.ts'
+import { petstore, type Server, temporaryFolder, until } from '../support/process.ts'
 
 async function answered(server: Server, path: string, sentKey = key) {
   const response = await server.fetch(path, sentKey)
   return { status: response.status, text: await response.text() }
 }
 
-async function added(server: Server, number: number, idempotencyKey?: string) {
+async function added({ url }: Server, number: number, idempotencyKey?: string) {
   const startedAt = performance.now()
-  const response = await fetch(`${server.url}/pets`, {
+  const { status, headers } = await fetch(`${url}/pets`, {
     method: 'POST',
-    headers: {
-      authorization: `Bearer ${key}`,
-      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
-    },
+    headers: { authorization: `Bearer ${key}`, ...(idempotencyKey && { 'idempotency-key': idempotencyKey }) },
     body: animalBody(number),
     signal: AbortSignal.timeout(15_000),
   })
-  const ms = performance.now() - startedAt
-  const replayed = response.headers.get('idempotency-replayed') === 'true'
-  return { status: response.status, replayed, location: response.headers.get('location') ?? '', ms }
+  const replayed = headers.get('idempotency-replayed') === 'true'
+  return { status, replayed, location: headers.get('location') ?? '', ms: performance.now() - startedAt }
 }
 
 const addedOnce = (server: Server, number: number) => added(server, number, `animal-${number}`)
@@ -54,41 +31,38 @@ async function countOf(server: Server, number: number): Promise<number> {
 
 describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   let pair: Pair
-  let database: TestDatabase
+  /** The address of a database that goes with the servers. */
+  let url: string
 
   beforeAll(async () => {
     pair = await startPair()
-    // It goes with the servers: the one that it was made on will be gone by then.
-    database = await newDatabase(pair.primary.url())
+    url = (await newDatabase(pair.primary.url())).url
   })
   afterAll(() => pair[Symbol.asyncDispose]())
 
   test('whichever of them is named first, animals are added on the primary', async () => {
     const { primary, standby } = pair
-    for (const [number, hosts] of [
+    for (const hosts of [
       [primary, standby],
       [standby, primary],
-    ].entries()) {
-      await using serving = await serveFrom(withHosts(database.url, ...hosts))
-      expect(await added(serving.server, number)).toMatchObject({ status: 201 })
+    ]) {
+      await using serving = await serveFrom(withHosts(url, ...hosts))
+      expect(await added(serving.server, 1)).toMatchObject({ status: 201 })
     }
   })
 
   test('with only the standby named it does not start, and says why in one line', async () => {
     using folder = temporaryFolder()
-    const env = { DATABASE_URL: withHosts(database.url, pair.standby) }
-    const { exitCode, stdout, stderr } = await petstore(['serve', '--port', '0'], { cwd: folder.path, env })
-    expect({ exitCode, stdout, stderr }).toEqual({
-      exitCode: 1,
-      stdout: '',
-      stderr: expect.stringMatching(/^petstore: Cannot use 127\.0\.0\.1:\d+: it takes no writes [^\n]*\n$/),
-    })
+    const env = { DATABASE_URL: withHosts(url, pair.standby) }
+    const stderr = expect.stringMatching(/^petstore: Cannot use 127\.0\.0\.1:\d+: it takes no writes [^\n]*\n$/)
+    const ended = await petstore(['serve', '--port', '0'], { cwd: folder.path, env })
+    expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
   })
 
   test('with PETSTORE_READ_URL animals come from the standby, a little late; keys and Idempotency-Keys never do', async () => {
     const { standby } = pair
-    const readUrl = withHosts(database.url, standby)
-    await using serving = await serveFrom(database.url, '--read-url', readUrl)
+    const readUrl = withHosts(url, standby)
+    await using serving = await serveFrom(url, '--read-url', readUrl)
     const { server } = serving
     await ask(readUrl, 'SELECT pg_wal_replay_pause()')
     try {
@@ -99,7 +73,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
       expect(await answered(server, path)).toMatchObject({ status: 404 })
       expect((await answered(server, '/pets?limit=100')).text).not.toContain(animalBody(100).slice(1))
       expect(await addedOnce(server, 100)).toMatchObject({ status: 201, replayed: true, location })
-      const young = await createStoreKey(serving)
+      const young = await createStoreKey(serving.url)
       expect(await answered(server, '/pets', young)).toMatchObject({ status: 200 })
       await ask(readUrl, 'SELECT pg_wal_replay_resume()')
       await until('the animal', async () => (await answered(server, path)).status === 200 || undefined)
@@ -110,7 +84,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   })
 
   test('an animal that the standby has not got is not acknowledged: 503 within the limit, and it is added once the standby is back', async () => {
-    await using serving = await serveFrom(withHosts(database.url, pair.primary, pair.standby))
+    await using serving = await serveFrom(withHosts(url, pair.primary, pair.standby))
     const { server } = serving
     expect(await added(server, 200)).toMatchObject({ status: 201 })
     pair.standby.freeze()
@@ -128,7 +102,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   })
 
   test('an animal that was committed on a connection lost before it could say so gets 503, and is there once, also when it is sent again', async () => {
-    await using serving = await serveFrom(withHosts(database.url, pair.primary, pair.standby))
+    await using serving = await serveFrom(withHosts(url, pair.primary, pair.standby))
     const { server } = serving
     await using admin = new SQL(pair.primary.url(), { max: 1 })
     pair.standby.freeze()
@@ -147,15 +121,15 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
 
   test('when the primary is killed and the standby promoted, it goes on there by itself, and nothing acknowledged is lost', async () => {
     const { primary, standby } = pair
-    const url = withHosts((await newDatabase(primary.url())).url, primary, standby)
-    await using serving = await serveFrom(url)
-    const logged = await underLoad(serving, async (load, server) => {
-      await makesProgress(load, 200)
+    const other = await newDatabase(primary.url())
+    await using serving = await serveFrom(withHosts(other.url, primary, standby))
+    const logged = await serving.underLoad(async load => {
+      await load.makesProgress(200)
       await primary.stop('SIGKILL')
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await standby.promote()
-      await readyIs(server, 200)
-      await makesProgress(load, 200)
+      await serving.readyIs(200)
+      await load.makesProgress(200)
     })
     expect(logged).toContain(`warn Now using PostgreSQL at ${standby.host} for writing`)
   })

@@ -1,21 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import {
-  createStoreKey,
-  drainMs,
-  type Load,
-  makesProgress,
-  readyIs,
-  type Serving,
-  serveFrom,
-  serveOn,
-  startLoad,
-  underLoad,
-} from '../support/load.ts'
+import { createStoreKey, drainMs, type Load, type Serving, serveFrom, serveOn, startLoad } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
-import { loggedBy, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { loggedBy, until } from '../support/process.ts'
 
 const restarts = 3
 const killsMin = 40
@@ -27,13 +14,13 @@ type Trouble = (cluster: Cluster, load: Load, serving: Serving) => Promise<void>
 const troubles: readonly (readonly [string, Trouble])[] = [
   [
     `after ${restarts} restarts as after a crash, with 503 meanwhile`,
-    async (cluster, load, { server }) => {
+    async (cluster, load, serving) => {
       for (let round = 0; round < restarts; round++) {
-        await makesProgress(load, 100)
+        await load.makesProgress(100)
         await cluster.stop('SIGQUIT')
-        await readyIs(server, 503)
+        await serving.readyIs(503)
         await cluster.start()
-        await readyIs(server, 200)
+        await serving.readyIs(200)
       }
     },
   ],
@@ -50,18 +37,17 @@ const troubles: readonly (readonly [string, Trouble])[] = [
   ],
   [
     `after ${goneMs / 1_000} s without a server, with 503 at once and a line in the log`,
-    async (cluster, load, { server }) => {
-      await makesProgress(load)
+    async (cluster, load, serving) => {
+      await load.makesProgress()
       await cluster.stop('SIGQUIT')
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await Bun.sleep(goneMs)
-      await readyIs(server, 503)
+      await serving.readyIs(503)
       await cluster.start()
-      const logged = (text: string) => server.stderr.includes(text) || undefined
-      await until('the loss in the log', () => logged('"message":"No PostgreSQL for writing: '))
-      await until('the return in the log', () =>
-        logged(`"message":"Now using PostgreSQL at ${cluster.host} for writing"`),
-      )
+      const now = `Now using PostgreSQL at ${cluster.host} for writing"`
+      for (const start of ['No PostgreSQL for writing: ', now]) {
+        await until(start, () => serving.server.stderr.includes(`"message":"${start}`) || undefined)
+      }
     },
   ],
 ]
@@ -70,41 +56,33 @@ describeWithOwnPostgres('PostgreSQL fails under load', () => {
   test.concurrent.each(troubles)('%s, it goes on, and every acknowledged animal is stored once', async (_, trouble) => {
     await using cluster = await startCluster()
     await using serving = await serveOn(cluster.url())
-    await underLoad(serving, async (load, server) => {
+    await serving.underLoad(async load => {
       await trouble(cluster, load, serving)
-      await readyIs(server, 200)
-      await makesProgress(load)
+      await serving.readyIs(200)
+      await load.makesProgress()
     })
   })
 })
 
-/** A server that does not respond is given up after 5 s; the rest is for a busy machine. */
-const stopMsMax = { gone: drainMs + 3_000, frozen: drainMs + 5_000 + 8_000 } as const
-
-const takeAway = {
-  gone: (cluster: Cluster) => cluster.stop('SIGQUIT'),
-  frozen: async (cluster: Cluster) => cluster.freeze(),
-} as const
-
 describeWithOwnPostgres('PostgreSQL is away when the service stops', () => {
-  test.concurrent.each(['gone', 'frozen'] as const)(
-    'with the server %s and clients waiting, it still stops in time, with exit code 0',
-    async how => {
-      await using cluster = await startCluster()
-      await using serving = await serveFrom(cluster.url())
-      const { server, port } = serving
-      const load = startLoad(port, await createStoreKey(serving))
-      await makesProgress(load)
-      await takeAway[how](cluster)
-      const startedAt = performance.now()
-      const ended = await server.stop('SIGTERM')
-      const ms = performance.now() - startedAt
-      await load.stop()
-      expect(ended.exitCode).toBe(0)
-      expect(loggedBy(ended)).toContain('info Stopping')
-      expect(ms).toBeLessThan(stopMsMax[how])
-    },
-  )
+  // A server that does not respond is given up after 5 s; the rest is for a busy machine.
+  test.concurrent.each([
+    ['gone', drainMs + 3_000],
+    ['frozen', drainMs + 5_000 + 8_000],
+  ])('with the server %s and clients waiting, it still stops within %p ms, with exit code 0', async (how, msMax) => {
+    await using cluster = await startCluster()
+    await using serving = await serveFrom(cluster.url())
+    const load = startLoad(serving.port, await createStoreKey(serving.url))
+    await load.makesProgress()
+    if (how === 'gone') await cluster.stop('SIGQUIT')
+    else cluster.freeze()
+    const startedAt = performance.now()
+    const ended = await serving.server.stop('SIGTERM')
+    const ms = performance.now() - startedAt
+    await load.stop()
+    expect([ended.exitCode, loggedBy(ended)]).toEqual([0, expect.arrayContaining(['info Stopping'])])
+    expect(ms).toBeLessThan(msMax)
+  })
 })
 
 const killOne = `

@@ -1,9 +1,7 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
-import { animalBody, createStoreKey, key, makesProgress, readyIs, serveFrom, underLoad } from '../support/load.ts'
+import { expect, test } from 'bun:test'
+import { animalBody, createStoreKey, key, serveFrom } from '../support/load.ts'
 import { ask, describeWithOwnPostgres, newDatabase, startPair, switchOver, withHosts } from '../support/postgres.ts'
-import { testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { until } from '../support/process.ts'
 
 /** A primary and its standby, and the service on both of them; the database goes with its servers. */
 async function startAll() {
@@ -20,17 +18,17 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
   test.concurrent('the primary hangs and the standby is promoted: it goes on there, also when the former primary wakes up, and nothing acknowledged is lost', async () => {
     await using all = await startAll()
     const { primary, standby } = all.pair
-    const logged = await underLoad(all.serving, async (load, server) => {
-      await makesProgress(load, 100)
+    const logged = await all.serving.underLoad(async load => {
+      await load.makesProgress(100)
       primary.freeze()
       await standby.promote()
-      await readyIs(server, 503)
-      await readyIs(server, 200)
-      await makesProgress(load, 100)
+      await all.serving.readyIs(503)
+      await all.serving.readyIs(200)
+      await load.makesProgress(100)
       primary.thaw()
       // Lost connections are what makes it look around.
       await ask(standby.url(), endSessions)
-      await makesProgress(load, 500)
+      await load.makesProgress(500)
     })
     expect(logged).toContain(`warn Now using PostgreSQL at ${standby.host} for writing`)
     expect(logged).not.toContain(`warn Now using PostgreSQL at ${primary.host} for writing`)
@@ -52,7 +50,7 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
     await ask(withHosts(url, pair.primary), 'SELECT pg_wal_replay_pause()')
     expect((await server.fetch(first, key)).status).toBeOneOf([200, 503])
     const second = await until('another animal', add)
-    const young = await createStoreKey({ ...serving, url: withHosts(url, pair.standby) })
+    const young = await createStoreKey(withHosts(url, pair.standby))
     const seen = async () => [(await server.fetch(second, key)).status, (await server.fetch('/pets', young)).status]
     await until('both', async () => String(await seen()) === '200,200' || undefined, 3_000).catch(() => {})
     expect(await seen()).toEqual([200, 200])

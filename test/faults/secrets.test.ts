@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashSecret } from '../../src/api-key.ts'
 import { exchange, openCrowd } from '../support/connections.ts'
-import { createKey, portOf, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { createKey, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -18,29 +18,26 @@ function requestsWith(key: string): readonly string[] {
   }
   const bearer = `Authorization: Bearer ${key}`
   const post = (body: string, ...headers: string[]) => sent('POST /v1/pets', [bearer, ...headers], body)
+  const petsWith = (...headers: string[]) => sent('GET /v1/pets', headers)
   return [
-    sent('GET /v1/pets', [bearer]),
-    sent('HEAD /v1/pets', [bearer]),
-    sent('GET /v1/pets/99', [bearer]),
-    sent('GET /v1/nowhere', [bearer]),
-    sent('DELETE /v1/pets', [bearer]),
+    ...['GET /v1/pets', 'HEAD /v1/pets', 'GET /v1/pets/99', 'GET /v1/nowhere', 'DELETE /v1/pets'].map(line =>
+      sent(line, [bearer]),
+    ),
     sent('GET /v1/pets?limit=0&status=lost&cursor=none', [bearer]),
-    post('{"name":"Rex","categoryId":7}'),
-    post('{"name":"","categoryId":"seven"}'),
-    post('{"name":'),
+    ...['{"name":"Rex","categoryId":7}', '{"name":"","categoryId":"seven"}', '{"name":', ' '.repeat(70_000)].map(body =>
+      post(body),
+    ),
     post('plain', 'Content-Type: text/plain'),
-    post(' '.repeat(70_000)),
-    sent('GET /v1/pets', [`Authorization: Bearer  ${key} ${key}`]),
-    sent('GET /v1/pets', [bearer, bearer]),
-    sent('GET /v1/pets', [`Authorization: Basic ${key}`]),
-    sent('GET /v1/pets', [`Authorization: ${key}`]),
-    sent('GET /v1/pets', [`Authorization: Bearer ${key}x`]),
-    sent('GET /v1/pets', [`X-Api-Key: ${key}`, `Cookie: key=${key}`]),
+    ...[`Bearer  ${key} ${key}`, `Basic ${key}`, key, `Bearer ${key}x`].map(value =>
+      petsWith(`Authorization: ${value}`),
+    ),
+    petsWith(bearer, bearer),
+    petsWith(`X-Api-Key: ${key}`, `Cookie: key=${key}`),
     sent(`GET /v1/pets?api_key=${key}&access_token=${key}`, []),
     sent(`GET /v1/pets?api_key=${key}`, [bearer]),
     sent(`GET /openapi.json?api_key=${key}`, []),
-    sent('GET /v1/pets', [`X-Request-Id: ${key}`]),
-    sent('GET /v1/pets', [bearer, `X-Request-Id: id-${key}`]),
+    petsWith(`X-Request-Id: ${key}`),
+    petsWith(bearer, `X-Request-Id: id-${key}`),
     post(`{"api_key":"${key}"}`),
     // Never whole, or no HTTP at all.
     `GET /v1/pets HTTP/9.9\r\n${bearer}\r\n\r\n`,
@@ -63,8 +60,7 @@ const secretOf = (key: string) => key.slice(9)
 
 /** Sends each on a connection of its own, and gives everything that came back. */
 async function responsesTo(server: Server, requests: readonly string[]): Promise<string> {
-  const port = portOf(server)
-  const exchanges = await Promise.all(requests.map(bytes => exchange(port, [bytes], { expected: 1 })))
+  const exchanges = await Promise.all(requests.map(bytes => exchange(server.port, [bytes], { expected: 1 })))
   return exchanges.map(({ received }) => received).join('\n')
 }
 
@@ -80,7 +76,7 @@ async function withoutTable(folder: string, work: () => Promise<string>): Promis
 
 async function breakOff(server: Server, key: string): Promise<void> {
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n`
-  using _crowd = await openCrowd(portOf(server), 5, `${head}{"name":"${key}`)
+  using _crowd = await openCrowd(server.port, 5, `${head}{"name":"${key}`)
   await Bun.sleep(100)
 }
 
@@ -91,10 +87,8 @@ function processTitle(pid: number): string {
 
 /** Every byte of every file of the store. */
 function storedIn(folder: string): string {
-  const data = join(folder, 'data')
-  return readdirSync(data)
-    .map(name => readFileSync(join(data, name), 'latin1'))
-    .join('\n')
+  const files = readdirSync(join(folder, 'data'))
+  return files.map(name => readFileSync(join(folder, 'data', name), 'latin1')).join('\n')
 }
 
 test('no key shows in responses, logs, process titles or files; the first key only in the greeting of the first start', async () => {
@@ -127,8 +121,7 @@ test('no key shows in responses, logs, process titles or files; the first key on
   expect(stderr).toContain(`"path":"${notFound}"`)
 
   const stored = storedIn(folder.path)
-  const firstLog = firstEnded.stderr
-  const places = { responses, failures, title, stdout, stderr, firstLog, storedWhileServing, stored }
+  const places = { responses, failures, title, stdout, stderr, firstLog: firstEnded.stderr, storedWhileServing, stored }
   for (const [place, text] of Object.entries(places)) {
     for (const key of keys) expect([place, text.includes(secretOf(key))]).toEqual([place, false])
   }

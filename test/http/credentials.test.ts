@@ -1,19 +1,23 @@
 import { afterAll, afterEach, describe, expect, setSystemTime, test } from 'bun:test'
 import { generateApiKey, issueApiKey } from '../../src/api-key.ts'
-import { idempotencyKey, prefersStrict } from '../../src/http/request.ts'
 import { until } from '../support/process.ts'
-import { type Answer, type CallInit, type Service, startService } from '../support/service.ts'
+import { type Answer, type CallInit, startService } from '../support/service.ts'
 
 const environmentKey = 'from-the-environment!'
-const verifiedForMs = 100
-const service = await startService({ environmentKey, limits: { verifiedForMs } })
+const service = await startService({ environmentKey, limits: { verifiedForMs: 100 } })
+await service.stores.pets.create({ name: 'Tom', categoryId: 1n })
 afterAll(() => service[Symbol.asyncDispose]())
 afterEach(() => void setSystemTime())
 
 const rex = '{"name":"Rex","categoryId":1}'
-const withHeader = (authorization: string) => service.call('/v1/pets', { key: null, headers: { authorization } })
 const animals = async () => (await service.stores.pets.list({ limit: 100 })).pets.length
 const refusalOf = ({ status, json }: Answer) => [status, json.code]
+const challengeOf = ({ headers }: Answer) => headers.get('www-authenticate') ?? ''
+const expectInvalid = (answer: Answer, why: string) => {
+  expect(refusalOf(answer)).toEqual([401, 'invalid_api_key'])
+  const form = /^Bearer realm="petstore", error="invalid_token", error_description="([^"\\]+)"$/
+  expect(form.exec(challengeOf(answer))?.[1]).toContain(why)
+}
 
 /** A key in the store, with its record. */
 async function newRecord(name: string) {
@@ -22,54 +26,36 @@ async function newRecord(name: string) {
   return { key, id, hash: record.hash }
 }
 
-describe('a request without a credential', () => {
-  test.each([
-    ['POST', '/v1/pets'],
-    ['GET', `/v1/pets?api_key=KEY&access_token=KEY&key=KEY&token=KEY&authorization=KEY`],
-  ])('%s %s is 401 with a plain challenge', async (method, path) => {
-    const answer = await service.call(path.replaceAll('KEY', service.key), { method, key: null })
-    expect(refusalOf(answer)).toEqual([401, 'missing_api_key'])
-    expect(answer.headers.get('www-authenticate')).toBe('Bearer realm="petstore"')
-  })
-
-  test.each(['Basic dXNlcjpwYXNz', 'Bearer', 'bearer   ', 'BearerX', ','])(
-    '"Authorization: %s" counts as none',
-    async header => {
-      expect(refusalOf(await withHeader(header))).toEqual([401, 'missing_api_key'])
-    },
-  )
-
-  test('no other header is a credential', async () => {
-    const names = ['x-api-key', 'cookie', 'proxy-authorization', 'api-key']
-    const headers = Object.fromEntries(names.map(name => [name, `Bearer ${service.key}`]))
-    expect((await service.call('/v1/pets', { key: null, headers })).status).toBe(401)
-  })
+test('only the Authorization header is a credential: 401 with a plain challenge', async () => {
+  const { key } = service
+  const names = 'x-api-key cookie proxy-authorization api-key'.split(' ')
+  const headers = Object.fromEntries(names.map(name => [name, `Bearer ${key}`]))
+  const query = 'api_key access_token key token authorization'.replaceAll(/(\w+) ?/g, `$1=${key}&`)
+  for (const authorization of [
+    {},
+    { authorization: 'bearer   ' },
+    { authorization: 'BearerX' },
+    { authorization: ',' },
+  ]) {
+    const sent = { ...headers, ...authorization }
+    const answer = await service.call(`/v1/pets?${query}`, { key: null, headers: sent })
+    expect([...refusalOf(answer), challengeOf(answer)]).toEqual([401, 'missing_api_key', 'Bearer realm="petstore"'])
+  }
 })
 
 describe('a key', () => {
-  test('from the environment is accepted besides those in the store', async () => {
-    const body = rex
-    expect((await service.call('/v1/pets', { key: environmentKey })).status).toBe(200)
-    expect((await service.call('/v1/pets', { key: environmentKey, method: 'POST', body })).status).toBe(201)
-  })
-
   test.each([
     ['unknown', generateApiKey()],
-    ['mistyped', 'pets_000000000000000000000000000000000000'],
-    ['of another kind', 'sk_live_1234567890abcdef'],
-    ['6,000 characters long', 'a'.repeat(6000)],
+    ['6,000 characters long', 'a'.repeat(6_000)],
     ["nearly the environment's", `${environmentKey.slice(0, -1)}?`],
-  ])('that is %s is refused', async (_, key) => {
+    ...[` ${service.key}`, `, Bearer ${service.key}`, '\u00a0', '\u00a0x', '\u0085'].map(after => [
+      `followed by ${JSON.stringify(after.slice(0, 9))}`,
+      `${service.key}${after}`,
+    ]),
+  ])('that is %s is refused, and not repeated', async (_, key = '') => {
     const answer = await service.call('/v1/pets', { key })
-    expect(refusalOf(answer)).toEqual([401, 'invalid_api_key'])
-    const challenge = answer.headers.get('www-authenticate')
-    expect(challenge).toMatch(/^Bearer realm="petstore", error="invalid_token", error_description="[^"\\]+"$/)
-    expect(answer.text + challenge).not.toContain(key)
-  })
-
-  test.each([' KEY', ', Bearer KEY', '\u00a0', '\u00a0x', '\u0085'])('followed by %j is refused', async after => {
-    const { status } = await withHeader(`Bearer ${service.key}${after.replace('KEY', service.key)}`)
-    expect(status).toBe(401)
+    expectInvalid(answer, ': ')
+    expect(answer.text + challengeOf(answer)).not.toContain(key.slice(0, 20))
   })
 
   test('that expires is refused from that moment on, though it was verified just before', async () => {
@@ -77,49 +63,35 @@ describe('a key', () => {
     const key = await service.newKey({ expiresAt })
     expect((await service.call('/v1/pets', { key })).status).toBe(200)
     setSystemTime(expiresAt)
-    const answer = await service.call('/v1/pets', { key })
-    expect(refusalOf(answer)).toEqual([401, 'invalid_api_key'])
-    expect(answer.headers.get('www-authenticate')).toContain('expired')
+    expectInvalid(await service.call('/v1/pets', { key }), 'expired')
   })
 
-  test('that is revoked is refused after a moment, though the clock was set back', async () => {
+  test('that is revoked is refused after a moment', async () => {
     const { key, id } = await newRecord('leaked')
     expect((await service.call('/v1/pets', { key })).status).toBe(200)
     await service.stores.keys.revoke(id, new Date())
-    setSystemTime(new Date(Date.now() - 3_600_000))
     const answer = await until('the refusal', async () => {
       const tried = await service.call('/v1/pets', { key })
       return tried.status === 200 ? undefined : tried
     })
-    expect(refusalOf(answer)).toEqual([401, 'invalid_api_key'])
-    expect(answer.headers.get('www-authenticate')).toContain('revoked')
-  })
-
-  test('that may only read lists and fetches, and is 403 on POST', async () => {
-    const key = await service.newKey({ permission: 'read-only' })
-    const { id } = await service.stores.pets.create({ name: 'Rex', categoryId: 1n })
-    expect((await service.call('/v1/pets', { key })).status).toBe(200)
-    expect((await service.call(`/v1/pets/${id}`, { key })).status).toBe(200)
-    const before = await animals()
-    const answer = await service.call('/v1/pets', { key, method: 'POST', body: rex })
-    expect(refusalOf(answer)).toEqual([403, 'read_only_key'])
-    expect(answer.headers.get('www-authenticate')).toStartWith('Bearer realm="petstore", error="insufficient_scope"')
-    expect(await animals()).toBe(before)
+    expectInvalid(answer, 'revoked')
   })
 
   test.each([
-    ['/v1/pets', 'GET', 403, 'insufficient_permission'],
-    ['/v1/pets/1', 'GET', 403, 'insufficient_permission'],
-    ['/v1/pets', 'POST', 403, 'insufficient_permission'],
-    ['/v1/nothing', 'GET', 404, 'not_found'],
-    ['/v1/pets', 'DELETE', 405, 'method_not_allowed'],
-  ])('for the metrics gets, for %s %s, %p', async (path, method, status, code) => {
-    const key = await service.newKey({ permission: 'metrics' })
+    ['read-only', 'GET', '/v1/pets', 200, undefined],
+    ['read-only', 'GET', '/v1/pets/1', 200, undefined],
+    ['read-only', 'POST', '/v1/pets', 403, 'read_only_key'],
+    ['metrics', 'GET', '/v1/pets', 403, 'insufficient_permission'],
+    ['metrics', 'GET', '/v1/pets/1', 403, 'insufficient_permission'],
+    ['metrics', 'POST', '/v1/pets', 403, 'insufficient_permission'],
+    ['metrics', 'GET', '/v1/nothing', 404, 'not_found'],
+    ['metrics', 'DELETE', '/v1/pets', 405, 'method_not_allowed'],
+  ] as const)('with the permission %s: %s %s is %p', async (permission, method, path, status, code) => {
+    const key = await service.newKey({ permission })
     const before = await animals()
     const answer = await service.call(path, { key, method, ...(method === 'POST' && { body: rex }) })
     expect(refusalOf(answer)).toEqual([status, code])
-    const challenge = answer.headers.get('www-authenticate') ?? ''
-    expect(challenge.includes('error="insufficient_scope"')).toBe(status === 403)
+    expect(challengeOf(answer).includes('error="insufficient_scope"')).toBe(status === 403)
     expect(await animals()).toBe(before)
   })
 
@@ -131,27 +103,6 @@ describe('a key', () => {
     const found = await service.stores.keys.find(hash)
     expect(found?.deprecatedUses).toBe(2n)
     expect(Date.now() - Number(found?.lastUsedAt)).toBeLessThan(10_000)
-    await service.flush()
-    expect((await service.stores.keys.find(hash))?.deprecatedUses).toBe(2n)
-  })
-
-  test('that was just verified is not looked up again, a mistyped one never, and one after many spaces always', async () => {
-    let lookUps = 0
-    const { keys } = service.stores
-    const find: typeof keys.find = hash => {
-      lookUps++
-      return keys.find(hash)
-    }
-    await using counted = await startService({ keys: { ...keys, find } })
-    const { key } = service
-    for (let i = 0; i < 20; i++) await counted.call('/v1/pets', { key })
-    expect(lookUps).toBe(1)
-    for (let i = 0; i < 5; i++) await counted.call('/v1/pets', { key: `${key.slice(0, -1)}!` })
-    await counted.call('/v1/pets', { key: `${key.slice(0, 10)}${key.slice(11)}0` })
-    expect(lookUps).toBe(1)
-    // Otherwise one key with ever more spaces before it would fill the memory.
-    for (let i = 0; i < 3; i++) await counted.call('/v1/pets', { key: `${' '.repeat(400)}${key}` })
-    expect(lookUps).toBe(4)
   })
 })
 
@@ -177,77 +128,23 @@ describe('a key in the wrong place', () => {
   })
 })
 
-/** 16 KB is the longest header that reaches us. Checked in quadratic time, one would take hundreds of milliseconds. */
-test.each<[string, (chars: number) => string]>([
-  ['spaces', chars => `Bearer x${' '.repeat(chars)}y`],
-  ['spaces before the key', chars => `Bearer${' '.repeat(chars)}`],
-  ['quotes', chars => '"'.repeat(chars)],
-  ['escaped quotes', chars => '\\"'.repeat(chars / 2)],
-  ['quotes and backslashes', chars => '"\\'.repeat(chars / 2)],
-  ['a preference and spaces', chars => `handling=a${' '.repeat(chars)}b`],
-  ['commas', chars => ','.repeat(chars)],
-])('a header of many %s is checked in linear time', async (_, make) => {
-  const judges = [prefersStrict, idempotencyKey.read]
-  for (const judge of judges) {
-    const msFor = (header: string) => {
-      const startedMs = performance.now()
-      for (let i = 0; i < 5; i++) judge(header)
-      return performance.now() - startedMs
-    }
-    msFor(make(250))
-    // 64 times as long: linear time is 64 times as long, quadratic time 4,096 times.
-    expect(msFor(make(16_000)) / Math.max(0.05, msFor(make(250)))).toBeLessThan(600)
+test('a rate limit is counted on every response; one request too many is 429, for this key only', async () => {
+  const unlimited = await service.call('/v1/pets')
+  expect([...unlimited.headers.keys()].filter(name => name.startsWith('ratelimit'))).toEqual([])
+  await using strict = await startService({ rateLimit: { requests: 3, seconds: 60 } })
+  const [key, other] = [await strict.newKey(), await strict.newKey()]
+  for (const [index, path] of ['/v1/pets', '/v1/nothing', '/v1/pets?limit=0'].entries()) {
+    const { status, headers } = await strict.call(path, { key })
+    expect(status).not.toBe(429)
+    expect(headers.get('ratelimit-policy')).toBe('"default";q=3;w=60')
+    expect(headers.get('ratelimit')).toStartWith(`"default";r=${2 - index};t=`)
   }
-  const startedMs = performance.now()
-  for (let i = 0; i < 20; i++) expect((await withHeader(make(15_000))).status).toBe(401)
-  expect(performance.now() - startedMs).toBeLessThan(1_000)
-})
-
-describe('a rate limit', () => {
-  const limited = (requests: number) => startService({ rateLimit: { requests, seconds: 1 } })
-  const add = (of: Service, key: string) => of.call('/v1/pets', { key, method: 'POST', body: rex })
-
-  test('is not mentioned if none is configured', async () => {
-    const { headers } = await service.call('/v1/pets')
-    expect([headers.get('ratelimit'), headers.get('ratelimit-policy')]).toEqual([null, null])
-  })
-
-  test('of 3 in a second is counted on every response; the fourth is 429, for this key only', async () => {
-    await using strict = await limited(3)
-    const [key, other] = [await strict.newKey(), await strict.newKey()]
-    for (const [index, path] of ['/v1/pets', '/v1/nothing', '/v1/pets?limit=0'].entries()) {
-      const { status, headers } = await strict.call(path, { key })
-      expect(status).not.toBe(429)
-      expect(headers.get('ratelimit-policy')).toBe('"default";q=3;w=1')
-      expect(headers.get('ratelimit')).toBe(`"default";r=${2 - index};t=1`)
-    }
-    const answer = await add(strict, key)
-    expect(refusalOf(answer)).toEqual([429, 'rate_limited'])
-    expect(answer.headers.get('retry-after')).toBe('1')
-    expect(answer.headers.get('ratelimit')).toBe('"default";r=0;t=1')
-    expect((await strict.stores.pets.list({ limit: 100 })).pets).toEqual([])
-    expect((await strict.call('/v1/pets', { key: other })).status).toBe(200)
-  })
-
-  test('starts again after a second, though the clock was set back, and a window never ends in two', async () => {
-    await using strict = await limited(1)
-    const key = await strict.newKey()
-    expect((await strict.call('/v1/pets', { key })).status).toBe(200)
-    setSystemTime(new Date(Date.now() - 3_600_000))
-    const statuses = new Set<number>()
-    const ends = new Set<string | null>()
-    await until('another window', async () => {
-      const { status, headers } = await strict.call('/v1/pets', { key })
-      statuses.add(status)
-      ends.add(headers.get('ratelimit'))
-      return status === 200 || undefined
-    })
-    expect([...statuses]).toEqual([429, 200])
-    expect([...ends]).toEqual(['"default";r=0;t=1'])
-  })
-
-  test('does not count requests without a valid key: they are 401, however many', async () => {
-    await using strict = await limited(3)
-    for (let i = 0; i < 8; i++) expect((await strict.call('/v1/pets', { key: null })).status).toBe(401)
-  })
+  const answer = await strict.call('/v1/pets', { key, method: 'POST', body: rex })
+  expect(refusalOf(answer)).toEqual([429, 'rate_limited'])
+  expect(answer.headers.get('retry-after')).toMatch(/^(60|59|58)$/)
+  expect(answer.headers.get('ratelimit')).toStartWith('"default";r=0;t=')
+  expect((await strict.stores.pets.list({ limit: 100 })).pets).toEqual([])
+  expect((await strict.call('/v1/pets', { key: other })).status).toBe(200)
+  // Requests without a valid key are not counted.
+  for (let i = 0; i < 8; i++) expect((await strict.call('/v1/pets', { key: null })).status).toBe(401)
 })

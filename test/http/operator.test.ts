@@ -7,12 +7,11 @@ import { ask as sql } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
 import { type Service, startService, storeUnderTest } from '../support/service.ts'
 
-const readyMs = 100
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
-const ask = async (path: string, { origin }: Service, headers: Record<string, string> = {}) => {
-  const response = await fetch(`${origin}${path}`, { headers })
+const ask = async (path: string, { origin }: Service, key?: string) => {
+  const response = await fetch(`${origin}${path}`, { headers: key ? { authorization: `Bearer ${key}` } : {} })
   return { status: response.status, type: response.headers.get('content-type'), text: await response.text() }
 }
 
@@ -20,17 +19,12 @@ const inFlight = 'petstore_http_requests_in_flight'
 
 /** The samples of a scrape, by name and labels. */
 async function scrape(of: Service): Promise<Map<string, number>> {
-  const key = await of.newKey({ permission: 'metrics' })
-  const { status, text } = await ask('/metrics', of, { authorization: `Bearer ${key}` })
+  const { status, text } = await ask('/metrics', of, await of.newKey({ permission: 'metrics' }))
   expect(status).toBe(200)
   const lines = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
-  return new Map(
-    lines.map(line => {
-      const [, name = '', value] = /^([a-z_]+(?:\{.*\})?) (\S+)$/.exec(line) ?? []
-      expect([line, name]).not.toEqual([line, ''])
-      return [name, Number(value)]
-    }),
-  )
+  const samples = lines.map(line => /^([a-z_]+(?:\{.*\})?) (\S+)$/.exec(line)?.slice(1) ?? [line, 'not a sample'])
+  expect(samples.filter(([, value]) => Number.isNaN(Number(value)))).toEqual([])
+  return new Map(samples.map(([name = '', value]) => [name, Number(value)]))
 }
 
 describe('health', () => {
@@ -38,59 +32,38 @@ describe('health', () => {
     expect(await ask(path, service)).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ok' })
   })
 
-  test('/readyz names the store if it does not answer, and no more; /livez stays ok', async () => {
-    const list = () => {
-      throw new StoreUnavailable('SQLite: SQLITE_IOERR')
-    }
-    await using broken = await startService({ pets: { ...service.stores.pets, list } })
+  test.each([
+    ['fails', () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))],
+    ['hangs', () => new Promise<never>(() => {})],
+  ])('/readyz names a store that %s, and no more; /livez stays ok', async (_, list) => {
+    await using broken = await startService({ pets: { ...service.stores.pets, list }, limits: { readyMs: 100 } })
     expect(await ask('/readyz', broken)).toMatchObject({ status: 503, text: 'store' })
     expect(await ask('/livez', broken)).toMatchObject({ status: 200 })
-  })
-
-  test('/readyz does not wait for a store that hangs', async () => {
-    const list = () => new Promise<never>(() => {})
-    await using hanging = await startService({ pets: { ...service.stores.pets, list }, limits: { readyMs } })
-    expect(await ask('/readyz', hanging)).toMatchObject({ status: 503, text: 'store' })
   })
 })
 
 describe('/metrics', () => {
   test('needs a key with the permission for it', async () => {
     expect(await ask('/metrics', service)).toMatchObject({ status: 401 })
-    expect(await ask('/metrics', service, { authorization: 'Bearer wrong' })).toMatchObject({ status: 401 })
-    for (const permission of ['read-write', 'read-only'] as const) {
-      const key = await service.newKey({ permission })
-      const { status, text } = await ask('/metrics', service, { authorization: `Bearer ${key}` })
-      expect([status, JSON.parse(text).code]).toEqual([403, 'insufficient_permission'])
-    }
+    expect(await ask('/metrics', service, 'wrong')).toMatchObject({ status: 401 })
+    const { status, text } = await ask('/metrics', service, service.key)
+    expect([status, JSON.parse(text).code]).toEqual([403, 'insufficient_permission'])
   })
 
   test('is recorded as a use of its key, and named in the log', async () => {
     const key = await service.newKey({ name: 'prometheus', permission: 'metrics' })
-    await ask('/metrics', service, { authorization: `Bearer ${key}` })
+    await ask('/metrics', service, key)
     expect(service.logged.at(-1)).toMatchObject({ path: '/metrics', key: 'prometheus' })
     await service.flush()
     const used = (await service.stores.keys.list()).find(({ name }) => name === 'prometheus')
     expect(used?.lastUsedAt).toBeInstanceOf(Date)
   })
 
-  test('accepts the key from the environment', async () => {
-    const environmentKey = 'a-key-from-outside-0123456789'
-    await using open = await startService({ environmentKey })
-    expect(await ask('/metrics', open, { authorization: `Bearer ${environmentKey}` })).toMatchObject({
-      status: 200,
-    })
-  })
-
   test('counts requests by operation and status, animals, pages and commits', async () => {
     await using counted = await startService()
-    const post = (body: string) => counted.call('/v1/pets', { method: 'POST', body })
-    await post('{"name":"Rex","categoryId":1}')
-    await post('{"name":"Rex","categoryId":1}')
-    await post('{"name":""}')
-    for (let i = 0; i < 3; i++) await counted.call('/v1/pets')
-    await counted.call('/v1/pets/1')
-    await counted.call('/v1/nothing')
+    const rex = '{"name":"Rex","categoryId":1}'
+    for (const body of [rex, rex, '{"name":""}']) await counted.call('/v1/pets', { method: 'POST', body })
+    for (const path of ['/v1/pets', '/v1/pets', '/v1/pets', '/v1/pets/1', '/v1/nothing']) await counted.call(path)
     await counted.call('/v1/pets', { key: null })
     const metrics = await scrape(counted)
     expect(Object.fromEntries(metrics)).toMatchObject({
@@ -130,21 +103,10 @@ describe('/metrics', () => {
     expect(metrics.has('petstore_http_requests_total{operation="createPet",status="408"}')).toBe(false)
   })
 
-  test("escapes a key's name as a label", async () => {
-    await using odd = await startService()
-    const key = await odd.newKey({ name: 'a "quoted" \\ name' })
-    await odd.call('/v1/pets/1', { key })
-    const metricsKey = await odd.newKey({ permission: 'metrics' })
-    const { text } = await ask('/metrics', odd, { authorization: `Bearer ${metricsKey}` })
-    expect(text).toContain('key="a \\"quoted\\" \\\\ name"} 1')
-  })
-
   test('gives every family a HELP and a TYPE', async () => {
-    const key = await service.newKey({ permission: 'metrics' })
-    const { text, type } = await ask('/metrics', service, { authorization: `Bearer ${key}` })
+    const { text, type } = await ask('/metrics', service, await service.newKey({ permission: 'metrics' }))
     expect(type).toBe('text/plain; version=0.0.4; charset=utf-8')
-    const families = [...text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)].map(([, name]) => name)
-    for (const name of families) {
+    for (const [, name] of text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?(?:\{| )/gm)) {
       expect(text).toMatch(new RegExp(`^# HELP ${name}(?:_total)? .+$`, 'm'))
       expect(text).toMatch(new RegExp(`^# TYPE ${name} (counter|gauge|histogram)$`, 'm'))
     }
@@ -155,49 +117,23 @@ describe('the log', () => {
   test('has a line for each request: id, operation, status, duration, key name, and never the key', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
     await service.call('/v1/pets', { headers: { 'x-request-id': 'line-1', traceparent } })
-    expect(service.logged.at(-1)).toEqual({
-      message: 'request',
-      requestId: 'line-1',
-      method: 'GET',
-      operation: 'listPets',
-      path: undefined,
-      status: 200,
-      durationMs: expect.any(Number),
-      key: 'test',
-      traceparent,
-    })
+    const known = { message: 'request', requestId: 'line-1', method: 'GET', operation: 'listPets', path: undefined }
+    const durationMs = expect.any(Number)
+    expect(service.logged.at(-1)).toEqual({ ...known, status: 200, durationMs, key: 'test', traceparent })
     expect(JSON.stringify(service.logged)).not.toContain(service.key)
-  })
-
-  test('reports an unavailable store once in a while, not once a request', async () => {
-    const list = () => {
-      throw new StoreUnavailable('SQLite: SQLITE_FULL')
-    }
-    const limits = { unavailableEveryMs: 300 }
-    await using broken = await startService({ pets: { ...service.stores.pets, list }, limits })
-    for (let i = 0; i < 30; i++) await broken.call('/v1/pets')
-    await Bun.sleep(limits.unavailableEveryMs)
-    await broken.call('/v1/pets')
-    const told = broken.logged.filter(({ message }) => message === 'store unavailable')
-    expect(told.map(({ requests }) => requests)).toEqual([1, 30])
   })
 
   test('names the path if there was no operation, without its query or a key', async () => {
     await service.call(`/v1/nothing/${service.key}?secret=${service.key}`)
-    expect(service.logged.at(-1)).toMatchObject({
-      operation: undefined,
-      status: 404,
-      path: '/v1/nothing/…',
-    })
+    expect(service.logged.at(-1)).toMatchObject({ operation: undefined, status: 404, path: '/v1/nothing/…' })
   })
 
-  test.each(['', 'nonsense', '00-short-01', `00-${'A'.repeat(32)}-${'b'.repeat(16)}-01`])(
-    'leaves the traceparent "%s" out',
-    async traceparent => {
+  test('leaves an invalid traceparent out', async () => {
+    for (const traceparent of ['', 'nonsense', '00-short-01', `00-${'A'.repeat(32)}-${'b'.repeat(16)}-01`]) {
       await service.call('/v1/pets', { headers: { traceparent } })
       expect(service.logged.at(-1)?.['traceparent']).toBeUndefined()
-    },
-  )
+    }
+  })
 })
 
 describe('a cached response', () => {
@@ -210,24 +146,22 @@ describe('a cached response', () => {
   }
 
   test('of a list is up to date, whoever adds an animal', async () => {
+    await using stack = new AsyncDisposableStack()
     const other = await openStores(service.database.url, { create: false })
-    try {
-      for (let i = 0; i < 20; i++) {
-        const before = (await service.call('/v1/pets?limit=100')).json.length
-        await (i % 2 ? other : service.stores).pets.create({ name: `Animal ${i}`, categoryId: 1n })
-        expect((await service.call('/v1/pets?limit=100')).json.length).toBe(before + 1)
-      }
-    } finally {
-      await other.close()
+    stack.defer(() => other.close())
+    for (let i = 0; i < 20; i++) {
+      const before = (await service.call('/v1/pets?limit=100')).json.length
+      await (i % 2 ? other : service.stores).pets.create({ name: `Animal ${i}`, categoryId: 1n })
+      expect((await service.call('/v1/pets?limit=100')).json.length).toBe(before + 1)
     }
   })
 
   test('of an animal is up to date, whoever changes it', async () => {
     const { id } = await service.stores.pets.create({ name: 'Rex', categoryId: 1n })
     const shown = async () => (await service.call(`/v1/pets/${id}`)).json
-    for (let i = 0; i < 5; i++) {
-      await byHand(`UPDATE pets SET name = 'Rex ${i}' WHERE id = ${id}`)
-      expect([await shown(), await shown()]).toMatchObject([{ name: `Rex ${i}` }, { name: `Rex ${i}` }])
+    for (const name of ['Tom', 'Kim', 'Ada']) {
+      await byHand(`UPDATE pets SET name = '${name}' WHERE id = ${id}`)
+      expect([await shown(), await shown()]).toMatchObject([{ name }, { name }])
     }
     await byHand(`DELETE FROM pets WHERE id = ${id}`)
     expect((await service.call(`/v1/pets/${id}`)).status).toBe(404)

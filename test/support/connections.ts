@@ -36,7 +36,12 @@ export function exchange(
     let sent = false
     let next = follower
     const socket = connect(port, '127.0.0.1', async () => {
-      await sendAll(socket, pieces)
+      socket.setNoDelay(true)
+      for (const [index, piece] of pieces.entries()) {
+        // Pauses, so that the pieces arrive separately.
+        if (index > 0) await Bun.sleep(20)
+        if (socket.writable) socket.write(piece, 'latin1')
+      }
       sent = true
       awaitSilence()
     })
@@ -65,81 +70,48 @@ export function exchange(
   })
 }
 
-/** Sends bytes that no HTTP client would send, and gives everything that came until the server closed or went silent. */
-export async function sendRaw(port: number, bytes: string): Promise<string> {
-  return (await exchange(port, [bytes], { expected: 1, quietMs: 20 })).received
-}
-
-/** Pauses between the pieces, so that they arrive separately. */
-async function sendAll(socket: Socket, pieces: readonly string[]): Promise<void> {
-  socket.setNoDelay(true)
-  for (const [index, piece] of pieces.entries()) {
-    if (index > 0) await Bun.sleep(20)
-    if (socket.writable) socket.write(piece, 'latin1')
-  }
-}
-
-/** The whole replies, one after another, in bytes that were read as Latin-1. */
+/** The whole replies, one after another, each as long as its Content-Length says, in bytes that were read as Latin-1. */
 export function repliesIn(received: string): readonly Reply[] {
   const replies: Reply[] = []
-  let rest = Buffer.from(received, 'latin1')
-  for (let found = replyIn(rest); found; found = replyIn(rest)) {
-    replies.push(found.reply)
-    rest = rest.subarray(found.length)
+  for (let at = 0; ; ) {
+    const headEnd = received.indexOf('\r\n\r\n', at)
+    if (headEnd < 0) return replies
+    const [statusLine = '', ...lines] = received.slice(at, headEnd).split('\r\n')
+    const headers = new Headers()
+    for (const line of lines) {
+      const colon = line.indexOf(':')
+      headers.append(line.slice(0, colon), line.slice(colon + 1).trim())
+    }
+    const start = headEnd + 4
+    at = start + Number(headers.get('content-length') ?? 0)
+    if (received.length < at) return replies
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(received.slice(start, at), 'latin1'))
+    const closes = headers.get('connection')?.toLowerCase() === 'close'
+    replies.push({ status: Number(statusLine.split(' ')[1]), headers, text, closes })
   }
-  return replies
 }
 
-/** The first whole response in these bytes, as long as its Content-Length says, and how many of them it takes. */
-function replyIn(bytes: Buffer): { readonly reply: Reply; readonly length: number } | undefined {
-  const headEnd = bytes.indexOf('\r\n\r\n')
-  if (headEnd < 0) return undefined
-  const [statusLine = '', ...lines] = bytes.toString('latin1', 0, headEnd).split('\r\n')
-  const headers = new Headers()
-  for (const line of lines) {
-    const colon = line.indexOf(':')
-    headers.append(line.slice(0, colon), line.slice(colon + 1).trim())
-  }
-  const start = headEnd + 4
-  const length = start + Number(headers.get('content-length') ?? 0)
-  if (bytes.length < length) return undefined
-  const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(start, length))
-  const closes = headers.get('connection')?.toLowerCase() === 'close'
-  return { reply: { status: Number(statusLine.split(' ')[1]), headers, text, closes }, length }
-}
+export type Crowd = Awaited<ReturnType<typeof openCrowd>>
 
-/** Many connections to 127.0.0.1 that all do the same: `using crowd = await openCrowd(…)`. */
-export interface Crowd extends Disposable {
-  /** How many the server has not closed. */
-  readonly open: number
-  /** What each has received so far. */
-  readonly received: readonly string[]
-  /** Sends to those that are still open. */
-  send(text: string): void
-}
-
-/** Opens them all, and sends `first` on each. */
-export async function openCrowd(port: number, size: number, first = ''): Promise<Crowd> {
-  const connections = Array.from({ length: size }, () => ({ received: '', closed: false }))
-  const sockets = connections.map(connection => {
-    const socket = connect(port, '127.0.0.1')
+/** Many connections to 127.0.0.1 that all send `first`: `using crowd = await openCrowd(…)`. */
+export async function openCrowd(port: number, size: number, first = '') {
+  const sockets = Array.from({ length: size }, () => connect(port, '127.0.0.1'))
+  const received = sockets.map(() => '')
+  for (const [index, socket] of sockets.entries()) {
     socket.on('data', chunk => {
-      connection.received += chunk.toString('latin1')
+      received[index] += chunk.toString('latin1')
     })
     // Some tests expect the server to close connections, with or without a reset.
     socket.on('error', () => {})
-    socket.on('close', () => {
-      connection.closed = true
-    })
-    return socket
-  })
+  }
   const crowd = {
+    /** What each has received so far. */
+    received: received as readonly string[],
+    /** How many the server has not closed. */
     get open() {
-      return connections.filter(({ closed }) => !closed).length
+      return sockets.filter(({ closed }) => !closed).length
     },
-    get received() {
-      return connections.map(({ received }) => received)
-    },
+    /** Sends to those that are still open. */
     send(text: string) {
       for (const socket of sockets) if (socket.writable) socket.write(text)
     },
@@ -168,27 +140,66 @@ export type Outcome =
   | { readonly kind: 'refused' }
   | { readonly kind: 'lost'; readonly received: string; readonly requestsBefore: number }
 
-export interface KeepAliveClient extends Disposable {
+/** Sends one request after another on one connection, and opens another one only when the server has closed it. */
+export class KeepAliveClient implements Disposable {
+  readonly #port: number
+  readonly #key: string
+  #connection: { readonly socket: Socket; requests: number } | undefined
+
+  constructor(port: number, key: string) {
+    this.#port = port
+    this.#key = key
+  }
+
   /** One request at a time. */
-  send(request: Sent): Promise<Outcome>
+  async send(request: Sent): Promise<Outcome> {
+    const socket = this.#connection?.socket ?? (await opened(this.#port))
+    if (!socket) return { kind: 'refused' }
+    this.#connection ??= { socket, requests: 0 }
+    const requestsBefore = this.#connection.requests++
+    const { received, reply } = await answerTo(socket, this.#bytesOf(request))
+    if (!reply || reply.closes) this[Symbol.dispose]()
+    return reply ? { kind: 'answered', reply } : { kind: 'lost', received, requestsBefore }
+  }
+
+  #bytesOf({ method, path, headers = {}, body }: Sent): string {
+    const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${this.#port}`, `Authorization: Bearer ${this.#key}`]
+    for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
+    if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
+    return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection?.socket.destroy()
+    this.#connection = undefined
+  }
 }
 
-/** Sends one request after another on one connection, and opens another one only when the server has closed it. */
-export function keepAliveClient(port: number, key: string): KeepAliveClient {
-  let connection: Connection | undefined
-  return {
-    async send(request) {
-      connection ??= await openConnection(port)
-      if (!connection) return { kind: 'refused' }
-      const outcome = await connection.exchange(bytesOf(request, port, key))
-      if (outcome.kind === 'lost' || outcome.reply.closes) {
-        connection.close()
-        connection = undefined
-      }
-      return outcome
-    },
-    [Symbol.dispose]: () => connection?.close(),
-  }
+/** An open connection; undefined if it was refused. */
+function opened(port: number): Promise<Socket | undefined> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => resolve(socket))
+    socket.on('error', () => resolve(undefined))
+  })
+}
+
+/** Without a reply if the connection ends before a whole one has come. */
+function answerTo(socket: Socket, bytes: string): Promise<{ received: string; reply?: Reply }> {
+  return new Promise(resolve => {
+    let received = ''
+    const end = () => {
+      const [reply] = repliesIn(received)
+      socket.off('data', read).off('end', end).off('close', end)
+      resolve(reply ? { received, reply } : { received })
+    }
+    const read = (chunk: Buffer) => {
+      received += chunk.toString('latin1')
+      if (repliesIn(received).length > 0) end()
+    }
+    if (socket.closed || !socket.readable) return end()
+    socket.on('data', read).on('end', end).on('close', end)
+    socket.write(bytes)
+  })
 }
 
 /** Runs `count` clients at once, each with a connection of its own, until all of them have ended. */
@@ -196,76 +207,12 @@ export function withClients(
   { port, key, count }: { readonly port: number; readonly key: string; readonly count: number },
   use: (client: KeepAliveClient, index: number) => Promise<void>,
 ): Promise<unknown> {
-  const one = async (index: number) => {
-    using client = keepAliveClient(port, key)
+  const one = async (_: unknown, index: number) => {
+    using client = new KeepAliveClient(port, key)
     await use(client, index)
   }
-  const all = Promise.all(Array.from({ length: count }, (_, index) => one(index)))
+  const all = Promise.all(Array.from({ length: count }, one))
   // The test awaits it later; without a handler until then, a failure would end the test before its server was stopped.
   all.catch(() => {})
   return all
-}
-
-interface Connection {
-  exchange(bytes: string): Promise<Exclude<Outcome, { kind: 'refused' }>>
-  close(): void
-}
-
-function openConnection(port: number): Promise<Connection | undefined> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1')
-    const refused = () => resolve(undefined)
-    socket.once('error', refused)
-    socket.once('connect', () => {
-      socket.off('error', refused)
-      resolve(connectionOn(socket))
-    })
-  })
-}
-
-function connectionOn(socket: Socket): Connection {
-  let received = Buffer.alloc(0)
-  let requests = 0
-  let over = false
-  let settle: () => void = () => {}
-  socket.on('data', chunk => {
-    received = Buffer.concat([received, Buffer.from(chunk)])
-    settle()
-  })
-  const ended = () => {
-    over = true
-    settle()
-  }
-  socket.on('error', ended)
-  socket.on('end', ended)
-  socket.on('close', ended)
-
-  return {
-    exchange(bytes) {
-      return new Promise(resolve => {
-        settle = () => {
-          const found = replyIn(received)
-          if (found) {
-            received = received.subarray(found.length)
-            requests += 1
-            resolve({ kind: 'answered', reply: found.reply })
-          } else if (over) {
-            resolve({ kind: 'lost', received: received.toString('latin1'), requestsBefore: requests })
-          }
-        }
-        socket.write(bytes)
-        settle()
-      })
-    },
-    close: () => socket.destroy(),
-  }
-}
-
-function bytesOf({ method, path, headers = {}, body }: Sent, port: number, key: string): string {
-  const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`, `Authorization: Bearer ${key}`]
-  for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
-  if (body !== undefined) {
-    lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
-  }
-  return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`
 }

@@ -2,24 +2,15 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type KeepAliveClient, keepAliveClient, type Outcome, type Reply, withClients } from './connections.ts'
+import { KeepAliveClient, type Outcome, type Reply, withClients } from './connections.ts'
 import { newDatabase } from './postgres.ts'
-import { loggedBy, petstore, portOf, type Server, startServer, temporaryFolder, until } from './process.ts'
+import { loggedBy, petstore, type Server, startServer, temporaryFolder, until } from './process.ts'
 
 export { portOf } from './process.ts'
 
 const oddNames = [
-  'Ünïcødé',
-  'e\u0301 and \u00e9',
-  '🐕‍🦺 🏳️‍🌈',
-  '\u202eright to left',
-  'שלום — السلام',
-  '\u2028line\u2029paragraph',
-  '𝒳 \u{10ffff}',
-  '"quoted" \\ back / slash',
-  '\u0001\t\n\r\u007f',
-  '\ufeffmark \ufffd',
-  "'); DROP TABLE pets;--",
+  ...['Ünïcødé', 'e\u0301 and \u00e9', '🐕‍🦺 🏳️‍🌈', '\u202eright to left', 'שלום — السلام', '\u2028line\u2029paragraph'],
+  ...['𝒳 \u{10ffff}', '"quoted" \\ back / slash', '\u0001\t\n\r\u007f', '\ufeffmark \ufffd', "'); DROP TABLE pets;--"],
 ]
 const statuses = ['', ',"status":"available"', ',"status":"pending"', ',"status":"sold"']
 const firstRounded = 2n ** 53n + 1n
@@ -76,103 +67,118 @@ export function inspectStore(file: string): { readonly integrity: string; readon
   return { integrity, animals: Number(animals) }
 }
 
+/** What clients know about the animals that they have sent, and what the store must therefore hold. */
+export class Ledger {
+  /** The animals that were answered with 201, by their ids. */
+  readonly acknowledged = new Map<string, string>()
+  /** Sent without a key and without success: each may be stored, but not twice. */
+  readonly uncertain = new Set<string>()
+  /** Responses that no client should get. */
+  readonly wrong: string[] = []
+  #made = 0
+
+  /** The next animal to send, and an Idempotency-Key for it. */
+  next(): { readonly body: string; readonly idempotencyKey: string } {
+    this.#made += 1
+    return { body: animalBody(this.#made), idempotencyKey: `animal-${this.#made}` }
+  }
+
+  acknowledge(body: string, { status, text }: Reply): void {
+    if (status !== 201) return void this.wrong.push(`${status} ${text}`)
+    const animal = animalOf(text)
+    if (animal.body !== body) this.wrong.push(`sent ${body}, acknowledged ${text}`)
+    const other = this.acknowledged.get(animal.id)
+    if (other !== undefined) this.wrong.push(`${animal.id} was given to ${other} and to ${body}`)
+    this.acknowledged.set(animal.id, body)
+  }
+
+  /** The store holds each acknowledged animal once, and nothing that was not sent. Gives all that it holds. */
+  async expectEachOnce(client: KeepAliveClient): Promise<Map<string, string>> {
+    const found = await allAnimals(client)
+    expect(this.wrong.slice(0, 5)).toEqual([])
+    expect([...this.acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])
+    expect(new Set(found.values()).size).toBe(found.size)
+    const unexplained = [...found].filter(([id, body]) => !this.acknowledged.has(id) && !this.uncertain.has(body))
+    expect(unexplained).toEqual([])
+    return found
+  }
+}
+
 /** A store that hangs is given up after 5 s; the rest is for a machine that is busy with other tests. */
 export const answerMsMax = 6_500
 /** A response that takes longer than this is a hang. */
 const hangMs = 20_000
+const hangs = 'nothing: it hangs'
 /** Requests that are in progress when the trouble is over have ended by then. */
 const stopMsMax = 15_000
 const pauseMs = 50
 
-/** Clients that go on through any trouble, and what the store must therefore hold. */
-export interface Load {
-  /** The animals that were answered with 201, by their ids. */
-  readonly acknowledged: Map<string, string>
-  /** Sent without a key and answered with 503: each may be stored, but not twice. */
-  readonly uncertain: Set<string>
-  /** Responses that no client should get. */
-  readonly wrong: string[]
-  readonly unavailable: number
-  readonly slowestMs: number
-  /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */
-  stop(): Promise<void>
-}
+type Sent = Parameters<KeepAliveClient['send']>[0]
 
-/** Of four clients two add animals under a key, one adds without, one reads. */
-export function startLoad(port: number, key: string, clients = 16): Load {
-  const acknowledged = new Map<string, string>()
-  const uncertain = new Set<string>()
-  const seen = { wrong: [] as string[], unavailable: 0, slowestMs: 0 }
-  let made = 0
-  let stopping = false
-  let gone = false // the service, or our patience with it
-  const isOver = () => gone || hasHung(seen.wrong)
+/** Clients that go on through any trouble: of four, two add animals under a key, one adds without, one reads. */
+export class Load extends Ledger {
+  unavailable = 0
+  #stopping = false
+  /** The service has ended, or our patience with it. */
+  #gone = false
+  readonly #working: Promise<unknown>
 
-  async function ask(client: KeepAliveClient, sent: Sent): Promise<Reply | undefined> {
+  constructor(port: number, key: string, count: number) {
+    super()
+    this.#working = withClients({ port, key, count }, async (client, index) => {
+      while (!this.#stopping && !this.#gone) {
+        await (index % 4 === 3 ? this.#read(client) : this.#add(client, index % 4 !== 2))
+      }
+    })
+  }
+
+  async #ask(client: KeepAliveClient, sent: Sent): Promise<Reply | undefined> {
     const { outcome, ms } = await timed(client, sent)
-    seen.slowestMs = Math.max(seen.slowestMs, ms)
-    // The service itself has ended.
-    if (outcome.kind === 'refused') gone = true
     const problem = problemWith(outcome, ms, sent.method === 'POST' ? 201 : 200)
-    if (problem !== undefined) seen.wrong.push(`${sent.method} ${sent.path}: ${problem}`)
+    if (problem !== undefined) this.wrong.push(`${sent.method} ${sent.path}: ${problem}`)
+    if (outcome.kind === 'refused' || problem?.includes(hangs)) this.#gone = true
     if (outcome.kind === 'answered' && outcome.reply.status < 300) return outcome.reply
-    seen.unavailable += 1
+    this.unavailable += 1
     await Bun.sleep(pauseMs)
     return undefined
   }
 
-  async function add(client: KeepAliveClient, keyed: boolean): Promise<void> {
-    const number = ++made
-    const body = animalBody(number)
-    const headers = keyed ? { 'Idempotency-Key': `animal-${number}` } : {}
-    const send = () => ask(client, { method: 'POST', path: '/v1/pets', headers, body })
+  async #add(client: KeepAliveClient, keyed: boolean): Promise<void> {
+    const { body, idempotencyKey } = this.next()
+    const headers = keyed ? { 'Idempotency-Key': idempotencyKey } : {}
+    const send = () => this.#ask(client, { method: 'POST', path: '/v1/pets', headers, body })
     let reply = await send()
-    while (!reply && keyed && !isOver()) reply = await send()
-    if (!reply) {
-      uncertain.add(body)
-      return
-    }
-    const { id, body: kept } = animalOf(reply.text)
-    if (kept !== body) seen.wrong.push(`sent ${body}, acknowledged ${reply.text}`)
-    if (acknowledged.has(id)) seen.wrong.push(`${id} was given to ${acknowledged.get(id)} and to ${body}`)
-    acknowledged.set(id, body)
+    while (!reply && keyed && !this.#gone) reply = await send()
+    if (reply) this.acknowledge(body, reply)
+    else this.uncertain.add(body)
   }
 
-  async function read(client: KeepAliveClient): Promise<void> {
-    await ask(client, { method: 'GET', path: '/v1/pets?limit=5' })
-    for (const id of acknowledged.keys().take(1)) await ask(client, { method: 'GET', path: `/v1/pets/${id}` })
+  async #read(client: KeepAliveClient): Promise<void> {
+    await this.#ask(client, { method: 'GET', path: '/v1/pets?limit=5' })
+    for (const id of this.acknowledged.keys().take(1)) {
+      await this.#ask(client, { method: 'GET', path: `/v1/pets/${id}` })
+    }
   }
 
-  const working = withClients({ port, key, count: clients }, async (client, index) => {
-    while (!stopping && !isOver()) {
-      await (index % 4 === 3 ? read(client) : add(client, index % 4 !== 2))
-    }
-  })
-  return {
-    acknowledged,
-    uncertain,
-    get wrong() {
-      return seen.wrong
-    },
-    get unavailable() {
-      return seen.unavailable
-    },
-    get slowestMs() {
-      return seen.slowestMs
-    },
-    async stop() {
-      stopping = true
-      const late = setTimeout(() => {
-        gone = true
-        seen.wrong.push(`animals were not acknowledged within ${stopMsMax} ms of the end of all trouble`)
-      }, stopMsMax)
-      await working
-      clearTimeout(late)
-    },
+  /** Waits until clients are served again. */
+  async makesProgress(animals = 20): Promise<void> {
+    const before = this.acknowledged.size
+    await until('more animals', () => this.acknowledged.size >= before + animals || undefined, 15_000)
+  }
+
+  /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    const late = setTimeout(() => {
+      this.#gone = true
+      this.wrong.push(`animals were not acknowledged within ${stopMsMax} ms of the end of all trouble`)
+    }, stopMsMax)
+    await this.#working
+    clearTimeout(late)
   }
 }
 
-type Sent = Parameters<KeepAliveClient['send']>[0]
+export const startLoad = (port: number, key: string, clients = 16): Load => new Load(port, key, clients)
 
 /** One request and how long its response took. One that never comes counts as lost. */
 export async function timed(client: KeepAliveClient, sent: Sent): Promise<{ outcome: Outcome; ms: number }> {
@@ -186,9 +192,6 @@ export async function timed(client: KeepAliveClient, sent: Sent): Promise<{ outc
     clearTimeout(timer)
   }
 }
-
-const hangs = 'nothing: it hangs'
-const hasHung = (wrong: readonly string[]) => wrong.some(text => text.includes(hangs))
 
 /** What is wrong with a response while the store may be away: it must be the expected one or our own 503, and in time. */
 export function problemWith(outcome: Outcome, ms: number, expected: number): string | undefined {
@@ -207,31 +210,6 @@ export function problemWith(outcome: Outcome, ms: number, expected: number): str
   return sound ? undefined : `${status} ${text}, Retry-After ${headers.get('retry-after')}`
 }
 
-/** The store holds each acknowledged animal once, and nothing that was not sent. */
-async function expectEachOnce(load: Load, port: number, key: string): Promise<void> {
-  using client = keepAliveClient(port, key)
-  const found = await allAnimals(client)
-  expect([...load.acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])
-  expect(new Set(found.values()).size).toBe(found.size)
-  const unexplained = [...found].filter(([id, body]) => !load.acknowledged.has(id) && !load.uncertain.has(body))
-  expect(unexplained).toEqual([])
-}
-
-/** Waits until /readyz responds with this status. */
-export async function readyIs(server: Server, status: 200 | 503, waitMs = 15_000): Promise<void> {
-  const asked = async () => {
-    const answer = await fetch(new URL('/readyz', server.url), { signal: AbortSignal.timeout(5_000) })
-    return answer.status === status || undefined
-  }
-  await until(`/readyz to say ${status}`, asked, waitMs)
-}
-
-/** Waits until clients are served again. */
-export async function makesProgress(load: Load, animals = 20): Promise<void> {
-  const before = load.acknowledged.size
-  await until('more animals', () => load.acknowledged.size >= before + animals || undefined, 15_000)
-}
-
 export const key = 'a-key-for-failures-0123456789'
 export const drainMs = 2_000
 const password = 'nobody-may-read-this-password'
@@ -239,63 +217,73 @@ const password = 'nobody-may-read-this-password'
 /** The address with a password, which a server that trusts everybody ignores. */
 const withPassword = (url: string): string => url.replace('postgres@', `postgres:${password}@`)
 
-/** The program itself on an empty database of its own, both gone with the test. */
-export interface Serving extends AsyncDisposable {
+/** The program itself on a database. */
+export class Serving implements AsyncDisposable {
   readonly server: Server
   readonly url: string
   readonly port: number
+
+  constructor(server: Server, url: string) {
+    this.server = server
+    this.url = url
+    this.port = server.port
+  }
+
+  /** Waits until /readyz responds with this status. */
+  async readyIs(status: 200 | 503): Promise<void> {
+    const asked = async () => {
+      const answer = await fetch(new URL('/readyz', this.server.url), { signal: AbortSignal.timeout(5_000) })
+      return answer.status === status || undefined
+    }
+    await until(`/readyz to say ${status}`, asked)
+  }
+
+  /** Clients keep the service busy while something happens to its database. Gives what the service logged. */
+  async underLoad(happen: (load: Load) => Promise<void>): Promise<readonly string[]> {
+    const load = startLoad(this.port, key)
+    try {
+      await happen(load)
+    } finally {
+      await load.stop()
+    }
+    expect(load.unavailable).toBeGreaterThan(0)
+    using client = new KeepAliveClient(this.port, key)
+    await load.expectEachOnce(client)
+    return await this.expectStopped()
+  }
+
+  /** Stops it. The log must name the trouble, and neither the password nor the key. Gives what was logged. */
+  async expectStopped(): Promise<readonly string[]> {
+    const ended = await this.server.stop('SIGTERM')
+    const { exitCode, stderr } = ended
+    expect(exitCode).toBe(0)
+    // Whichever limit comes first: that of the connection, or that of the commit.
+    expect(stderr).toMatch(/"message":"store unavailable".*"cause":"(PostgreSQL[: ]|not committed within)/)
+    for (const secret of [password, key]) expect(stderr).not.toContain(secret)
+    const logged = loggedBy(ended)
+    expect(logged).not.toContain('error internal error')
+    return logged
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.server[Symbol.asyncDispose]()
+  }
 }
 
-export async function serveOn(adminUrl: string, ...flags: string[]): Promise<Serving> {
-  await using stack = new AsyncDisposableStack()
-  const { url } = stack.use(await newDatabase(adminUrl))
-  const serving = stack.use(await serveFrom(url, ...flags))
-  const owned = stack.move()
-  return { ...serving, [Symbol.asyncDispose]: () => owned.disposeAsync() }
-}
-
-/** The same on a database that exists and stays. */
+/** On a database that exists and stays. */
 export async function serveFrom(url: string, ...flags: string[]): Promise<Serving> {
-  await using stack = new AsyncDisposableStack()
-  const folder = stack.use(temporaryFolder())
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: withPassword(url), PETSTORE_DRAIN_TIME: `${drainMs}ms` }
-  const args = ['serve', '--port', '0', ...flags]
-  const server = stack.use(await startServer({ cwd: folder.path, env, args }))
-  const owned = stack.move()
-  return { server, url, port: portOf(server), [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return new Serving(await startServer({ env, args: ['serve', '--port', '0', ...flags] }), url)
+}
+
+/** On an empty database that goes with its PostgreSQL server. */
+export async function serveOn(adminUrl: string, ...flags: string[]): Promise<Serving> {
+  return await serveFrom((await newDatabase(adminUrl)).url, ...flags)
 }
 
 /** A key in the store itself: the service also records its uses. */
-export async function createStoreKey({ url }: Serving): Promise<string> {
+export async function createStoreKey(url: string): Promise<string> {
   using folder = temporaryFolder()
   const args = ['keys', 'create', '--name', 'till', '--database-url', url]
   return (await petstore(args, { cwd: folder.path })).stdout.trim()
-}
-
-/** Clients keep the service busy while something happens to its database. Gives what the service logged. */
-export async function underLoad(
-  { server, port }: Serving,
-  happen: (load: Load, server: Server) => Promise<void>,
-): Promise<readonly string[]> {
-  const load = startLoad(port, key)
-  try {
-    await happen(load, server)
-  } finally {
-    await load.stop()
-  }
-  expect(load.wrong.slice(0, 5)).toEqual([])
-  expect(load.unavailable).toBeGreaterThan(0)
-  await expectEachOnce(load, port, key)
-  const ended = await server.stop('SIGTERM')
-  expect(ended.exitCode).toBe(0)
-  expectLoggedWithoutPassword(ended.stderr)
-  const logged = loggedBy(ended)
-  expect(logged).not.toContain('error internal error')
-  return logged
-}
-
-export function expectLoggedWithoutPassword(stderr: string): void {
-  expect(stderr).toMatch(/"message":"store unavailable".*"cause":"PostgreSQL[: ]/)
-  expect(stderr).not.toContain(password)
-  expect(stderr).not.toContain(key)
 }

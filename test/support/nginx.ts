@@ -30,33 +30,21 @@ export async function startNginx(server: string, port: number): Promise<AsyncDis
   const folder = temporaryFolder()
   const file = join(folder.path, 'nginx.conf')
   writeFileSync(file, configuration(folder.path, server))
-  const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], {
-    stdout: 'ignore',
-    stderr: 'ignore',
-  })
-  const stop = async () => {
+  await using stack = new AsyncDisposableStack()
+  stack.use(folder)
+  const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], { stdout: 'ignore', stderr: 'ignore' })
+  stack.defer(async () => {
     proxy.kill('SIGTERM')
     await proxy.exited
-    folder[Symbol.dispose]()
-  }
-  try {
-    await until('nginx', () =>
-      fetch(`http://127.0.0.1:${port}/livez`).then(
-        ({ ok }) => ok || undefined,
-        () => undefined,
-      ),
-    )
-  } catch (error) {
-    await stop()
-    throw error
-  }
-  return { [Symbol.asyncDispose]: stop }
+  })
+  const isUp = () => fetch(`http://127.0.0.1:${port}/livez`).then(({ ok }) => ok || undefined)
+  await until('nginx', () => isUp().catch(() => undefined))
+  return stack.move()
 }
 
 function configuration(folder: string, server: string): string {
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    kind => `${kind}_temp_path ${folder}/${kind};`,
-  )
+  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const temporary = kinds.map(kind => `${kind}_temp_path ${folder}/${kind};`)
   return `daemon off;
     master_process off;
     pid ${folder}/nginx.pid;

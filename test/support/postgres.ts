@@ -1,32 +1,11 @@
-import { describe } from 'bun:test'
+import { describe, setDefaultTimeout } from 'bun:test'
 import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { SQL } from 'bun'
-import { freePort, until } from './process.ts'
-
-/** A PostgreSQL server of our own, in a process of its own, gone with the test. */
-export interface Cluster extends AsyncDisposable {
-  /** `127.0.0.1:PORT` */
-  readonly host: string
-  /** The address of a database on it, by default of the one that always exists. */
-  url(database?: string): string
-  start(): Promise<void>
-  /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even notify it. */
-  stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void>
-  /** Suspends every process of it until `thaw`. */
-  freeze(): void
-  thaw(): void
-  /** A second server on a copy of this one's data, which it follows. This one restarts for that. */
-  newStandby(): Promise<Standby>
-}
-
-interface Standby extends Cluster {
-  /** It stops following and accepts writes. */
-  promote(): Promise<void>
-}
+import { freePort, testMsMax, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -34,7 +13,6 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 const user = 'postgres'
-const startMsMax = 20_000
 /** For a server that nothing crashes. */
 export const withoutSync = ['fsync = off', 'full_page_writes = off']
 
@@ -50,8 +28,9 @@ export function describeWithPostgres(name: string, tests: () => void): void {
   else describeWithOwnPostgres(name, tests)
 }
 
-/** The same for tests that start servers of their own, for example to stop them. */
+/** The same for tests that start servers of their own, for example to stop them. They may take long. */
 export function describeWithOwnPostgres(name: string, tests: () => void): void {
+  setDefaultTimeout(testMsMax)
   const programs = postgresPrograms()
   const skipped = programs instanceof Error && process.env['CI'] !== 'true'
   if (skipped) process.stdout.write(`Skipped: ${name}: ${programs.message}\n`)
@@ -73,6 +52,7 @@ export async function stopSharedCluster(): Promise<void> {
   removeCopiedPrograms()
 }
 
+/** A server of its own for the test, gone with it. */
 export async function startCluster(settings: readonly string[] = []): Promise<Cluster> {
   const programs = postgresPrograms()
   if (programs instanceof Error) throw programs
@@ -83,7 +63,9 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
   own(programs, folder)
   if (!template) await createData(programs, data)
   appendFileSync(join(data, 'postgresql.conf'), [...settings, ''].join('\n'))
-  return running(programs, folder, freePort())
+  const cluster = new Cluster(programs, folder)
+  await cluster.start()
+  return cluster
 }
 
 /** Creates the files of an empty cluster. The parent folder belongs to PostgreSQL's user. */
@@ -95,67 +77,110 @@ export async function createData(programs: PostgresPrograms, data: string): Prom
   if (exitCode !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
-async function running(programs: PostgresPrograms, folder: string, port: number): Promise<Cluster> {
-  const data = join(folder, 'data')
-  const host = `127.0.0.1:${port}`
-  const url = (database = 'postgres') => `postgres://${user}@${host}/${database}`
-  let child: Bun.Subprocess | undefined
+/** A PostgreSQL server of our own, in a process of its own. */
+export class Cluster implements AsyncDisposable {
+  readonly #programs: PostgresPrograms
+  readonly #folder: string
+  readonly #port = freePort()
+  /** `127.0.0.1:PORT` */
+  readonly host = `127.0.0.1:${this.#port}`
+  #child: Bun.Subprocess | undefined
 
-  const signalAll = (signal: 'SIGSTOP' | 'SIGCONT') => {
-    for (const pid of child ? [child.pid, ...childrenOf(child.pid)] : []) signalTo(pid, signal)
+  /** On the data in this folder, which goes with it. */
+  constructor(programs: PostgresPrograms, folder: string) {
+    this.#programs = programs
+    this.#folder = folder
   }
 
-  const cluster: Cluster = {
-    host,
-    url,
-    async start() {
-      const log = openSync(join(folder, 'log'), 'a')
-      const args = ['-D', data, '-p', String(port), '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
-      child = Bun.spawn(programs.command('postgres', ...args), { cwd: folder, stdout: log, stderr: log })
-      await answers(url(), child, () => readFileSync(join(folder, 'log'), 'utf8'))
-    },
-    async stop(signal) {
-      const orphans = child ? childrenOf(child.pid) : []
-      child?.kill(signal)
-      await child?.exited
-      // Without their parent they end by themselves, but not always before the next start.
-      if (signal === 'SIGKILL') for (const pid of orphans) signalTo(pid, signal)
-      child = undefined
-    },
-    freeze: () => signalAll('SIGSTOP'),
-    thaw: () => signalAll('SIGCONT'),
-    newStandby: () => standbyOf(cluster, programs, folder, port),
-    async [Symbol.asyncDispose]() {
-      if (child) cluster.thaw()
-      await cluster.stop('SIGQUIT')
-      rmSync(folder, { recursive: true, force: true })
-    },
+  /** The address of a database on it, by default of the one that always exists. */
+  url(database = 'postgres'): string {
+    return `postgres://${user}@${this.host}/${database}`
   }
-  await cluster.start()
-  return cluster
+
+  async start(): Promise<void> {
+    const file = join(this.#folder, 'log')
+    const log = openSync(file, 'a')
+    const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
+    const child = Bun.spawn(this.#programs.command('postgres', ...args), {
+      cwd: this.#folder,
+      stdout: log,
+      stderr: log,
+    })
+    this.#child = child
+    const answers = () =>
+      ask(this.url(), 'SELECT 1').then(
+        () => true,
+        () => (child.exitCode === null ? undefined : false),
+      )
+    const isUp = await until('PostgreSQL', answers).catch(() => false)
+    if (!isUp) throw new Error(`PostgreSQL did not start: ${readFileSync(file, 'utf8')}`)
+  }
+
+  /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even notify it. */
+  async stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
+    const [, ...orphans] = this.#pids()
+    this.#child?.kill(signal)
+    await this.#child?.exited
+    // Without their parent they end by themselves, but not always before the next start.
+    if (signal === 'SIGKILL') for (const pid of orphans) signalTo(pid, signal)
+    this.#child = undefined
+  }
+
+  /** Suspends every process of it until `thaw`. */
+  freeze(): void {
+    for (const pid of this.#pids()) signalTo(pid, 'SIGSTOP')
+  }
+
+  thaw(): void {
+    for (const pid of this.#pids()) signalTo(pid, 'SIGCONT')
+  }
+
+  #pids(): number[] {
+    if (!this.#child) return []
+    const children = Bun.spawnSync(['pgrep', '-P', String(this.#child.pid)]).stdout.toString()
+    return [this.#child.pid, ...children.split('\n').filter(Boolean).map(Number)]
+  }
+
+  /** The folder with its data. */
+  get data(): string {
+    return join(this.#folder, 'data')
+  }
+
+  /** Makes it follow another server when it starts next. */
+  follow(primary: Cluster): void {
+    writeFileSync(join(this.data, 'standby.signal'), '')
+    const source = `host=127.0.0.1 port=${primary.#port} user=${user} application_name=standby`
+    appendFileSync(join(this.data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`)
+  }
+
+  /** It stops following and accepts writes. */
+  promote(): Promise<void> {
+    return ask(this.url(), 'SELECT pg_promote(true, 30)')
+  }
+
+  /** A second server on a copy of this one's data, which it follows. This one restarts for that. */
+  async newStandby(): Promise<Cluster> {
+    await this.stop('SIGINT')
+    const standby = new Cluster(this.#programs, newFolder())
+    cpSync(this.data, standby.data, { recursive: true })
+    standby.follow(this)
+    own(this.#programs, standby.#folder)
+    await this.start()
+    await standby.start()
+    return standby
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.thaw()
+    await this.stop('SIGQUIT')
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
 }
 
-async function standbyOf(primary: Cluster, programs: PostgresPrograms, folder: string, port: number): Promise<Standby> {
-  await primary.stop('SIGINT')
-  const copy = newFolder()
-  const data = join(copy, 'data')
-  cpSync(join(folder, 'data'), data, { recursive: true })
-  writeFileSync(join(data, 'standby.signal'), '')
-  const source = `host=127.0.0.1 port=${port} user=${user} application_name=standby`
-  appendFileSync(join(data, 'postgresql.conf'), `primary_conninfo = '${source}'\n`)
-  own(programs, copy)
-  await primary.start()
-  const standby = await running(programs, copy, freePort())
-  return { ...standby, promote: () => ask(standby.url(), 'SELECT pg_promote(true, 30)') }
-}
+export type Pair = Awaited<ReturnType<typeof startPair>>
 
 /** A primary that acknowledges a commit only after its hot standby has it. */
-export interface Pair extends AsyncDisposable {
-  readonly primary: Cluster
-  readonly standby: Standby
-}
-
-export async function startPair(): Promise<Pair> {
+export async function startPair() {
   await using stack = new AsyncDisposableStack()
   const primary = stack.use(await startCluster())
   const standby = stack.use(await primary.newStandby())
@@ -174,21 +199,11 @@ export async function startPair(): Promise<Pair> {
 
 /** A planned switch: the primary stops, its standby is promoted, and the former primary follows the new one. */
 export async function switchOver({ primary, standby }: Pair): Promise<void> {
-  const [host, port] = standby.host.split(':')
-  const source = `host=${host} port=${port} user=${user}`
   await ask(primary.url(), 'ALTER SYSTEM RESET synchronous_standby_names')
-  await ask(primary.url(), `ALTER SYSTEM SET primary_conninfo = '${source}'`)
-  const folder = await dataFolderOf(primary)
   await primary.stop('SIGINT')
   await standby.promote()
-  writeFileSync(join(folder, 'standby.signal'), '')
+  primary.follow(standby)
   await primary.start()
-}
-
-async function dataFolderOf(cluster: Cluster): Promise<string> {
-  await using sql = new SQL(cluster.url(), { max: 1 })
-  const [row] = await sql.unsafe<{ data_directory: string }[]>('SHOW data_directory')
-  return row?.data_directory ?? ''
 }
 
 /** The address of a database on the first of the hosts, followed by the other hosts. */
@@ -213,31 +228,11 @@ export async function ask(url: string, statement: string): Promise<void> {
   }
 }
 
-async function answers(url: string, child: Bun.Subprocess, log: () => string): Promise<void> {
-  const end = Date.now() + startMsMax
-  for (;;) {
-    const failure = await ask(url, 'SELECT 1').then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-    if (!failure) return
-    if (child.exitCode !== null || Date.now() > end) throw new Error(`PostgreSQL did not start: ${log()}`)
-    await Bun.sleep(50)
-  }
-}
-
-function newFolder(): string {
-  return mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
-}
+const newFolder = () => mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
 
 /** Makes PostgreSQL's user the owner: it does not read a key that belongs to another user. */
 export function own({ owner }: PostgresPrograms, folder: string): void {
   if (owner) Bun.spawnSync(['chown', '-R', owner, folder])
-}
-
-function childrenOf(pid: number): number[] {
-  const found = Bun.spawnSync(['pgrep', '-P', String(pid)]).stdout.toString()
-  return found.split('\n').filter(Boolean).map(Number)
 }
 
 function signalTo(pid: number, signal: NodeJS.Signals): void {
@@ -265,10 +260,7 @@ let copiedFolder: string | undefined
 let found: PostgresPrograms | Error | undefined
 
 /** The programs that npm installed for this platform, or an error that says why there are none. */
-export function postgresPrograms(): PostgresPrograms | Error {
-  found ??= findPrograms()
-  return found
-}
+export const postgresPrograms = () => (found ??= findPrograms())
 
 function findPrograms(): PostgresPrograms | Error {
   const installed = process.env[programsVariable] ?? installedFolder()

@@ -24,21 +24,9 @@ export interface Ended {
   readonly stderr: string
 }
 
-export interface Server extends AsyncDisposable {
-  /** The address that it printed: http://127.0.0.1:PORT/v1 */
-  readonly url: string
-  /** Everything that it has printed so far. */
-  readonly stdout: string
-  readonly stderr: string
-  readonly pid: number
-  fetch(path: string, key: string, init?: { readonly method: string; readonly body: string }): Promise<Response>
-  /** Sends the signals, each once the one before has been noticed, and waits for the end. */
-  stop(...signals: NodeJS.Signals[]): Promise<Ended>
-  /** Like Ctrl-C in a terminal: npm and shells between us and the program get the signal too. */
-  stopAll(signal: NodeJS.Signals): Promise<Ended>
-}
-
-export interface ServerOptions extends Surroundings {
+export interface ServerOptions extends Omit<Surroundings, 'cwd'> {
+  /** By default a folder of its own, gone with the server. */
+  readonly cwd?: string
   /** What follows `bin/petstore`. */
   readonly args?: readonly string[]
   /** Another way to start it than `bin/petstore`. */
@@ -81,7 +69,7 @@ export function petstore(args: readonly string[], surroundings: Surroundings): P
 }
 
 export async function run(command: readonly string[], surroundings: Surroundings): Promise<Ended> {
-  await using child = launch(command, surroundings)
+  await using child = new Child(command, surroundings)
   return await child.ended()
 }
 
@@ -115,15 +103,14 @@ export function revokeKey(cwd: string, which: string): Promise<Ended> {
 }
 
 /** Runs until the end of the test, if it is not stopped before: `await using server = await startServer(…)`. */
-export async function startServer(options: ServerOptions): Promise<Server> {
+export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const { args = ['serve', '--port', '0'], command = [petstoreProgram, ...args], waitMs } = options
-  const child = launch(command, options)
-  try {
-    return serverOf(child, await child.says('the address on stdout', () => welcomedAt(child), waitMs))
-  } catch (error) {
-    await child[Symbol.asyncDispose]()
-    throw error
-  }
+  await using stack = new AsyncDisposableStack()
+  const cwd = options.cwd ?? stack.use(temporaryFolder()).path
+  const server = stack.use(new Server(command, { ...options, cwd }))
+  server.url = await server.says('the address on stdout', () => server.greetedAt(), waitMs)
+  const owned = stack.move()
+  return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
 }
 
 export const portOf = ({ url }: Pick<Server, 'url'>): number => Number(new URL(url).port)
@@ -152,107 +139,96 @@ export async function until<T>(
   }
 }
 
-function serverOf(child: Child, url: string): Server {
-  return {
-    url,
-    get stdout() {
-      return child.stdout
-    },
-    get stderr() {
-      return child.stderr
-    },
-    pid: child.pid,
-    fetch: (path, key, init) => fetch(`${url}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } }),
-    async stop(...signals) {
-      for (const signal of signals) {
-        process.kill(child.pid, signal)
-        // Two signals at once would count as one.
-        if (signals.length > 1) await child.says('Stopping', () => child.stderr.includes('Stopping') || undefined)
-      }
-      return await child.ended()
-    },
-    stopAll(signal) {
-      process.kill(-child.pid, signal)
-      return child.ended()
-    },
-    [Symbol.asyncDispose]: () => child[Symbol.asyncDispose](),
-  }
-}
-
-function welcomedAt(child: Child): string | undefined {
-  if (child.hasEnded) throw new Error('It ended before it served')
-  return / serves (https?:\S+) [\s\S]*Stop with Ctrl-C/.exec(child.stdout)?.[1]
-}
-
-interface Child extends AsyncDisposable {
+/** A running program. */
+class Child implements AsyncDisposable {
+  /** Everything that it has printed so far. */
+  stdout = ''
+  stderr = ''
+  readonly cwd: string
   readonly pid: number
-  readonly stdout: string
-  readonly stderr: string
-  readonly hasEnded: boolean
-  ended(): Promise<Ended>
-  /** Like `until`; an error also shows the command and everything it printed. */
-  says: typeof until
-}
+  protected end: Ended | undefined
+  readonly #command: string
+  readonly #waitMs: number | undefined
+  readonly #over: Promise<void>
 
-function launch(command: readonly string[], { cwd, env = {}, waitMs }: Surroundings): Child {
-  const { PATH = '', HOME = cwd } = process.env
-  const child = Bun.spawn({
-    cmd: [...command],
-    cwd,
-    env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    // Its own process group: npm and npx put processes between us and the program, and all of them must end.
-    detached: true,
-  })
-  const printed = { stdout: '', stderr: '' }
-  let end: Ended | undefined
-  const collected = Promise.all([
-    collect(child.stdout, text => {
-      printed.stdout += text
-    }),
-    collect(child.stderr, text => {
-      printed.stderr += text
-    }),
-  ])
-  const over = collected.then(async () => {
-    end = { exitCode: await child.exited, ...printed }
-  })
-  const says: typeof until = (what, probe, ms) =>
-    until(what, probe, ms).catch(error => {
-      const { stdout, stderr } = printed
-      throw new Error(`${error.message}\n${command.join(' ')}\nstdout: ${stdout}\nstderr: ${stderr}`)
+  constructor(command: readonly string[], { cwd, env = {}, waitMs }: Surroundings) {
+    const { PATH = '', HOME = cwd } = process.env
+    const child = Bun.spawn([...command], {
+      cwd,
+      env: { PATH, HOME, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // Its own process group: npm and npx put processes between us and the program, and all of them must end.
+      detached: true,
     })
+    this.cwd = cwd
+    this.pid = child.pid
+    this.#command = command.join(' ')
+    this.#waitMs = waitMs
+    const collected = Promise.all([this.#collect(child, 'stdout'), this.#collect(child, 'stderr')])
+    this.#over = collected.then(async () => {
+      this.end = { exitCode: await child.exited, stdout: this.stdout, stderr: this.stderr }
+    })
+  }
 
-  return {
-    pid: child.pid,
-    get stdout() {
-      return printed.stdout
-    },
-    get stderr() {
-      return printed.stderr
-    },
-    get hasEnded() {
-      return end !== undefined
-    },
-    ended: () => says('its end', () => end, waitMs),
-    says,
-    async [Symbol.asyncDispose]() {
-      endGroup(child.pid)
-      await over
-    },
+  async #collect(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>, name: 'stdout' | 'stderr'): Promise<void> {
+    const decoder = new TextDecoder()
+    for await (const bytes of child[name]) this[name] += decoder.decode(bytes, { stream: true })
+  }
+
+  ended(): Promise<Ended> {
+    return this.says('its end', () => this.end, this.#waitMs)
+  }
+
+  /** Like `until`; an error also shows the command and everything it printed. */
+  async says<T>(...args: Parameters<typeof until<T>>): Promise<T> {
+    try {
+      return await until(...args)
+    } catch (error) {
+      throw new Error(`${error}\n${this.#command}\nstdout: ${this.stdout}\nstderr: ${this.stderr}`)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      process.kill(-this.pid, 'SIGKILL')
+    } catch (error) {
+      // The group is empty, as it should be.
+      if ((error as { code?: string }).code !== 'ESRCH') throw error
+    }
+    await this.#over
   }
 }
 
-async function collect(stream: ReadableStream<Uint8Array>, add: (text: string) => void): Promise<void> {
-  const decoder = new TextDecoder()
-  for await (const bytes of stream) add(decoder.decode(bytes, { stream: true }))
-}
+export class Server extends Child {
+  /** The address that it printed: http://127.0.0.1:PORT/v1 */
+  url = ''
 
-function endGroup(leader: number): void {
-  try {
-    process.kill(-leader, 'SIGKILL')
-  } catch (error) {
-    // The group is empty, as it should be.
-    if ((error as { code?: string }).code !== 'ESRCH') throw error
+  get port(): number {
+    return portOf(this)
+  }
+
+  greetedAt(): string | undefined {
+    if (this.end) throw new Error('It ended before it served')
+    return / serves (https?:\S+) [\s\S]*Stop with Ctrl-C/.exec(this.stdout)?.[1]
+  }
+
+  fetch(path: string, key: string, init?: { readonly method: string; readonly body: string }): Promise<Response> {
+    return fetch(`${this.url}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
+  }
+
+  /** Sends the signals, each once the one before has been noticed, and waits for the end. */
+  async stop(...signals: NodeJS.Signals[]): Promise<Ended> {
+    for (const signal of signals) {
+      process.kill(this.pid, signal)
+      // Two signals at once would count as one.
+      if (signals.length > 1) await this.says('Stopping', () => this.stderr.includes('Stopping') || undefined)
+    }
+    return await this.ended()
+  }
+
+  /** Like Ctrl-C in a terminal: npm and shells between us and the program get the signal too. */
+  stopAll(signal: NodeJS.Signals): Promise<Ended> {
+    process.kill(-this.pid, signal)
+    return this.ended()
   }
 }

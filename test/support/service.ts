@@ -10,7 +10,6 @@ import { listen } from '../../src/http/server.ts'
 import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
-import type { Stores } from '../../src/store.ts'
 import { sharedDatabase } from './postgres.ts'
 import { temporaryFolder } from './process.ts'
 
@@ -32,20 +31,7 @@ export interface CallInit {
   readonly key?: string | null
 }
 
-export interface Service extends AsyncDisposable {
-  readonly origin: string
-  readonly port: number
-  readonly database: AnyDatabase
-  readonly stores: Stores
-  /** Every line of the log: its message and its fields. */
-  readonly logged: ({ readonly message: string } & LogFields)[]
-  /** A key that may do everything. */
-  readonly key: string
-  newKey(options?: Partial<Pick<NewApiKey, 'name' | 'permission' | 'expiresAt'>>): Promise<string>
-  /** Sends a request and checks the response against the OpenAPI document. */
-  call(path: string, init?: CallInit): Promise<Answer>
-  flush(): Promise<void>
-}
+export type Service = Awaited<ReturnType<typeof startService>>
 
 export interface Answer {
   readonly status: number
@@ -64,10 +50,10 @@ async function* batchOf(animals: readonly Pet[]) {
 }
 
 /** The whole service in this process: a real database, a real port on 127.0.0.1. */
-export async function startService({ store, ...options }: ServiceOptions = {}): Promise<Service> {
+export async function startService({ store, ...options }: ServiceOptions = {}) {
   const database = await newTestDatabase(store)
   const stores = await openStores(database.url, { create: true })
-  const logged: Service['logged'] = []
+  const logged: ({ readonly message: string } & LogFields)[] = []
   const log: Log = {
     isOn: () => true,
     write: (_level, message, fields = {}) => void logged.push({ message, ...fields }),
@@ -79,7 +65,7 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
   const origin = `http://127.0.0.1:${listener.port}`
   const check = createCheck(parts)
 
-  async function newKey(given: Partial<NewApiKey> = {}): Promise<string> {
+  async function newKey(given: Partial<Pick<NewApiKey, 'name' | 'permission' | 'expiresAt'>> = {}): Promise<string> {
     const createdAt = new Date()
     const { key, record } = issueApiKey({ name: 'test', permission: 'read-write', createdAt, ...given })
     await stores.keys.create(record)
@@ -92,17 +78,17 @@ export async function startService({ store, ...options }: ServiceOptions = {}): 
     port: listener.port,
     database,
     stores,
+    /** Every line of the log: its message and its fields. */
     logged,
+    /** A key that may do everything. */
     key: everything,
     newKey,
-    async call(path, { method = 'GET', headers = {}, body, key = everything } = {}) {
+    /** Sends a request and checks the response against the OpenAPI document. */
+    async call(path: string, init: CallInit = {}): Promise<Answer> {
+      const { method = 'GET', headers = {}, body, key = everything } = init
       const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
-      const response = await fetch(`${origin}${path}`, {
-        method,
-        headers: { ...authorization, ...headers },
-        redirect: 'manual',
-        ...(body !== undefined && { body }),
-      })
+      const sent = { method, headers: { ...authorization, ...headers }, ...(body !== undefined && { body }) }
+      const response = await fetch(`${origin}${path}`, { ...sent, redirect: 'manual' })
       const text = await response.text()
       check(method, path, response, text)
       const json = text === '' ? undefined : JSON.parse(text)
@@ -165,11 +151,6 @@ async function postgresDatabase(): Promise<AnyDatabase> {
   }
 }
 
-interface DescribedHeader {
-  readonly required?: boolean
-  readonly schema: object
-}
-
 interface DescribedResponse {
   readonly headers: Record<string, { $ref: string }>
   readonly content: { 'application/json': { schema: object } }
@@ -192,7 +173,7 @@ function createCheck(servers: PublishedServers) {
   }
 
   function checkHeaders(described: DescribedResponse, response: Response, what: string): void {
-    const headers: Record<string, DescribedHeader> = document.components.headers
+    const headers: Record<string, { required?: boolean; schema: object }> = document.components.headers
     for (const [name, { $ref }] of Object.entries(described.headers)) {
       const { required, schema = {} } = headers[$ref.slice('#/components/headers/'.length)] ?? {}
       const value = response.headers.get(name)

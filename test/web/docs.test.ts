@@ -1,10 +1,7 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
-import { chromiumPath, desktop, looks, openShop, overflowPx, phone, picture, visit } from '../support/browser.ts'
-import { testMsMax } from '../support/process.ts'
+import { chromiumPath, desktop, looks, openShop, phone, visit } from '../support/browser.ts'
 import { startService } from '../support/service.ts'
-
-setDefaultTimeout(testMsMax)
 
 const shop = openShop()
 
@@ -13,7 +10,7 @@ const struckThrough =
 
 describe.skipIf(chromiumPath === undefined)('the reference page', () => {
   test.each(looks)('shows the three operations, the deprecated one marked (%s)', (look, options) =>
-    visit(shop, options, async page => {
+    visit(shop, options, async (page, _service, screen) => {
       await page.goto('/docs')
       await page.locator('.opblock').nth(2).waitFor()
       const operations = await page.locator('.opblock-summary-description').allTextContents()
@@ -23,17 +20,17 @@ describe.skipIf(chromiumPath === undefined)('the reference page', () => {
       expect(await page.evaluate(struckThrough)).toBe('line-through')
       const isDark = await page.evaluate("document.documentElement.classList.contains('dark-mode')")
       expect(isDark).toBe(look.startsWith('dark'))
-      expect(await overflowPx(page)).toBe(0)
-      if (look === 'light, desktop') await picture(page, 'docs')
+      expect(await screen.overflowPx()).toBe(0)
+      if (look === 'light, desktop') await screen.picture('docs')
     }),
   )
 
   test('opens at the operation that the address names', () =>
-    visit(shop, phone, async page => {
+    visit(shop, phone, async (page, _service, screen) => {
       await page.goto('/docs#/pets/getPet')
       await page.getByText('Warning: Deprecated').waitFor()
       expect(await page.locator('.opblock-body').count()).toBe(1)
-      expect(await overflowPx(page)).toBe(0)
+      expect(await screen.overflowPx()).toBe(0)
     }))
 
   test('tries operations with a key, and shows integers digit for digit', () =>
