@@ -77,6 +77,18 @@ describe('paths and methods', () => {
   test.each(['//v1/pets/1', '/v1/pets//1', '/v1/pets/1/', '/v1/pets%2F1'])('the target %s is 404', async target =>
     expect(await raw(target, 'x')).toMatchObject([{ status: 404 }]),
   )
+
+  test('a chunked body with a trailer is refused by the runtime, and its animal is not stored', async () => {
+    const animal = '{"name":"Trailer","categoryId":1}'
+    const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${service.key}\r\nTransfer-Encoding: chunked`
+    const body = `${animal.length.toString(16)}\r\n${animal}\r\n0\r\nX-Trailer: 1\r\n\r\n`
+    for (let i = 0; i < 5; i++) {
+      const { replies } = await exchange(service.port, [`${head}\r\n\r\n${body}`], { expected: 1, quietMs: 20 })
+      expect(replies).toMatchObject([{ status: 400 }])
+    }
+    const { pets } = await service.stores.pets.list({ limit: 100 })
+    expect(pets.map(({ name }) => name)).not.toContain('Trailer')
+  })
 })
 
 describe('headers', () => {
