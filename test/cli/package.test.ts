@@ -2,19 +2,10 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { network, npmWaitMs as waitMs } from '../support/package.ts'
-import { loggedBy, pasteCurl, projectFolder, run, startServer, temporaryFolder } from '../support/process.ts'
+import { network, pack, npmWaitMs as waitMs } from '../support/package.ts'
+import { loggedBy, pasteCurl, run, startServer, temporaryFolder } from '../support/process.ts'
 
 setDefaultTimeout(180_000)
-
-/** Runs `npm pack` and returns the name of the package and the paths in it. */
-async function pack(folder: string): Promise<{ filename: string; files: string[] }> {
-  const command = ['npm', 'pack', '--json', '--pack-destination', folder]
-  const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder, env: network, waitMs })
-  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
-  const [packed] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }]
-  return { filename: packed.filename, files: packed.files.map(({ path }) => path) }
-}
 
 /** A machine with Node and npm, the usual tools, and no Bun. */
 async function machineWithoutBun(folder: string): Promise<Record<string, string>> {
