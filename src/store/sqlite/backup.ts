@@ -20,7 +20,8 @@ export async function backUpSqlite(
   if (!existsSync(file)) throw new SetupError(`There is no store at ${file}: set DATABASE_URL to the store to copy`)
   // The copy grows to about the size of the store; data in the write-ahead log makes this an estimate.
   const expectedBytes = Math.max(1, statSync(file).size)
-  const showProgress = () => onProgress(Math.min(0.99, statSync(copy).size / expectedBytes))
+  const showProgress = () =>
+    onProgress(Math.min(0.99, (statSync(copy, { throwIfNoEntry: false })?.size ?? 0) / expectedBytes))
   const progress = setInterval(showProgress, progressIntervalMs)
   try {
     const reply = await runThread({ file, copy }, signal)
