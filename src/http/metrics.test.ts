@@ -31,7 +31,6 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   const text = metrics.render(noUsage, { writesWaiting: 3, commitSizes })
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
-      '# HELP petstore_http_requests_total Responses by operation and status.',
       '# TYPE petstore_http_requests_total counter',
       'petstore_http_requests_total{operation="listPets",status="200"} 2',
       'petstore_http_requests_total{operation="none",status="404"} 1',
@@ -54,6 +53,10 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'process_cpu_seconds_total 4',
     ]),
   )
+  for (const [, name] of text.matchAll(/^([a-z_]+?)(?:_bucket|_sum|_count)?[{ ]/gm)) {
+    expect(text).toMatch(new RegExp(`^# HELP ${name} .+\n# TYPE ${name} (counter|gauge|histogram)$`, 'm'))
+  }
+  expect(text).toMatch(/^process_resident_memory_bytes \d{8,}$/m)
   expect(text).toEndWith('\n')
   const [, startedAt] = /^process_start_time_seconds (\d+)$/m.exec(text) ?? []
   expect(Math.abs(Date.now() / 1_000 - 1_000 - Number(startedAt))).toBeLessThan(60)
@@ -108,12 +111,7 @@ describe('the log', () => {
     level = 'warn'
     observer.end(begin(), status)
     expect(lines.map(({ level }) => level)).toEqual(expected === 'info' ? ['info'] : [expected, expected])
-    expect(lines[0]?.fields).toMatchObject({
-      requestId: 'id-1',
-      path: '/v1/nothing',
-      status,
-      durationMs: 1.235,
-    })
+    expect(lines[0]?.fields).toMatchObject({ requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235 })
   })
 
   test('and the metrics have the duration of a request', () => {
@@ -130,6 +128,7 @@ describe('the log', () => {
     [traceparent, traceparent],
     [`x${traceparent}`, undefined],
     [`${traceparent}x`, undefined],
+    [traceparent.toUpperCase(), undefined],
   ])('shows the traceparent %s as %p', (sent, shown) => {
     observer.end(begin({ traceparent: sent }), 200)
     expect(lines[0]?.fields['traceparent']).toBe(shown)
