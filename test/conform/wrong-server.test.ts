@@ -2,23 +2,54 @@ import { expect, test } from 'bun:test'
 import { Probe } from '../../src/conform/exchange.ts'
 import { checks, conform } from '../../src/conform/run.ts'
 import {
-  adding,
+  type Asked,
   answering,
-  changedList,
   error,
-  listing,
-  refusing,
-  rewriting,
+  key,
+  type Reply,
   startWrongServer,
-  taking,
-  trusting,
   type Wrongness,
 } from '../support/wrong-server.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
+const changedList = (change: (pets: readonly JsonObject[], asked: Asked) => unknown): Wrongness => ({
+  say: (reply, asked) => (Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply),
+})
+/** Changes every animal of a list. */
+const listing = (change: (pet: JsonObject) => unknown) => changedList(pets => pets.map(change))
+/** Responds with an Error of this status to the requests that match. */
+const refusing = (status: number, when: (asked: Asked) => boolean): Wrongness => ({
+  instead: asked => (when(asked) ? error(status) : undefined),
+})
+const withKey = (asked: Asked) => ({ ...asked, headers: new Headers({ authorization: `Bearer ${key}` }) })
+/** Accepts requests without a key, or with a wrong one. */
+const trusting = (method: string, path: RegExp, authorization: RegExp): Wrongness => ({
+  hear: asked => {
+    const sent = asked.headers.get('authorization') ?? 'none'
+    return asked.method === method && path.test(asked.path) && authorization.test(sent) ? withKey(asked) : asked
+  },
+})
+/** Accepts a body that matches as a valid animal. */
+const taking = (body: RegExp): Wrongness => ({
+  hear: asked =>
+    asked.method === 'POST' && body.test(asked.body) ? { ...asked, body: '{"name":"Rex","categoryId":1}' } : asked,
+})
+const adding = (headers: Readonly<Record<string, string>>, when = (_: Reply) => true): Wrongness => ({
+  say: reply => (when(reply) ? { ...reply, headers: { ...reply.headers, ...headers } } : reply),
+})
+/** The same request with another query. */
+const rewriting = (change: (query: URLSearchParams) => void): Wrongness => ({
+  hear: asked => {
+    const query = new URLSearchParams(asked.query)
+    change(query)
+    return { ...asked, query }
+  },
+})
+
 const list = /^\/pets$/
 const one = /^\/pets\/./
+const [none, wrong] = [/^none$/, /wrong/]
 const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' && body.test(asked.body))
 const having = (status: number, change: JsonObject) => answering(status, body => ({ ...body, ...change }))
 const withEach = (change: (pet: JsonObject) => JsonObject) => listing(pet => ({ ...pet, ...change(pet) }))
@@ -50,10 +81,7 @@ const endlessAndAscending: Wrongness = {
 }
 
 const firstKeyOnly: Wrongness = {
-  hear(asked) {
-    const [scheme, key] = asked.headers.get('authorization')?.split(' ') ?? []
-    return { ...asked, headers: new Headers({ authorization: `${scheme} ${key}` }) }
-  },
+  hear: asked => (asked.headers.get('authorization')?.startsWith(`Bearer ${key} `) ? withKey(asked) : asked),
 }
 /** HEAD lacks a header that GET has. */
 const headWithout: Wrongness = {
@@ -64,12 +92,12 @@ const headWithout: Wrongness = {
 /** A part of a check's name, a part of its finding, and the server's defect. */
 const rows: readonly (readonly [check: string, found: string, wrongness: Wrongness])[] = [
   ['the base address ends in /v1', '/api', { prefix: '/api' }],
-  ['GET /pets without a key is 401', 'returned 200', trusting('GET', list, 'none')],
-  ['POST /pets without a key is 401', 'returned 201', trusting('POST', list, 'none')],
-  ['GET /pets/{petId} without a key is 401', 'returned 200', trusting('GET', one, 'none')],
-  ['GET /pets with a wrong key is 401', 'returned 200', trusting('GET', list, 'wrong')],
-  ['POST /pets with a wrong key is 401', 'returned 201', trusting('POST', list, 'wrong')],
-  ['GET /pets/{petId} with a wrong key is 401', 'returned 200', trusting('GET', one, 'wrong')],
+  ['GET /pets without a key is 401', 'returned 200', trusting('GET', list, none)],
+  ['POST /pets without a key is 401', 'returned 201', trusting('POST', list, none)],
+  ['GET /pets/{petId} without a key is 401', 'returned 200', trusting('GET', one, none)],
+  ['GET /pets with a wrong key is 401', 'returned 200', trusting('GET', list, wrong)],
+  ['POST /pets with a wrong key is 401', 'returned 201', trusting('POST', list, wrong)],
+  ['GET /pets/{petId} with a wrong key is 401', 'returned 200', trusting('GET', one, wrong)],
 
   ['POST /pets is 201 with the Pet and its id', 'no id', answering(201, ({ id: _, ...pet }) => pet)],
   ['POST /pets returns the name and the categoryId as sent', 'REX', having(201, { name: 'REX' })],
