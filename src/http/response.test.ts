@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { json, Links, problem, withHeaders } from './response.ts'
+import { json, problem, withHeaders } from './response.ts'
 
 describe('an error response', () => {
   test('has the code, the message and the status', () => {
@@ -34,16 +34,4 @@ test('headers added to one response do not appear in another', () => {
   expect([closing.headers.get('connection'), closing.headers.get('cache-control')]).toEqual(['close', 'no-cache'])
   expect([shared.headers.get('connection'), json(200, '{}').headers.get('connection')]).toEqual([null, null])
   expect(json(200, '{}').headers.get('cache-control')).toBe('no-store')
-})
-
-test.each([
-  [undefined, '/v1/pets/1', '/openapi.json'],
-  [
-    'https://pets.example.com/shop/v1',
-    'https://pets.example.com/shop/v1/pets/1',
-    'https://pets.example.com/shop/openapi.json',
-  ],
-])('with the public address %p, links are %s and %s', (publicUrl, api, site) => {
-  const links = new Links(publicUrl)
-  expect([links.api('/pets/1'), links.site('/openapi.json')]).toEqual([api, site])
 })

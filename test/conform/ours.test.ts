@@ -23,23 +23,22 @@ test.each([
   ['an empty catalogue', {}, 0],
   ['a catalogue of 150 animals', {}, 150],
   ['a public base address elsewhere', { publicUrl: 'https://pets.example.com/shop/v1' }, 0],
-])('our service passes every check, with %s', async (_, options, animals) => {
-  await using service = await startService(options)
-  await addAnimals(service, animals)
-  const results = await check(service)
-  expect(results.map(({ check }) => check)).toEqual([...checks])
-  expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
-  expect(service.logged.filter(({ message }) => message === 'internal error')).toEqual([])
-})
-
-test('the checks add fewer than 50 animals, whose names say where they come from', async () => {
-  await using service = await startService()
-  await check(service)
-  const { pets, more } = await service.stores.pets.list({ limit: 100 })
-  expect(more).toBe(false)
-  expect(pets.length).toBeLessThan(50)
-  expect(pets.map(({ name }) => name).filter(name => !/^\s*conform /.test(name))).toEqual([])
-})
+  ['a rate limit', { rateLimit: { requests: 100, seconds: 1 } }, 0],
+])(
+  'our service passes every check, with %s, and few animals are added, under recognizable names',
+  async (_, options, animals) => {
+    await using service = await startService(options)
+    await addAnimals(service, animals)
+    const results = await check(service)
+    expect(results.map(({ check }) => check)).toEqual([...checks])
+    expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
+    expect(service.logged.filter(({ message }) => message === 'internal error')).toEqual([])
+    const { pets } = await service.stores.pets.list({ limit: 1_000 })
+    const added = pets.slice(animals).map(({ name }) => name)
+    expect(added.length).toBeLessThan(50)
+    expect(added.filter(name => !/^\s*conform /.test(name))).toEqual([])
+  },
+)
 
 test('a run that only reads passes with a read-only key, and adds nothing', async () => {
   await using service = await startService()
@@ -62,12 +61,6 @@ test('a run that only reads an empty catalogue fails nothing, and reports what i
   const { finding } = results.find(({ check: { name } }) => name.startsWith('no two listed')) ?? {}
   const why = 'the catalogue has too few animals for it, and this run only reads'
   expect(finding).toEqual({ outcome: 'skipped', why })
-})
-
-test('the checks wait for a rate limit', async () => {
-  await using service = await startService({ rateLimit: { requests: 100, seconds: 1 } })
-  const results = await check(service)
-  expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
 })
 
 test('every check names a section of docs/interface.md', () => {

@@ -1,25 +1,17 @@
 /** What a scripted server does with one request. */
 export type Step = Response | ((request: Request) => Response | Promise<Response>)
 
-export interface ScriptedServer extends AsyncDisposable {
-  /** As a base address: http://127.0.0.1:PORT/v1 */
-  readonly url: string
-  readonly origin: string
-  /** What it has been asked so far, with the time of each. */
-  readonly requests: readonly Asked[]
-}
-
 interface Asked {
   readonly method: string
   /** With its query. */
   readonly path: string
   readonly headers: Headers
   readonly body: string
-  readonly atMs: number
 }
 
 /** A server that is none of ours: it answers each request with the next step of a script, the last one again and again. */
-export function startScriptedServer(...steps: readonly Step[]): ScriptedServer {
+export function startScriptedServer(...steps: readonly Step[]) {
+  /** Every request so far. */
   const requests: Asked[] = []
   const server = Bun.serve({
     port: 0,
@@ -29,19 +21,13 @@ export function startScriptedServer(...steps: readonly Step[]): ScriptedServer {
       const { method, url, headers } = request
       const step = steps[Math.min(requests.length, steps.length - 1)]
       const { pathname, search } = new URL(url)
-      const asked = { method, path: pathname + search, headers, atMs: performance.now() }
-      requests.push({ ...asked, body: await request.text() })
+      requests.push({ method, path: pathname + search, headers, body: await request.text() })
       if (!step) throw new Error('The script is empty')
       return step instanceof Response ? (step.clone() as Response) : await step(request)
     },
   })
   const origin = `http://127.0.0.1:${server.port}`
-  return {
-    url: `${origin}/v1`,
-    origin,
-    requests,
-    [Symbol.asyncDispose]: () => server.stop(true),
-  }
+  return { url: `${origin}/v1`, origin, requests, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
 /** An Error as a pet store sends it. */
