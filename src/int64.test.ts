@@ -74,8 +74,7 @@ describe('an integer in JSON', () => {
 
 describe('an integer in a path', () => {
   test('every int64 is read as it is written', () => {
-    const value = fc.oneof(anyInt64, fc.constantFrom(0n, 1n, -1n, int64Min, int64Max))
-    fc.assert(fc.property(value, value => expect(parseInt64(String(value))).toBe(value)))
+    fc.assert(fc.property(anyInt64, value => expect(parseInt64(String(value))).toBe(value)))
     for (const value of [0n, -1n, int64Min, int64Max]) expect(parseInt64(String(value))).toBe(value)
   })
 
@@ -138,14 +137,8 @@ describe('nesting', () => {
   ])('%s may be 64 levels deep, not deeper', (_what, depth, open, inner, close) => {
     expect(nestingMax).toBe(64)
     expect(parseJson(nested(depth, open, inner, close)).ok).toBe(true)
-    expect(parseJson(nested(depth + 1, open, inner, close))).toEqual({
-      ok: false,
-      problem: 'objects and arrays are nested more than 64 levels deep',
-    })
-  })
-
-  test('arrays and objects side by side are not nested', () => {
-    expect(parseJson(`[${'[],{},'.repeat(1_000)}{}]`).ok).toBe(true)
+    const problem = 'objects and arrays are nested more than 64 levels deep'
+    expect(parseJson(nested(depth + 1, open, inner, close))).toEqual({ ok: false, problem })
   })
 
   test.each([
@@ -157,12 +150,12 @@ describe('nesting', () => {
     expect(parseJson(JSON.stringify([value]))).toEqual({ ok: true, value: [value] })
   })
 
-  test('brackets count again after a string that ends in an escaped backslash', () => {
-    expect(parseJson(`["\\\\",${nested(64, '[', '', ']')}]`).ok).toBe(false)
-  })
-
-  test('a million opening brackets are refused', () => {
-    expect(parseJson('['.repeat(1_000_000)).ok).toBe(false)
+  test.each([
+    ['arrays and objects side by side are not nested', `[${'[],{},'.repeat(1_000)}{}]`, true],
+    ['brackets count after a string that ends in a backslash', `["\\\\",${nested(64, '[', '', ']')}]`, false],
+    ['a million opening brackets are refused', '['.repeat(1_000_000), false],
+  ])('%s', (_what, text, ok) => {
+    expect(parseJson(text).ok).toBe(ok)
   })
 })
 

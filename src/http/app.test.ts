@@ -149,24 +149,21 @@ describe('a response', () => {
     expect((await send('/v1/pets')).status).toBe(429)
   })
 
-  test.each([
-    [undefined, '</openapi.json>; rel="deprecation"; type="application/json"'],
-    ['/docs', '</docs#/pets/getPet>; rel="deprecation"; type="text/html"'],
-  ])('of getPet links to the documentation, with the page %p', async (page, link) => {
-    const asset = { type: 'text/html', read: async () => new Uint8Array() }
-    start({ pages: page === undefined ? undefined : new Map([[page, asset]]) })
-    expect((await send('/v1/pets/1')).headers.get('link')).toStartWith(link)
-  })
-
-  test('has absolute addresses if a public base address is configured', async () => {
-    const publicUrl = 'https://pets.example.com/shop/v1'
-    start({ publicUrl })
+  const publicUrl = 'https://pets.example.com/shop/v1'
+  const page = { type: 'text/html', read: async () => new Uint8Array() }
+  test.each<[Partial<AppParts>, string, string, string]>([
+    [{}, '/openapi.json', 'application/json', '/v1'],
+    [{ pages: new Map([['/docs', page]]) }, '/docs#/pets/getPet', 'text/html', '/v1'],
+    [{ publicUrl }, 'https://pets.example.com/shop/openapi.json', 'application/json', publicUrl],
+  ])('has relative addresses unless a public one is configured: %#', async (parts, documentation, type, base) => {
+    start(parts)
     const linkOf = async (path: string) => (await send(path)).headers.get('link')
-    expect(await linkOf('/v1/pets?limit=1')).toStartWith(`<${publicUrl}/pets?limit=1&cursor=`)
-    expect(await linkOf('/v1/pets/1')).toContain(`<${publicUrl}/pets?status=available>`)
-    expect(await linkOf('/v1/pets/1')).toContain('<https://pets.example.com/shop/openapi.json>; rel="deprecation"')
+    expect(await linkOf('/v1/pets/1')).toBe(
+      `<${documentation}>; rel="deprecation"; type="${type}", <${base}/pets?status=available>; rel="successor-version"`,
+    )
+    expect(await linkOf('/v1/pets?limit=1')).toStartWith(`<${base}/pets?limit=1&cursor=`)
     const { headers } = await send('/v1/pets', { method: 'POST', body: rex })
-    expect(headers.get('location')).toStartWith(`${publicUrl}/pets/`)
+    expect(headers.get('location')).toStartWith(`${base}/pets/`)
   })
 })
 
