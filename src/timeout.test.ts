@@ -27,10 +27,8 @@ describe('a promise with a time-out', () => {
     const script = `
       const { withTimeout } = await import('./src/timeout.ts')
       await withTimeout(Promise.resolve(), 30_000, () => {})`
-    const { exitCode } = Bun.spawnSync([process.execPath, '-e', script], {
-      cwd: `${import.meta.dir}/..`,
-      timeout: 4_000,
-    })
+    const options = { cwd: `${import.meta.dir}/..`, timeout: 4_000 }
+    const { exitCode } = Bun.spawnSync([process.execPath, '-e', script], options)
     expect(exitCode).toBe(0)
   })
 })

@@ -3,7 +3,6 @@ import lock from '../package-lock.json' with { type: 'json' }
 import { projectFolder, run } from './support/process.ts'
 
 interface LockedPackage {
-  readonly version?: string
   readonly resolved?: string
   readonly dev?: boolean
   readonly hasInstallScript?: boolean

@@ -20,9 +20,9 @@ function section(title: string): string {
   return text.split('\n## ', 1)[0] ?? ''
 }
 
-/** What a clone would hold: neither dependencies nor data. */
+/** The files that a clone has: neither dependencies nor data. */
 async function freshClone(folder: string): Promise<void> {
-  // Whoever runs the tests need not be who owns the files.
+  // Another user than the one who runs the tests may own the files.
   const git = ['git', '-c', 'safe.directory=*', 'ls-files', '-z', '-co', '--exclude-standard']
   const { exitCode, stdout, stderr } = await run(git, { cwd: projectFolder })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })

@@ -42,11 +42,10 @@ async function newKey(options: { name?: string; permission?: Permission; expires
   return { id, key, hash: record.hash, header: `Bearer ${key}` }
 }
 
-const contextOf = (authorization?: string) =>
-  new RequestContext(
-    new Request('http://a/v1/pets', { headers: authorization === undefined ? {} : { authorization } }),
-    undefined,
-  )
+const contextOf = (authorization?: string) => {
+  const headers = authorization === undefined ? {} : { authorization }
+  return new RequestContext(new Request('http://a/v1/pets', { headers }), undefined)
+}
 const codeOf = (reply: Reply | undefined) => (reply ? JSON.parse(String(reply.body)).code : 'accepted')
 
 describe('a credential', () => {

@@ -7,6 +7,7 @@ import { KeyUsage } from './auth.ts'
 import { Metrics, RequestObserver } from './metrics.ts'
 import { RequestContext } from './request.ts'
 
+const noUsage = new KeyUsage({} as KeyStore)
 let clock: Mock<typeof performance.now>
 beforeEach(() => {
   clock = spyOn(performance, 'now').mockReturnValue(10_000)
@@ -25,7 +26,6 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   for (const fromCache of [true, true, false]) metrics.pageServed(fromCache)
   const commitSizes = new Histogram([1, 2])
   commitSizes.observe(2)
-  const noUsage = new KeyUsage({} as KeyStore)
   using _cpu = spyOn(process, 'cpuUsage').mockReturnValue({ user: 3_000_000, system: 1_000_000 })
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const text = metrics.render(noUsage, { writesWaiting: 3, commitSizes })
@@ -93,11 +93,10 @@ describe('the log', () => {
     metrics = new Metrics()
     observer = new RequestObserver({ log, metrics, unavailableEveryMs: 1_000 })
   })
-  const begin = (headers: Record<string, string> = {}) =>
-    new RequestContext(
-      new Request('http://a/v1/nothing?secret', { headers: { 'x-request-id': 'id-1', ...headers } }),
-      undefined,
-    )
+  const begin = (given: Record<string, string> = {}) => {
+    const headers = { 'x-request-id': 'id-1', ...given }
+    return new RequestContext(new Request('http://a/v1/nothing?secret', { headers }), undefined)
+  }
 
   test.each<[number, LogLevel]>([
     [200, 'info'],
@@ -118,9 +117,8 @@ describe('the log', () => {
     const context = begin()
     clock.mockReturnValue(12_000)
     observer.end(context, 200)
-    expect(metrics.render(new KeyUsage({} as KeyStore), undefined)).toContain(
-      '\npetstore_http_request_duration_seconds_sum{operation="none"} 2\n',
-    )
+    const sum = '\npetstore_http_request_duration_seconds_sum{operation="none"} 2\n'
+    expect(metrics.render(noUsage, undefined)).toContain(sum)
   })
 
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -138,14 +136,9 @@ describe('the log', () => {
     ['store unavailable', new StoreUnavailable('The disk is full')],
     ['ids exhausted', new IdsExhausted('No id is left')],
   ])('has one line a second while requests fail: %s', (message, cause) => {
-    for (const [ms, requests] of [
-      [10_000, 1],
-      [10_999, 30],
-      [11_000, 1],
-      [11_001, 1],
-    ] as const) {
+    for (const ms of [10_000, ...Array(30).fill(10_999), 11_000, 11_001]) {
       clock.mockReturnValue(ms)
-      for (let i = 0; i < requests; i++) observer.failed(begin(), cause)
+      observer.failed(begin(), cause)
     }
     const fields = { requestId: 'id-1', cause: cause.message }
     expect(lines).toEqual([

@@ -72,7 +72,7 @@ const at = (path: string, status: number, body: unknown): Wrongness => ({
 })
 const only = (status: number, headers: Readonly<Record<string, string>>) =>
   adding(headers, reply => reply.status === status)
-const sold = '</v1/pets?status=sold>'
+const linked = { Link: '</d>; rel="deprecation", </v1/pets?status=sold>; rel=successor-version' }
 /** Every list has a link to the same page. */
 const endless = adding({ Link: '</v1/pets?limit=1&cursor=abc>; rel="next"' })
 const endlessAndAscending: Wrongness = {
@@ -191,11 +191,7 @@ const rows: readonly (readonly [check: string, found: string, wrongness: Wrongne
   ['an Error has no other fields', 'hint', having(401, { hint: 'Log in' })],
   ['the Deprecation header, also on 404', 'no Deprecation', only(200, { Deprecation: '@1794700800' })],
   ['the Sunset header, also on 404', '2031', adding({ Sunset: 'Fri, 05 Dec 2031 00:00:00 GMT' })],
-  [
-    'links to its documentation',
-    'status=sold',
-    adding({ Link: `</d>; rel="deprecation", ${sold}; rel=successor-version` }),
-  ],
+  ['links to its documentation', 'status=sold', adding(linked)],
   ['/openapi.json', '{}', at('../openapi.json', 200, {})],
 
   ['repeated with its Idempotency-Key', 'no Idempotency-Replayed', having(201, { id: 7n })],
