@@ -6,10 +6,8 @@ const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
 const rex = '{"name":"Rex","categoryId":1}'
-const post = (body: CallInit['body'], given: Record<string, string> = {}) => {
-  const headers = { 'content-type': 'application/json', ...given }
-  return service.call('/v1/pets', { method: 'POST', headers, ...(body !== undefined && { body }) })
-}
+const post = (body: string | Uint8Array<ArrayBuffer> | ReadableStream, given: CallInit = {}) =>
+  service.call('/v1/pets', { method: 'POST', body, ...given })
 const count = async () => (await service.stores.pets.list({ limit: 1_000 })).pets.length
 
 /** Refused with this code, and nothing was stored. Gives the message. */
@@ -81,15 +79,14 @@ test('a client whose body is refused and then stops arriving still gets the resp
 
 describe('Idempotency-Key', () => {
   const big = '{"name":"Rex","categoryId":9223372036854775807}'
-  const create = (idempotencyKey: string, body = big, key = service.key) =>
-    service.call('/v1/pets', { method: 'POST', body, key, headers: { 'idempotency-key': idempotencyKey } })
+  const create = (name: string, body = big, key = service.key) =>
+    post(body, { key, headers: { 'idempotency-key': name } })
 
   test('makes one animal of a hundred requests at once, and of the same animal written differently', async () => {
     const before = await count()
     const answers = await Promise.all(Array.from({ length: 100 }, () => create('order-1')))
-    answers.push(
-      await create('order-1', '{ "categoryId": 9223372036854775807.0, "colour": "brown", "name": "\\u0052ex" }'),
-    )
+    const rewritten = '{ "categoryId": 9223372036854775807.0, "colour": "brown", "name": "\\u0052ex" }'
+    answers.push(await create('order-1', rewritten))
     const seen = answers.map(({ status, text, headers }) => [status, text, headers.get('location')].join())
     expect([new Set(seen).size, answers[0]?.status]).toEqual([1, 201])
     const replayed = answers.filter(({ headers }) => headers.get('idempotency-replayed') === 'true')

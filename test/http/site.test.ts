@@ -40,11 +40,8 @@ describe('/openapi.json', () => {
 
   test('is sent again only to a client that holds something else', async () => {
     const etagAs = async (encoding: string) => (await ask({ 'accept-encoding': encoding })).headers.get('etag') ?? ''
-    for (const [encoding, other] of [
-      ['identity', 'gzip'],
-      ['gzip', 'identity'],
-    ] as const) {
-      const [etag, wrong] = [await etagAs(encoding), await etagAs(other)]
+    for (const encoding of ['identity', 'gzip']) {
+      const [etag, wrong] = [await etagAs(encoding), await etagAs(encoding === 'gzip' ? 'identity' : 'gzip')]
       expect(etag).toMatch(/^"[\w-]+"$/)
       for (const held of [etag, `W/${etag}`, `"other", ${etag}`, `"a, b",${etag}`, '*']) {
         const response = await ask({ 'accept-encoding': encoding, 'if-none-match': held })
@@ -59,14 +56,11 @@ describe('/openapi.json', () => {
 
 test('a page that cannot be read is tried again with the next request', async () => {
   let reads = 0
-  const page = {
-    type: 'text/plain',
-    async read() {
-      if (++reads === 1) throw new Error('EMFILE')
-      return new Uint8Array([0x6f, 0x6b])
-    },
+  const read = async () => {
+    if (++reads === 1) throw new Error('EMFILE')
+    return new Uint8Array([0x6f, 0x6b])
   }
-  await using other = await startService({ pages: new Map([['/page', page]]) })
+  await using other = await startService({ pages: new Map([['/page', { type: 'text/plain', read }]]) })
   const statuses = []
   for (let i = 0; i < 3; i++) statuses.push((await fetch(`${other.origin}/page`)).status)
   expect([statuses, reads]).toEqual([[500, 200, 200], 2])
