@@ -99,7 +99,7 @@ describe('a page of another origin', () => {
       expect(await ask('OPTIONS', path, asking)).toEqual(expected)
     }
     expect(await ask('OPTIONS', '/v1/pets', {})).toEqual({ ...shared, status: 401 })
-    expect(await ask('GET', '/v1/pets', {})).toEqual({ ...shared, status: 401 })
+    expect(await ask('GET', '/v1/pets', asking)).toEqual({ ...shared, status: 401 })
     expect(await ask('GET', '/v1/pets', { authorization: 'Bearer a-key' })).toEqual({ ...shared, status: 200 })
   })
 
@@ -204,10 +204,13 @@ describe('an operation', () => {
   })
 
   test('createPet counts an animal once, though its request is repeated', async () => {
+    const create = (body: string) => send('/v1/pets', { method: 'POST', body, headers: { 'idempotency-key': 'k' } })
     for (const replayed of [null, 'true']) {
-      const response = await send('/v1/pets', { method: 'POST', body: rex, headers: { 'idempotency-key': 'k' } })
-      expect([response.status, response.headers.get('idempotency-replayed')]).toEqual([201, replayed])
+      const { status, headers } = await create(rex)
+      expect([status, headers.get('idempotency-replayed')]).toEqual([201, replayed])
     }
+    const conflict = await create('{"name":"Mia","categoryId":7}')
+    expect([conflict.status, (await problemOf(conflict)).code]).toEqual([422, 'idempotency_key_reused'])
     expect(await (await send('/metrics')).text()).toContain('\npetstore_pets_created_total 1\n')
   })
 
