@@ -71,9 +71,10 @@ test('the metrics show at most 1,000 keys that call deprecated operations, with 
     usage.recordDeprecatedCall(caller)
   }
   const lines = new Metrics().render(usage, undefined).split('\n')
-  expect(lines).toContain('petstore_deprecated_requests_total{operation="getPet",key="a\\"b\\\\c\\nd 0"} 1')
+  const labels = '{operation="getPet",key="a\\"b\\\\c\\nd 0"}'
+  expect(lines).toContain(`petstore_deprecated_requests_total${labels} 1`)
   expect(lines.filter(line => line.startsWith('petstore_deprecated_requests_total'))).toHaveLength(1_000)
-  const last = lines.find(line => line.startsWith('petstore_deprecated_last_request_timestamp_seconds'))
+  const last = lines.find(line => line.startsWith(`petstore_deprecated_last_request_timestamp_seconds${labels} `))
   expect(Math.abs(Number(last?.split(' ').at(-1)) - Date.now() / 1_000)).toBeLessThan(60)
 })
 
