@@ -1,5 +1,13 @@
 import { describe, expect, spyOn, test } from 'bun:test'
-import { type ApiKey, generateApiKey, hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from './api-key.ts'
+import {
+  type ApiKey,
+  generateApiKey,
+  hashSecret,
+  issueApiKey,
+  isWellFormedApiKey,
+  maskKeys,
+  refusalOf,
+} from './api-key.ts'
 
 // Computed outside this program: keys that were issued must stay valid.
 const wellFormed = [
@@ -66,6 +74,15 @@ describe('the form of a key', () => {
       expect(isWellFormedApiKey(swapped)).toBe(first === second)
     }
   })
+})
+
+test.each([
+  ['one key', `limit is "${wellFormed[2]}"`, 'limit is "pets_abcd…"'],
+  ['two keys', `${wellFormed[2]} and ${wellFormed[2]}`, 'pets_abcd… and pets_abcd…'],
+  ['the first part of a key', 'pets_abcdefghijkl', 'pets_abcd…'],
+  ['too little of a key to be secret', 'pets_abcdefghijk', 'pets_abcdefghijk'],
+])('a key in a message is masked: %s', (_what, message, shown) => {
+  expect(maskKeys(message)).toBe(shown)
 })
 
 describe('the record of a key', () => {
