@@ -121,6 +121,11 @@ describeWithOwnPostgres('serve on PostgreSQL', () => {
     expect(line).toMatch(message)
   })
 
+  test('names a replica that does not answer', async () => {
+    const line = await refusedLine(cluster.url(), { PETSTORE_READ_URL: unreachable })
+    expect(line).toMatch(/\b127\.0\.0\.1:1\b/)
+  })
+
   test('waits for a PostgreSQL server that starts later', async () => {
     using folder = temporaryFolder()
     await cluster.stop('SIGINT')
