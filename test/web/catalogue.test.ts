@@ -1,13 +1,11 @@
-import { describe, expect, test } from 'bun:test'
-import { chromiumPath, looks, openShop, phone, stock, visit } from '../support/browser.ts'
+import { expect, test } from 'bun:test'
+import { describeInBrowser, looks, phone, stock, visit } from '../support/browser.ts'
 
-const shop = openShop()
-
-describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
+describeInBrowser('the catalogue page', () => {
   test.each(looks)(
     'leads a new user from a wrong key to an added animal, found by filter and by paging (%s)',
     (look, options) =>
-      visit(shop, options, async (page, service, screen) => {
+      visit(options, async (page, service, screen) => {
         await screen.enter('pets_mistyped')
         const { json } = await service.call('/v1/pets', { key: 'pets_mistyped' })
         await page.getByText(json.message).waitFor()
@@ -51,7 +49,7 @@ describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
   )
 
   test.each(looks)("shows the server's own messages beside the fields that they name (%s)", (look, options) =>
-    visit(shop, options, async (page, service, screen) => {
+    visit(options, async (page, service, screen) => {
       await screen.enterStocked(service, 12)
       if (look.endsWith('phone')) await page.getByText('Add an animal').click()
       await screen.addAnimal(' ', '1.5; "x"')
@@ -78,7 +76,7 @@ describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
   )
 
   test('works with the keyboard alone, and by a button where a browser watches no scrolling', () =>
-    visit(shop, phone, async (page, service, screen) => {
+    visit(phone, async (page, service, screen) => {
       await stock(service, 21)
       await page.addInitScript('delete window.IntersectionObserver')
       await page.goto('/')
@@ -118,7 +116,7 @@ describe.skipIf(chromiumPath === undefined)('the catalogue page', () => {
     }))
 
   test.each(looks)('has enough contrast everywhere (%s)', (_look, options) =>
-    visit(shop, options, async (page, service, screen) => {
+    visit(options, async (page, service, screen) => {
       await page.goto('/')
       const readable = async (selectors: readonly string[]) => {
         for (const selector of selectors) {
