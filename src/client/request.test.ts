@@ -73,6 +73,7 @@ describe('a temporary failure', () => {
 describe('the wait before a retry', () => {
   const settings = { retries: 10, backoffMs: 100, backoffMaxMs: 1_000, retryAfterMaxMs: 5_000 } as RequestSettings
   const { ConnectionError, TimeoutError, RateLimitedError, ServiceUnavailableError } = client
+  const newError = (ErrorClass: typeof client.PetstoreError) => new ErrorClass('', { code: 'a' })
   const limited = (retryAfterSeconds?: number) => new RateLimitedError('', { code: 'a', retryAfterSeconds })
 
   /** The shortest and the longest of many waits. */
@@ -97,8 +98,7 @@ describe('the wait before a retry', () => {
 
   test('exists for each temporary failure, until the retries are used up', () => {
     const temporary = [ConnectionError, TimeoutError, RateLimitedError, ServiceUnavailableError]
-    const errors = temporary.map(ErrorClass => new ErrorClass('', { code: 'a' }))
-    for (const error of [...errors, limited(5)]) {
+    for (const error of [...temporary.map(newError), limited(5)]) {
       expect(waitMsBeforeRetry(error, 10, settings)).toBeNumber()
       expect(waitMsBeforeRetry(error, 11, settings)).toBeUndefined()
     }
@@ -107,7 +107,7 @@ describe('the wait before a retry', () => {
   test('does not exist for other failures, used-up ids and a longer Retry-After than the limit', () => {
     const { InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ServerError } = client
     const lasting = [InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ServerError]
-    const errors = [...lasting, client.UnexpectedResponseError].map(ErrorClass => new ErrorClass('', { code: 'a' }))
+    const errors = [...lasting, client.UnexpectedResponseError].map(newError)
     for (const error of [...errors, new ServiceUnavailableError('', { code: 'ids_exhausted' }), limited(6)]) {
       expect(waitMsBeforeRetry(error, 1, settings)).toBeUndefined()
     }

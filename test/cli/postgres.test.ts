@@ -6,13 +6,10 @@ import {
   ask,
   type Cluster,
   describeWithOwnPostgres,
-  describeWithPostgres,
   newDatabase,
   own,
   postgresPrograms,
-  sharedDatabase,
   startCluster,
-  type TestDatabase,
 } from '../support/postgres.ts'
 import { loggedBy, petstore, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
@@ -91,40 +88,6 @@ describe('--wait-for-database', () => {
   })
 })
 
-/** The address as messages show it: without user and password. */
-const placeOf = ({ url }: TestDatabase) => url.replace(/\/\/[^@]*@/, '//').replace(/\?.*/, '')
-
-/** The address with a password, which the server started for the tests ignores and no output may show. */
-const withPassword = ({ url }: TestDatabase) =>
-  process.env['PETSTORE_TEST_POSTGRES_URL'] ? url : url.replace(/\/\/([^:@]*)(?::[^@]*)?@/, '//$1:hunter2@')
-
-describeWithPostgres('petstore on PostgreSQL', () => {
-  test('keys can be created, listed and revoked while a server runs, and no output shows a password', async () => {
-    using folder = temporaryFolder()
-    await using database = await sharedDatabase()
-    const surroundings = { cwd: folder.path, env: { DATABASE_URL: withPassword(database) } }
-    const place = placeOf(database)
-    const keys = (...args: string[]) => petstore(['keys', ...args], surroundings)
-    const none = await keys('list')
-    expect(none).toMatchObject({ exitCode: 1, stdout: '' })
-    expect(none.stderr).toStartWith(`petstore: There is no store in ${place}`)
-    const created = await keys('create', '--name', 'till', '--expires', '90d')
-    expect(created.stderr).toStartWith(`Created a new store at ${place}\nCreated key "till" (read-write) in ${place}. `)
-    await using server = await startServer(surroundings)
-    expect(server.stdout).toContain(` serves ${server.url} from ${place}\n`)
-    expect((await server.fetch('/pets', created.stdout.trim())).status).toBe(200)
-    expect((await keys('revoke', 'till')).exitCode).toBe(0)
-    const listed = JSON.parse((await keys('list', '--json')).stdout)
-    expect(listed).toMatchObject([{ name: 'till', revokedAt: expect.any(String) }])
-    const ended = await server.stop('SIGTERM')
-    expect(ended.exitCode).toBe(0)
-    expect(loggedBy(ended)).toEqual(['info Stopping'])
-    const printed = [none, created, ended].map(({ stdout, stderr }) => stdout + stderr)
-    expect(printed.join()).not.toMatch(/hunter2|postgres@/)
-    expect(readdirSync(folder.path)).toEqual([])
-  })
-})
-
 /** Users other than the administrator need a password. */
 async function requirePasswords(cluster: Cluster): Promise<void> {
   await using sql = new SQL(cluster.url(), { max: 1 })
@@ -147,6 +110,30 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     await requirePasswords(cluster)
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
+
+  test('keys can be created, listed and revoked while a server runs, and no output shows a password', async () => {
+    using folder = temporaryFolder()
+    await using database = await newDatabase(cluster.url())
+    const place = database.url.replace('postgres@', '')
+    const env = { DATABASE_URL: database.url.replace('@', `:${password}@`) }
+    const keys = (...args: string[]) => petstore(['keys', ...args], { cwd: folder.path, env })
+    const none = await keys('list')
+    expect(none).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(none.stderr).toStartWith(`petstore: There is no store in ${place}`)
+    const created = await keys('create', '--name', 'till', '--expires', '90d')
+    expect(created.stderr).toStartWith(`Created a new store at ${place}\nCreated key "till" (read-write) in ${place}. `)
+    await using server = await startServer({ cwd: folder.path, env })
+    expect(server.stdout).toContain(` serves ${server.url} from ${place}\n`)
+    expect((await server.fetch('/pets', created.stdout.trim())).status).toBe(200)
+    expect((await keys('revoke', 'till')).exitCode).toBe(0)
+    const listed = JSON.parse((await keys('list', '--json')).stdout)
+    expect(listed).toMatchObject([{ name: 'till', revokedAt: expect.any(String) }])
+    const ended = await server.stop('SIGTERM')
+    expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
+    const printed = [none, created, ended].map(({ stdout, stderr }) => stdout + stderr)
+    expect(printed.join()).not.toMatch(/hunter2|postgres@/)
+    expect(readdirSync(folder.path)).toEqual([])
+  })
 
   test.each([
     ['a wrong password', 'somebody:hunter2-wrong', 'pets', /pets: .*DATABASE_URL.*\(28P01\)/],
