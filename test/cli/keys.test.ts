@@ -5,7 +5,6 @@ import {
   createKey,
   listKeys,
   petstore,
-  revokeKey,
   run,
   startServer,
   temporaryFolder,
@@ -17,6 +16,7 @@ import { program } from './child.ts'
 setDefaultTimeout(testMsMax)
 
 const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
+const revokeKey = (cwd: string, which: string) => petstore(['keys', 'revoke', which], { cwd })
 const firstCharacters = (key: string) => key.slice(0, 'pets_'.length + 4)
 
 test('keys create prints the key alone on stdout; a new store is reported on stderr', async () => {
