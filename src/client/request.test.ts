@@ -73,6 +73,7 @@ describe('a temporary failure', () => {
 describe('the wait before a retry', () => {
   const settings = { retries: 10, backoffMs: 100, backoffMaxMs: 1_000, retryAfterMaxMs: 5_000 } as RequestSettings
   const { ConnectionError, TimeoutError, RateLimitedError, ServiceUnavailableError } = client
+  const newError = (ErrorClass: typeof client.PetstoreError) => new ErrorClass('', { code: 'a' })
   const limited = (retryAfterSeconds?: number) => new RateLimitedError('', { code: 'a', retryAfterSeconds })
 
   /** The shortest and the longest of many waits. */
@@ -97,8 +98,7 @@ describe('the wait before a retry', () => {
 
   test('exists for each temporary failure, until the retries are used up', () => {
     const temporary = [ConnectionError, TimeoutError, RateLimitedError, ServiceUnavailableError]
-    const errors = temporary.map(ErrorClass => new ErrorClass('', { code: 'a' }))
-    for (const error of [...errors, limited(5)]) {
+    for (const error of [...temporary.map(newError), limited(5)]) {
       expect(waitMsBeforeRetry(error, 10, settings)).toBeNumber()
       expect(waitMsBeforeRetry(error, 11, settings)).toBeUndefined()
     }
@@ -107,7 +107,7 @@ describe('the wait before a retry', () => {
   test('does not exist for other failures, used-up ids and a longer Retry-After than the limit', () => {
     const { InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ServerError } = client
     const lasting = [InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ServerError]
-    const errors = [...lasting, client.UnexpectedResponseError].map(ErrorClass => new ErrorClass('', { code: 'a' }))
+    const errors = [...lasting, client.UnexpectedResponseError].map(newError)
     for (const error of [...errors, new ServiceUnavailableError('', { code: 'ids_exhausted' }), limited(6)]) {
       expect(waitMsBeforeRetry(error, 1, settings)).toBeUndefined()
     }
@@ -270,13 +270,10 @@ describe('an unexpected response', () => {
     ['JSON as text', () => typed('[]', 'text/plain'), 'is not JSON (text/plain): "[]"'],
     ['JSON of another kind', () => typed('[]', 'application/jsonl'), 'is not JSON (application/jsonl)'],
     ['JSON of a third kind', () => typed('[]', 'x-application/json'), 'is not JSON (x-application/json)'],
-    ['half a response', () => typed('[{', 'application/json'), 'is not JSON (application/json): "[{"'],
     ['bytes that are not UTF-8', () => new Response(new Uint8Array([0xff])), '(application/octet-stream, not UTF-8)'],
     ['nothing', () => new Response(null, { status: 204 }), '204, expected 200'],
     ['another success', () => Response.json([], { status: 202 }), '202, expected 200'],
-    ['an object in place of a list', () => Response.json(rexBody), '200, the body is not an array'],
     ['null', () => Response.json(null), '200, the body is not an array'],
-    ['an animal without an id', () => Response.json([rexBody, {}]), '200, id at index 1 is not a 64-bit integer'],
     ['a page for 404', () => html('Gone', 404), '404, the body is not an Error (text/html): "Gone"'],
     ['another shape for 400', () => Response.json({ error: 'no' }, { status: 400 }), '{\\"error\\":\\"no\\"}'],
     ['an empty 500', () => new Response(null, { status: 500 }), '500, the body is not an Error (no Content-Type): ""'],

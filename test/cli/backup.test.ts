@@ -62,17 +62,6 @@ test('a stopped store with an older schema is copied and not changed', async () 
   expect(copy.query('PRAGMA user_version').values()).toEqual([[1]])
 })
 
-test('an existing file is not overwritten', async () => {
-  using folder = temporaryFolder()
-  await createKey(folder.path, 'till')
-  writeFileSync(join(folder.path, 'taken.db'), 'mine')
-  const { exitCode, stderr } = await petstore(['backup', 'taken.db'], { cwd: folder.path })
-  expect(exitCode).toBe(1)
-  expect(stderr).toEndWith('petstore: Cannot back up to taken.db: the file exists; choose another name (EEXIST)\n')
-  expect(readFileSync(join(folder.path, 'taken.db'), 'utf8')).toBe('mine')
-  expect(readdirSync(folder.path).toSorted()).toEqual(['data', 'taken.db'])
-})
-
 test('a file that is missing, not a database, or of another program cannot be copied', async () => {
   using folder = temporaryFolder()
   writeFileSync(join(folder.path, 'text.db'), 'no database '.repeat(1000))

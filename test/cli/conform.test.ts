@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { resultLines } from '../../src/cli/conform.ts'
 import { checks } from '../../src/conform/run.ts'
-import { petstore, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { petstore, startServer, testMsMax } from '../support/process.ts'
 import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
 
 setDefaultTimeout(testMsMax)
@@ -18,24 +18,21 @@ async function conformWrong(wrongness: Wrongness, ...options: string[]) {
 
 const badName = answering(201, pet => ({ ...pet, name: '<b>&"\u001b[31m\u202e' }))
 
-test('our server passes with --strict, with the key from the environment', async () => {
-  using folder = temporaryFolder()
+test('our server passes with --strict, and another server without; the key may come from the environment', async () => {
   const env = { PETSTORE_API_KEY: apiKey }
-  await using server = await startServer({ cwd: folder.path, env })
-  const ended = await petstore(['conform', `${server.url}/`, '--strict'], { cwd: folder.path, env })
-  expect(ended).toMatchObject({ exitCode: 0, stderr: '' })
-  const lines = ended.stdout.trimEnd().split('\n')
+  await using server = await startServer({ env })
+  const ours = await petstore(['conform', `${server.url}/`, '--strict'], { cwd: tmpdir(), env })
+  expect(ours).toMatchObject({ exitCode: 0, stderr: '' })
+  const lines = ours.stdout.trimEnd().split('\n')
   expect(lines.filter(line => line.startsWith('✓ '))).toHaveLength(checks.length)
   expect(lines[0]).toStartWith('Contract: ')
   expect(lines.at(-1)).toMatch(/^http:.+\/v1: contract: \d+ passed, 0 failed, 0 skipped; decisions: \d+ passed/)
-  for (const text of ['\u001b', '✗']) expect(ended.stdout).not.toContain(text)
-})
+  for (const text of ['\u001b', '✗']) expect(ours.stdout).not.toContain(text)
 
-test('another server passes without --strict', async () => {
-  const { exitCode, stdout, stderr } = await conformWrong({})
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(stdout).toEndWith(`/v1: contract: ${contractChecks} passed, 0 failed, 0 skipped\n`)
-  expect(stdout).not.toContain('Decisions: ')
+  const another = await conformWrong({})
+  expect(another).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(another.stdout).toEndWith(`/v1: contract: ${contractChecks} passed, 0 failed, 0 skipped\n`)
+  expect(another.stdout).not.toContain('Decisions: ')
 })
 
 test('a failed check prints what was expected, what was found and the rule', async () => {

@@ -1,4 +1,5 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { conform } from '../../src/conform/run.ts'
 import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { freePort, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
@@ -7,26 +8,17 @@ setDefaultTimeout(testMsMax)
 
 const key = 'a-key-from-outside-0123456789'
 
-test.skipIf(!nginx)('the nginx configuration of the operating document serves every operation', async () => {
-  using folder = temporaryFolder()
+test.skipIf(!nginx)('the nginx configuration of the operating document passes every check but one', async () => {
   const port = freePort()
   const publicUrl = `http://127.0.0.1:${port}/v1`
-  const env = { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl }
-  await using server = await startServer({ cwd: folder.path, env })
+  await using server = await startServer({ env: { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl } })
   await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-  const ask = (address: string, init: RequestInit = {}) => fetch(address, { ...init, headers })
-  const body = '{"name":"Rex","categoryId":9007199254740993}'
-  const created = await ask(`${publicUrl}/pets`, { method: 'POST', body })
-  expect(created.status).toBe(201)
-  const location = created.headers.get('location') ?? ''
-  expect(location).toStartWith(publicUrl)
-  expect(await (await ask(location)).text()).toBe('{"id":1,"name":"Rex","categoryId":9007199254740993}')
-  expect((await ask(`${publicUrl}/pets?limit=0`)).status).toBe(400)
-  const tooLarge = await ask(`${publicUrl}/pets`, { method: 'POST', body: 'x'.repeat(100_000) })
-  expect([tooLarge.status, JSON.parse(await tooLarge.text()).code]).toEqual([413, 'body_too_large'])
-  const statuses = await Promise.all(Array.from({ length: 100 }, async () => (await ask(`${publicUrl}/pets`)).status))
-  expect(new Set(statuses)).toEqual(new Set([200]))
+  const results = await conform({ baseUrl: publicUrl, key, readOnly: false }, { strict: true })
+  const others = results.filter(({ finding }) => finding.outcome !== 'passed')
+  // nginx assigns the ids of requests.
+  expect(others.map(({ check }) => check.name)).toEqual(['X-Request-Id is the one that the client sent'])
+  const list = async () => (await fetch(`${publicUrl}/pets`, { headers: { authorization: `Bearer ${key}` } })).status
+  expect(new Set(await Promise.all(Array.from({ length: 100 }, list)))).toEqual(new Set([200]))
 })
 
 describeWithPostgres('several instances behind nginx', () => {

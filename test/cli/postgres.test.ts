@@ -1,101 +1,176 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { SQL } from 'bun'
 import {
+  ask,
   type Cluster,
   describeWithOwnPostgres,
-  describeWithPostgres,
   newDatabase,
-  sharedDatabase,
+  own,
+  postgresPrograms,
   startCluster,
-  type TestDatabase,
 } from '../support/postgres.ts'
-import { loggedBy, pasteCurl, petstore, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
+import { loggedBy, petstore, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
-import { spawnPetstore } from './child.ts'
+import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
 
 setDefaultTimeout(testMsMax)
 
-const rex = { method: 'POST', body: '{"name":"Rex","categoryId":9223372036854775807}' }
+const key = 'a-key-from-outside-0123456789'
+const password = 'hunter2-s3cret'
+const unreachable = `postgres://somebody:${password}@127.0.0.1:1/pets`
 
-/** The address as messages show it: without user and password. */
-const placeOf = ({ url }: TestDatabase) => url.replace(/\/\/[^@]*@/, '//').replace(/\?.*/, '')
+/** Starts a server that cannot start and returns the one line on stderr. */
+async function refusedLine(databaseUrl: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  using folder = temporaryFolder()
+  const surroundings = { cwd: folder.path, env: { PORT: '0', DATABASE_URL: databaseUrl, ...env }, waitMs: 10_000 }
+  const ended = await petstore(['serve'], surroundings)
+  expect(ended).toMatchObject({ exitCode: 1, stdout: '' })
+  expect(ended.stderr).toMatch(/^petstore: [^\n]+\n$/)
+  expect(ended.stderr).not.toMatch(/hunter2|somebody|\.ts:/)
+  return ended.stderr
+}
 
-/** The address with a password, which the server started for the tests ignores and no output may show. */
-const withPassword = ({ url }: TestDatabase) =>
-  process.env['PETSTORE_TEST_POSTGRES_URL'] ? url : url.replace(/\/\/([^:@]*)(?::[^@]*)?@/, '//$1:hunter2@')
-
-describeWithPostgres('petstore on PostgreSQL', () => {
-  test('the first start creates the tables and shows a key that works when pasted; the second shows none', async () => {
-    using folder = temporaryFolder()
-    await using database = await sharedDatabase()
-    const surroundings = { cwd: folder.path, env: { DATABASE_URL: withPassword(database) } }
-    await using first = await startServer(surroundings)
-    expect(first.stdout).toContain(` serves ${first.url} from ${placeOf(database)}\n`)
-    const [, key = ''] = /^The first API key, shown only this once: (pets_[0-9A-Za-z]{36})$/m.exec(first.stdout) ?? []
-    expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
-    expect((await first.fetch('/pets', key, rex)).status).toBe(201)
-    const ended = await first.stop('SIGTERM')
-    expect(ended.exitCode).toBe(0)
-    expect(loggedBy(ended)).toEqual(['info Stopping'])
-    expect(ended.stdout + ended.stderr).not.toMatch(/hunter2|postgres@/)
-
-    await using second = await startServer(surroundings)
-    expect(second.stdout).not.toMatch(/first API key|pets_[0-9A-Za-z]{36}/)
-    expect(second.stdout).toContain('keys create --name')
-    const response = await second.fetch('/pets', key)
-    expect(await response.text()).toBe('[{"id":1,"name":"Rex","categoryId":9223372036854775807}]')
-    expect(readdirSync(folder.path)).toEqual([])
+describe('serve reports in one line', () => {
+  test('two hosts that do not answer', async () => {
+    const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:1,nowhere.invalid:2/pets`)
+    for (const text of ['does not answer', '127.0.0.1:1', 'nowhere.invalid:2']) expect(line).toContain(text)
   })
 
-  test('keys can be created, listed and revoked while a server runs', async () => {
-    using folder = temporaryFolder()
-    await using database = await sharedDatabase()
-    const surroundings = { cwd: folder.path, env: { DATABASE_URL: database.url } }
-    const place = placeOf(database)
-    const keys = (...args: string[]) => petstore(['keys', ...args], surroundings)
-    const none = await keys('list')
-    expect(none).toMatchObject({ exitCode: 1, stdout: '' })
-    expect(none.stderr).toStartWith(`petstore: There is no store in ${place}`)
-    const { stdout, stderr } = await keys('create', '--name', 'till', '--expires', '90d')
-    expect(stderr).toStartWith(`Created a new store at ${place}\nCreated key "till" (read-write) in ${place}. `)
-    await using server = await startServer(surroundings)
-    expect((await server.fetch('/pets', stdout.trim(), rex)).status).toBe(201)
-    expect((await keys('revoke', 'till')).exitCode).toBe(0)
-    const listed = JSON.parse((await keys('list', '--json')).stdout)
-    expect(listed).toMatchObject([{ name: 'till', revokedAt: expect.any(String) }])
-  })
-
-  test('unreachable replicas are named', async () => {
-    using folder = temporaryFolder()
-    await using database = await sharedDatabase()
-    const args = ['serve', '--port', '0', '--read-url', 'postgres://somebody:hunter2@127.0.0.1:1/pets']
-    const ended = await petstore(args, { cwd: folder.path, env: { DATABASE_URL: database.url } })
-    expect(ended).toMatchObject({ exitCode: 1, stdout: '' })
-    expect(ended.stderr).toMatch(/^petstore: [^\n]*127\.0\.0\.1:1\b[^\n]*\n$/)
-    expect(ended.stderr).not.toContain('hunter2')
+  test.each<[string, (socket: Bun.Socket) => void]>([
+    ['closes every connection', socket => socket.end()],
+    ['never answers', () => {}],
+    ['speaks SSH', socket => void socket.write('SSH-2.0-OpenSSH_9.6\r\n')],
+    ['speaks HTTP', socket => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+  ])('a program that %s', async (_, open) => {
+    using other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { open, data() {} } })
+    const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:${other.port}/pets`)
+    expect(line).toContain(`127.0.0.1:${other.port}`)
   })
 })
+
+describe('--wait-for-database', () => {
+  const waiting = (time: string, url: string) => ['serve', '--wait-for-database', time, '--database-url', url]
+
+  test('of 1s ends with exit code 1 after about a second if no database answers', async () => {
+    using folder = temporaryFolder()
+    const startMs = performance.now()
+    const ended = await petstore(waiting('1s', unreachable), { cwd: folder.path, env: { PORT: '0' } })
+    expect(performance.now() - startMs).toBeWithin(1_000, 6_000)
+    expect(ended).toMatchObject({ exitCode: 1, stdout: '' })
+    // One line when the retries begin and one when they end.
+    expect(loggedBy(ended)).toEqual([expect.stringMatching(/^error Cannot open the store .*; retrying for 1 s$/)])
+    expect(ended.stderr).toMatch(/^.+\npetstore: Cannot open the store postgres:\/\/127\.0\.0\.1:1\/pets: .+\n$/)
+    expect(ended.stderr).not.toMatch(/hunter2|somebody/)
+  })
+
+  test.each([
+    ['an invalid address', 'postgres://127.0.0.1:1/pets?sslmode=maybe', 2],
+    ['a folder without write permission', 'sqlite:/sys/petstore.db', 1],
+  ])('does not retry because of %s', async (_, url, exitCode) => {
+    using folder = temporaryFolder()
+    const surroundings = { cwd: folder.path, env: { PORT: '0' }, waitMs: 10_000 }
+    expect((await petstore(waiting('60s', url), surroundings)).exitCode).toBe(exitCode)
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)('is ended by %s at once, with exit code 0', async signal => {
+    using folder = temporaryFolder()
+    await using child = spawnPetstore(waiting('60s', unreachable), { cwd: folder.path })
+    const [beginning, all] = child.stderr.tee()
+    for await (const text of beginning.pipeThrough(new TextDecoderStream())) {
+      if (text.includes('retrying for 60 s')) break
+    }
+    child.kill(signal)
+    expect(await Promise.race([child.exited, Bun.sleep(2_000)])).toBe(0)
+    expect(await child.stdout.text()).toBe('')
+    expect((await new Response(all).text()).trimEnd().split('\n')).toHaveLength(1)
+  })
+})
+
+/** Users other than the administrator need a password. */
+async function requirePasswords(cluster: Cluster): Promise<void> {
+  await using sql = new SQL(cluster.url(), { max: 1 })
+  const [file] = await sql.unsafe<{ setting: string }[]>("SELECT setting FROM pg_settings WHERE name = 'hba_file'")
+  const rules = "'host all postgres 127.0.0.1/32 trust', 'host all all 127.0.0.1/32 scram-sha-256'"
+  await sql.unsafe(`COPY (SELECT unnest(ARRAY[${rules}])) TO '${file?.setting}'`)
+  await sql.unsafe('SELECT pg_reload_conf()')
+}
 
 const sessions = `
   SELECT wait_event_type FROM pg_stat_activity
   WHERE application_name = 'petstore' AND datname = current_database()`
 
-describeWithOwnPostgres('interrupting a command while PostgreSQL does not answer', () => {
+describeWithOwnPostgres('a PostgreSQL server of its own', () => {
   let cluster: Cluster
-
   beforeAll(async () => {
     cluster = await startCluster()
+    await ask(cluster.url(), `CREATE ROLE somebody LOGIN PASSWORD '${password}'`)
+    await ask(cluster.url(), 'CREATE DATABASE pets')
+    await requirePasswords(cluster)
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
 
-  /** An empty store in a new database, in which another program holds a lock, and a working folder. */
-  async function lockedStore(lock: string) {
+  test('keys can be created, listed and revoked while a server runs, and no output shows a password', async () => {
+    using folder = temporaryFolder()
+    await using database = await newDatabase(cluster.url())
+    const place = database.url.replace('postgres@', '')
+    const env = { DATABASE_URL: database.url.replace('@', `:${password}@`) }
+    const keys = (...args: string[]) => petstore(['keys', ...args], { cwd: folder.path, env })
+    const none = await keys('list')
+    expect(none).toMatchObject({ exitCode: 1, stdout: '' })
+    expect(none.stderr).toStartWith(`petstore: There is no store in ${place}`)
+    const created = await keys('create', '--name', 'till', '--expires', '90d')
+    expect(created.stderr).toStartWith(`Created a new store at ${place}\nCreated key "till" (read-write) in ${place}. `)
+    await using server = await startServer({ cwd: folder.path, env })
+    expect(server.stdout).toContain(` serves ${server.url} from ${place}\n`)
+    expect((await server.fetch('/pets', created.stdout.trim())).status).toBe(200)
+    expect((await keys('revoke', 'till')).exitCode).toBe(0)
+    const listed = JSON.parse((await keys('list', '--json')).stdout)
+    expect(listed).toMatchObject([{ name: 'till', revokedAt: expect.any(String) }])
+    const ended = await server.stop('SIGTERM')
+    expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
+    const printed = [none, created, ended].map(({ stdout, stderr }) => stdout + stderr)
+    expect(printed.join()).not.toMatch(/hunter2|postgres@/)
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+
+  test.each([
+    ['a wrong password', 'somebody:hunter2-wrong', 'pets', /pets: .*DATABASE_URL.*\(28P01\)/],
+    ['no password', 'somebody', 'pets', /pets: .*DATABASE_URL.*\(28P01\)/],
+    ['an unknown user', 'somebody-else:hunter2-wrong', 'pets', /pets: .*DATABASE_URL.*\(28P01\)/],
+    ['a database that does not exist', `somebody:${password}`, 'nothing', /nothing: .*\(3D000\)/],
+    ['a server without TLS if it is required', `somebody:${password}`, 'pets?sslmode=require', /pets: .*sslmode/],
+  ])('serve reports %s', async (_, credential, database, message) => {
+    const line = await refusedLine(`postgres://${credential}@${cluster.host}/${database}`)
+    expect(line).toStartWith(`petstore: Cannot open the store postgres://${cluster.host}/`)
+    expect(line).toMatch(message)
+  })
+
+  test('serve names a replica that does not answer', async () => {
+    const line = await refusedLine(cluster.url(), { PETSTORE_READ_URL: unreachable })
+    expect(line).toMatch(/\b127\.0\.0\.1:1\b/)
+  })
+
+  test('serve waits for a server that starts later', async () => {
+    await cluster.stop('SIGINT')
+    const starting = Bun.sleep(1_000).then(() => cluster.start())
+    const env = { PETSTORE_API_KEY: key, DATABASE_URL: cluster.url() }
+    const args = ['serve', '--port', '0', '--wait-for-database', '30s']
+    await using server = await startServer({ env, args })
+    await starting
+    expect((await server.fetch('/pets', key)).status).toBe(200)
+    const ended = await server.stop('SIGTERM')
+    expect(loggedBy(ended)).toEqual([expect.stringMatching(/does not answer.*; retrying for 30 s$/), 'info Stopping'])
+  })
+
+  /** A command on a new database, which waits because another program holds a lock. Only `serve` finds no tables there. */
+  async function startWaiting(lock: string, args: readonly string[], input = '') {
     await using stack = new AsyncDisposableStack()
     const { path } = stack.use(temporaryFolder())
     const { url } = stack.use(await newDatabase(cluster.url()))
     const surroundings = { cwd: path, env: { DATABASE_URL: url } }
-    expect((await petstore(['keys', 'create', '--name', 'till'], surroundings)).exitCode).toBe(0)
+    if (args[0] !== 'serve') await petstore(['keys', 'create', '--name', 'till'], surroundings)
     const sql = stack.use(new SQL(url, { max: 1 }))
     await sql.unsafe('BEGIN')
     await sql.unsafe(lock)
@@ -106,51 +181,40 @@ describeWithOwnPostgres('interrupting a command while PostgreSQL does not answer
         const found = await watching.unsafe<{ wait_event_type: string }[]>(sessions)
         return probe(found.map(row => row.wait_event_type)) || undefined
       })
+    const child = stack.use(spawnPetstore(args, surroundings, input))
+    await sessionsAre('it to wait', waits => waits.includes('Lock'))
     const owned = stack.move()
     return {
       path,
-      /** Runs a command until it waits for the lock. */
-      async waiting(args: readonly string[], input = '') {
-        const child = spawnPetstore(args, surroundings, input)
-        owned.defer(async () => {
-          child.kill('SIGKILL')
-          await child.exited
-        })
-        await sessionsAre('it to wait', waits => waits.includes('Lock'))
-        return child
+      /** Sends the signal and waits for the end, but no longer than this. */
+      async interrupt(signal: 'SIGINT' | 'SIGTERM', msMax: number) {
+        child.kill(signal)
+        const exitCode = await Promise.race([child.exited, Bun.sleep(msMax)])
+        child.kill('SIGKILL')
+        const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
+        expect(stderr).not.toMatch(/\n\s+at /)
+        return { exitCode, stdout, stderr }
       },
-      /** Releases the lock and waits until the program's sessions have ended. */
-      async release() {
+      /** Releases the lock, waits until the command's sessions have ended, and exports the store. */
+      async exported() {
         await sql.unsafe('ROLLBACK')
         await sessionsAre('its session to end', waits => waits.length === 0)
+        return await petstore(['export'], surroundings)
       },
-      exported: () => petstore(['export'], surroundings),
       [Symbol.asyncDispose]: () => owned.disposeAsync(),
     }
-  }
-
-  /** Sends the signal, waits for exit code 1 and returns the text on stderr. */
-  async function interrupted(child: ReturnType<typeof spawnPetstore>, signal: 'SIGINT' | 'SIGTERM', msMax: number) {
-    child.kill(signal)
-    const late = Bun.sleep(msMax).then(() => 'it runs on')
-    expect(await Promise.race([child.exited, late])).toBe(1)
-    expect(await child.stdout.text()).toBe('')
-    const stderr = await child.stderr.text()
-    expect(stderr).not.toMatch(/\n\s+at /)
-    return stderr
   }
 
   test.each(['pet_ids', 'pets'])(
     'an export that waits for the table %s is ended by SIGINT and leaves no file, although the server is frozen',
     async table => {
-      await using store = await lockedStore(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`)
-      const child = await store.waiting(['export', 'out.ndjson'])
-      expect(readdirSync(store.path)).toEqual([expect.stringMatching(/^out\.ndjson\.partial-/)])
+      await using waiting = await startWaiting(`LOCK TABLE ${table} IN ACCESS EXCLUSIVE MODE`, ['export', 'out.ndjson'])
+      expect(readdirSync(waiting.path)).toEqual([expect.stringMatching(/^out\.ndjson\.partial-/)])
       cluster.freeze()
       try {
-        const stderr = await interrupted(child, 'SIGINT', 6_000)
-        expect(stderr).toEndWith('petstore: Interrupted: out.ndjson was not created\n')
-        expect(readdirSync(store.path)).toEqual([])
+        const stderr = expect.stringMatching(/(^|\n)petstore: Interrupted: out\.ndjson was not created\n$/)
+        expect(await waiting.interrupt('SIGINT', 6_000)).toEqual({ exitCode: 1, stdout: '', stderr })
+        expect(readdirSync(waiting.path)).toEqual([])
       } finally {
         cluster.thaw()
       }
@@ -158,11 +222,64 @@ describeWithOwnPostgres('interrupting a command while PostgreSQL does not answer
   )
 
   test('an import that waits for a lock is ended by SIGTERM and adds nothing', async () => {
-    await using store = await lockedStore('SELECT last_id FROM pet_ids FOR UPDATE')
-    const child = await store.waiting(['import', '-'], animalLines(3))
-    const stderr = await interrupted(child, 'SIGTERM', 8_000)
-    expect(stderr).toMatch(/\npetstore: .*(nothing was imported|check before you import again)\n$/)
-    await store.release()
-    expect(await store.exported()).toMatchObject({ exitCode: 0, stdout: '' })
+    const lock = 'SELECT last_id FROM pet_ids FOR UPDATE'
+    await using waiting = await startWaiting(lock, ['import', '-'], animalLines(3))
+    const stderr = expect.stringMatching(/\npetstore: .*(nothing was imported|check before you import again)\n$/)
+    expect(await waiting.interrupt('SIGTERM', 8_000)).toEqual({ exitCode: 1, stdout: '', stderr })
+    expect(await waiting.exported()).toMatchObject({ exitCode: 0, stdout: '' })
+  })
+
+  test('a server that waits while another instance creates the tables is ended by SIGTERM at once, without a key', async () => {
+    await using waiting = await startWaiting(`SELECT pg_advisory_lock(${0x50455453})`, ['serve', '--port', '0'])
+    expect(await waiting.interrupt('SIGTERM', 2_000)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
   })
 })
+
+if (hasOpenssl) {
+  describeWithOwnPostgres('serve on PostgreSQL with a self-signed certificate', () => {
+    const folder = temporaryFolder()
+    const certificate = join(folder.path, 'cert.pem')
+    const trusted = { NODE_EXTRA_CA_CERTS: certificate }
+    let cluster: Cluster
+
+    beforeAll(async () => {
+      await makeCertificate(folder.path)
+      const programs = postgresPrograms()
+      if (programs instanceof Error) throw programs
+      own(programs, folder.path)
+      const files = [`ssl_cert_file = '${certificate}'`, `ssl_key_file = '${join(folder.path, 'key.pem')}'`]
+      cluster = await startCluster(['ssl = on', ...files])
+    }, testMsMax)
+    afterAll(async () => {
+      await cluster[Symbol.asyncDispose]()
+      folder[Symbol.dispose]()
+    })
+
+    const urlWith = (sslmode: string, name = '127.0.0.1') =>
+      `postgres://postgres:${password}@${cluster.host.replace('127.0.0.1', name)}/postgres?sslmode=${sslmode}`
+
+    test.each([
+      ['verify-full', '127.0.0.1', {}],
+      ['verify-ca', '127.0.0.1', {}],
+      // The certificate is not for this name.
+      ['verify-full', 'localhost', trusted],
+    ])('sslmode=%s to %s is refused with %p', async (sslmode, name, env) => {
+      expect(await refusedLine(urlWith(sslmode, name), env)).toMatch(/certificate.*NODE_EXTRA_CA_CERTS/)
+    })
+
+    test.each([
+      ['verify-full', trusted],
+      ['verify-ca', trusted],
+      ['require', {}],
+    ])('sslmode=%s serves over TLS with %p', async (sslmode, env) => {
+      const args = ['serve', '--port', '0', '--database-url', urlWith(sslmode)]
+      await using server = await startServer({ env: { PETSTORE_API_KEY: key, ...env }, args })
+      expect((await server.fetch('/pets', key)).status).toBe(200)
+      await using sql = new SQL(cluster.url(), { max: 1 })
+      const connections = await sql.unsafe<{ ssl: boolean }[]>(
+        "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'petstore'",
+      )
+      expect(new Set(connections.map(({ ssl }) => ssl))).toEqual(new Set([true]))
+    })
+  })
+}

@@ -1,12 +1,14 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { Database } from 'bun:sqlite'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import {
+  createKey,
+  listKeys,
   loggedBy,
   pasteCurl,
   petstore,
-  portOf,
   projectFolder,
   run,
   type Server,
@@ -15,7 +17,7 @@ import {
   testMsMax,
   until,
 } from '../support/process.ts'
-import { program } from './child.ts'
+import { hasOpenssl, makeCertificate, program } from './child.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -43,38 +45,31 @@ test('the first start creates a private store and shows a key in a curl line to 
 })
 
 test('with PETSTORE_API_KEY, no key is created, and that key works but is never shown', async () => {
-  using folder = temporaryFolder()
   const env = { PETSTORE_API_KEY: outsideKey }
-  await using server = await startServer({ cwd: folder.path, env })
-  expect(await pasteCurl(server, { cwd: folder.path, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  await using server = await startServer({ env })
+  expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
   const { stdout, stderr } = await server.stop('SIGTERM')
   for (const key of [outsideKey, 'pets_']) expect(stdout + stderr).not.toContain(key)
-  expect(await petstore(['keys', 'list', '--json'], { cwd: folder.path })).toMatchObject({ stdout: '[]\n' })
+  expect(await listKeys(server.cwd)).toEqual([])
 })
 
-test.each<NodeJS.Signals[][]>([[['SIGINT', 'SIGINT']], [['SIGINT', 'SIGTERM']]])(
-  '%p stops it with exit code 0 and no further output on stdout',
-  async signals => {
-    using folder = temporaryFolder()
-    await using server = await startServer({ cwd: folder.path })
-    const greeting = server.stdout
-    const ended = await server.stop(...signals)
-    expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
-    expect(loggedBy(ended)).toEqual(['info Stopping'])
-    // A clean stop moves the write-ahead log into the file.
-    expect(readdirSync(join(folder.path, 'data'))).toEqual(['petstore.db'])
-  },
-)
+test.each(['SIGINT', 'SIGTERM'] as const)('SIGINT and %s stop it once, with exit code 0', async second => {
+  await using server = await startServer()
+  const greeting = server.stdout
+  const ended = await server.stop('SIGINT', second)
+  expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
+  expect(loggedBy(ended)).toEqual(['info Stopping'])
+  // A clean stop moves the write-ahead log into the file.
+  expect(readdirSync(join(server.cwd, 'data'))).toEqual(['petstore.db'])
+})
 
-test.each<[string, (server: Server) => Promise<{ exitCode: number }>]>([
-  ['Ctrl-C, which arrives twice under npm,', server => server.stopAll('SIGINT')],
-  ['SIGTERM to npm alone', server => server.stop('SIGTERM')],
-])('npm start serves, and %s stops it with exit code 0', async (_, stop) => {
+// SIGTERM to npm alone is tested with the README.
+test('npm start serves, and Ctrl-C, which arrives twice under npm, stops it with exit code 0', async () => {
   using folder = temporaryFolder()
   const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
   await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
   expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
-  expect((await stop(server)).exitCode).toBe(0)
+  expect((await server.stopAll('SIGINT')).exitCode).toBe(0)
   await expect(fetch(server.url)).rejects.toThrow()
 })
 
@@ -88,47 +83,10 @@ test('a .env file in the working folder is ignored', async () => {
 })
 
 /** Its log goes to another program. */
-function startReadBy(reader: string, cwd: string) {
+function startReadBy(reader: string) {
   const command = ['bash', '-c', `exec "${program}" serve --port 0 2> >(${reader})`]
-  return startServer({ command, cwd, env: { PETSTORE_API_KEY: outsideKey } })
+  return startServer({ command, env: { PETSTORE_API_KEY: outsideKey } })
 }
-
-test.each([
-  ['has ended', 'exec true'],
-  ['reads nothing', 'exec sleep 60 >&2'],
-])('a reader of the log that %s blocks neither requests nor the stop', async (_, reader) => {
-  using folder = temporaryFolder()
-  await using server = await startReadBy(reader, folder.path)
-  // More than a pipe holds: a line is about 200 bytes.
-  await ask(server, 1_000)
-  await Bun.sleep(200)
-  await ask(server, 1)
-  process.kill(server.pid, 'SIGTERM')
-  await until('its end', () => !isAlive(server.pid) || undefined)
-})
-
-test('a reader of the log that comes back sees how many lines were dropped', async () => {
-  using folder = temporaryFolder()
-  const [gate, late] = [join(folder.path, 'gate'), join(folder.path, 'late.log')]
-  await run(['mkfifo', gate], { cwd: folder.path })
-  await using server = await startReadBy(`read -r _ < ${gate}; exec cat > ${late}`, folder.path)
-  const asked = 8_000
-  await ask(server, asked)
-  writeFileSync(gate, '\n')
-  process.kill(server.pid, 'SIGTERM')
-  const text = await until('the last word', () => {
-    const read = existsSync(late) ? readFileSync(late, 'utf8') : ''
-    return read.includes('Stopping') && read.endsWith('\n') && !isAlive(server.pid) ? read : undefined
-  })
-  const logged = text.trimEnd().split('\n').map(parseLine)
-  const requests = logged.filter(({ message }) => message === 'request').length
-  const lost = logged.reduce((sum, { lines = 0 }) => sum + lines, 0)
-  expect(requests).toBeGreaterThan(1_000)
-  expect(lost).toBeGreaterThan(1_000)
-  expect(requests + lost).toBe(asked)
-})
-
-const parseLine = (line: string): { message: string; lines?: number } => JSON.parse(line)
 
 async function ask(server: Server, times: number): Promise<void> {
   for (let asked = 0; asked < times; asked += 50) {
@@ -137,13 +95,35 @@ async function ask(server: Server, times: number): Promise<void> {
   }
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
+test.each([
+  ['has ended', 'exec true'],
+  ['reads nothing', 'exec sleep 60 > /dev/null 2>&1'],
+])('a reader of the log that %s blocks neither requests nor the stop', async (_, reader) => {
+  await using server = await startReadBy(reader)
+  // More than a pipe holds: a line is about 200 bytes.
+  await ask(server, 1_000)
+  await Bun.sleep(200)
+  await ask(server, 1)
+  expect((await server.stop('SIGTERM')).exitCode).toBe(0)
+})
+
+test('a reader of the log that comes back sees how many lines were dropped', async () => {
+  using folder = temporaryFolder()
+  const [gate, late] = [join(folder.path, 'gate'), join(folder.path, 'late.log')]
+  await run(['mkfifo', gate], { cwd: folder.path })
+  await using server = await startReadBy(`read -r _ < ${gate}; exec cat > ${late}`)
+  const asked = 8_000
+  await ask(server, asked)
+  writeFileSync(gate, '\n')
+  await server.stop('SIGTERM')
+  const logged = Bun.JSONL.parse(readFileSync(late, 'utf8')) as { message: string; lines?: number }[]
+  expect(logged.map(({ message }) => message)).toContain('Stopping')
+  const requests = logged.filter(({ message }) => message === 'request').length
+  const lost = logged.reduce((sum, { lines = 0 }) => sum + lines, 0)
+  expect(requests).toBeGreaterThan(1_000)
+  expect(lost).toBeGreaterThan(1_000)
+  expect(requests + lost).toBe(asked)
+})
 
 /** A POST that the server has accepted and whose body is missing. Returns how to send it and get the status. */
 async function acceptedPost(port: number): Promise<() => Promise<string>> {
@@ -164,11 +144,10 @@ async function acceptedPost(port: number): Promise<() => Promise<string>> {
 test.skipIf(process.platform !== 'linux')(
   'two instances share a port; one that stops answers every request that it has accepted',
   async () => {
-    using folder = temporaryFolder()
     const env = { PETSTORE_API_KEY: outsideKey, PETSTORE_REUSE_PORT: 'true' }
-    await using first = await startServer({ cwd: folder.path, env })
-    const port = portOf(first)
-    await using second = await startServer({ cwd: folder.path, env, args: ['serve', '--port', `${port}`] })
+    await using first = await startServer({ env })
+    const { cwd, port } = first
+    await using second = await startServer({ cwd, env, args: ['serve', '--port', `${port}`] })
 
     // With 64 connections the chance that one instance gets none of them is 2^-63.
     const posts = await Promise.all(Array.from({ length: 64 }, () => acceptedPost(port)))
@@ -184,3 +163,133 @@ test.skipIf(process.platform !== 'linux')(
     expect(byFirst + bySecond).toBe(64)
   },
 )
+
+/** The lines on stderr of a server that cannot start. */
+async function refusedLines(exitCode: 1 | 2, cwd: string, args: readonly string[] = [], env = {}): Promise<string[]> {
+  const ended = await petstore(['serve', ...args], { cwd, env: { PORT: '0', ...env } })
+  expect(ended).toMatchObject({ exitCode, stdout: '' })
+  expect(ended.stderr).not.toMatch(/\n\s+at /)
+  expect(ended.stderr).toEndWith('\n')
+  return ended.stderr.trimEnd().split('\n')
+}
+
+test('all invalid settings are reported at once, each on its own line, and no store is created', async () => {
+  using folder = temporaryFolder()
+  const env = { PORT: '65536', DATABASE_URL: 'mysql://somebody:secret@db/pets', PETSTORE_API_KEY: 'secret-15-chars' }
+  const lines = await refusedLines(2, folder.path, ['--tls-cert', 'no.pem'], env)
+  expect(lines).toEqual([
+    'petstore: PORT is "65536": expected an integer from 0 to 65535',
+    expect.stringMatching(/^petstore: DATABASE_URL is invalid: expected /),
+    expect.stringMatching(/^petstore: PETSTORE_API_KEY is invalid \(15 characters\): /),
+    'petstore: --tls-cert is "no.pem": expected a file that exists',
+    'petstore: --tls-cert and --tls-key: set both or neither',
+  ])
+  expect(lines.join()).not.toContain('secret')
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
+test.each([
+  ['a server', []],
+  ['servers that share it', ['--reuse-port']],
+])('a port that %s uses is refused, and the first server continues', async (_, flags) => {
+  const env = { PETSTORE_API_KEY: outsideKey }
+  await using server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
+  const args = ['--port', `${server.port}`, '--database-url', 'sqlite:second.db']
+  const lines = await refusedLines(1, server.cwd, args)
+  expect(lines.at(-1)).toMatch(/^petstore: Cannot listen on 127\.0\.0\.1:\d+: /)
+  expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
+})
+
+// Modes do not stop root; the kernel's own tree does.
+const readOnly = process.getuid?.() === 0 ? '/sys' : 'locked'
+
+test.each<[string, string, RegExp]>([
+  ['an address of another machine', '--host 192.0.2.1', /Cannot listen on 192\.0\.2\.1:0: /],
+  ['a file that is not a database', '--database-url sqlite:diary.db', /diary\.db: .*SQLite/],
+  ['a folder without write permission', `--database-url sqlite:${readOnly}/a.db`, /Cannot open the store .*a\.db: /],
+  ['a folder that cannot be created', `--database-url sqlite:${readOnly}/b/c.db`, /Cannot open the store .*c\.db: /],
+])('%s is refused in one line', async (_, args, problem) => {
+  using folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'diary.db'), 'Dear diary,\n')
+  mkdirSync(join(folder.path, 'locked'), { mode: 0o500 })
+  const lines = await refusedLines(1, folder.path, args.split(' '))
+  expect(lines).toEqual([expect.stringMatching(problem)])
+  expect(readFileSync(join(folder.path, 'diary.db'), 'utf8')).toBe('Dear diary,\n')
+  expect(readdirSync(folder.path).filter(name => name.startsWith('diary'))).toEqual(['diary.db'])
+})
+
+test('a store that another program has locked is reported in one line', async () => {
+  using folder = temporaryFolder()
+  await createKey(folder.path, 'till')
+  using other = new Database(join(folder.path, 'data/petstore.db'))
+  other.run('BEGIN EXCLUSIVE')
+  expect(await refusedLines(1, folder.path)).toHaveLength(1)
+})
+
+test('if the greeting cannot be written, the server ends and revokes the first key', async () => {
+  using folder = temporaryFolder()
+  const command = ['sh', '-c', `"${program}" serve --port 0 > /dev/full`]
+  const { exitCode, stderr } = await run(command, { cwd: folder.path })
+  expect(exitCode).toBe(1)
+  expect(stderr).toContain('petstore: Cannot write the address to stdout')
+  expect(stderr).not.toMatch(/\n\s+at /)
+  expect(await listKeys(folder.path)).toMatchObject([{ name: 'first', revokedAt: expect.any(String) }])
+})
+
+test('an incomplete installation is refused, and the missing file is named', async () => {
+  using folder = temporaryFolder()
+  const inside = (path: string) => join(folder.path, path)
+  for (const path of ['src', 'bin', 'package.json'])
+    cpSync(join(projectFolder, path), inside(path), { recursive: true })
+  symlinkSync(join(projectFolder, 'node_modules'), inside('node_modules'))
+  rmSync(inside('src/web/docs/docs.js'))
+  const { exitCode, stdout, stderr } = await run([inside('bin/petstore'), 'serve', '--port', '0'], { cwd: folder.path })
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
+  expect(stderr).toMatch(/^petstore: .*\/docs\/docs\.js.*\n$/)
+})
+
+/** The cipher suite that a TLS 1.2 client with these suites gets, or the error. Node's client lets us choose them. */
+async function suiteOf(port: number, ciphers: string): Promise<string> {
+  const script = `
+    const options = { host: '127.0.0.1', port: ${port}, ciphers: '${ciphers}', maxVersion: 'TLSv1.2', rejectUnauthorized: false }
+    const socket = require('node:tls').connect(options, () => { console.log(socket.getCipher().name); socket.destroy() })
+    socket.on('error', error => console.log(error.code))`
+  const { stdout } = await run(['node', '--eval', script], { cwd: '.' })
+  return stdout.trim()
+}
+
+describe.skipIf(!hasOpenssl)('with a certificate', () => {
+  test('the server speaks HTTPS, and the curl line works when pasted', async () => {
+    using folder = temporaryFolder()
+    await makeCertificate(folder.path)
+    const args = ['serve', '--port', '0', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
+    await using server = await startServer({ cwd: folder.path, args })
+    expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/v1$/)
+    expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+    await expect(fetch(`${server.url}/pets`)).rejects.toThrow()
+    expect((await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })).status).toBe(401)
+
+    // TLS 1.2 has only suites with forward secrecy and authenticated encryption, in the order of the server.
+    const { port } = server
+    for (const suite of ['AES128-SHA', 'AES256-GCM-SHA384', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']) {
+      expect([suite, await suiteOf(port, suite)]).toEqual([suite, 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'])
+    }
+    const strong = ['ECDHE-RSA-CHACHA20-POLY1305', 'ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES128-GCM-SHA256']
+    for (const suite of strong) expect(await suiteOf(port, suite)).toBe(suite)
+    expect(await suiteOf(port, strong.join(':'))).toBe('ECDHE-RSA-AES128-GCM-SHA256')
+    expect((await server.stop('SIGTERM')).exitCode).toBe(0)
+  })
+
+  test('that is invalid, or for another key, it is refused in one line', async () => {
+    using folder = temporaryFolder()
+    using other = temporaryFolder()
+    for (const { path } of [folder, other]) await makeCertificate(path)
+    writeFileSync(join(folder.path, 'none.pem'), 'This is no certificate.\n')
+    const pairs = ['none.pem key.pem', 'cert.pem none.pem', `cert.pem ${join(other.path, 'key.pem')}`]
+    for (const [cert = '', key = ''] of pairs.map(pair => pair.split(' '))) {
+      const args = ['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key]
+      const stderr = expect.stringMatching(/^petstore: Cannot use .*PEM.*\n$/)
+      expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })
+    }
+  })
+})

@@ -33,14 +33,19 @@ const tsconfig = {
   include: ['*.ts'],
 }
 
+/** A service with one animal, and the variables that lead to it. */
+async function startStocked() {
+  const service = await startService()
+  await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
+  return Object.assign(service, { env: { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key } })
+}
+
 test.each(examples)('docs/client.md, %s: the example prints what the page shows', async (_title, code, output) => {
   using folder = temporaryFolder()
-  await using service = await startService()
-  await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
-  const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
+  await using service = await startStocked()
   writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
   writeFileSync(join(folder.path, 'example.ts'), code)
-  const ended = await run([process.execPath, '--no-env-file', 'example.ts'], { cwd: folder.path, env })
+  const ended = await run([process.execPath, '--no-env-file', 'example.ts'], { cwd: folder.path, env: service.env })
   expect(ended).toEqual({ exitCode: 0, stdout: output, stderr: '' })
 })
 
@@ -54,14 +59,12 @@ test('the examples of docs/client.md pass the type checker', async () => {
 })
 
 test.each(['docs/client.md', 'docs/conformance.md'])('the commands of %s work', async file => {
-  await using service = await startService()
-  await service.stores.pets.create({ name: 'Bo', categoryId: 1n })
-  const env = { PETSTORE_URL: `${service.origin}/v1`, PETSTORE_API_KEY: service.key }
+  await using service = await startStocked()
   const text = readFileSync(join(projectFolder, file), 'utf8').replaceAll('http://127.0.0.1:8080', service.origin)
   const commands = [...text.matchAll(/^bin\/petstore ([^#\n]*)/gm)].map(([, args = '']) => args.trim())
   expect(commands.length).toBeGreaterThan(2)
   for (const command of commands) {
-    const { exitCode } = await petstore(command.split(/\s+/), { cwd: tmpdir(), env })
+    const { exitCode } = await petstore(command.split(/\s+/), { cwd: tmpdir(), env: service.env })
     expect({ command, exitCode }).toEqual({ command, exitCode: 0 })
   }
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findChromium, launchChromium } from '../support/browser.ts'
+import { chromiumPath, launchChromium } from '../support/browser.ts'
 import { installPackage, npmWaitMs } from '../support/package.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
@@ -9,12 +9,12 @@ import { type Service, startService } from '../support/service.ts'
 setDefaultTimeout(60_000)
 
 const folder = temporaryFolder()
-const chromium = await findChromium()
+const dist = join(folder.path, 'node_modules/petstore/dist/client')
 let service: Service
 
 beforeAll(async () => {
   await installPackage(folder.path)
-  service = await startService()
+  service = await startService({ pages: packedPages() })
 }, 2 * npmWaitMs)
 
 afterAll(async () => {
@@ -48,42 +48,27 @@ test.each([
   expect(await run(command, { cwd: folder.path })).toEqual({ exitCode: 0, stdout: printed, stderr: '' })
 })
 
-/** Serves a page, the packed files and, under the same origin, the service. */
-function serveSite() {
-  const files = join(folder.path, 'node_modules/petstore/dist/client')
-  const html = { headers: { 'content-type': 'text/html' } }
-  return Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      const { pathname, search } = new URL(request.url)
-      if (pathname === '/') return new Response('<!doctype html><title>Pets</title>', html)
-      if (pathname.startsWith('/client/')) return new Response(Bun.file(join(files, pathname.slice('/client/'.length))))
-      const { method, headers, body } = request
-      return await fetch(`${service.origin}${pathname}${search}`, { method, headers, body })
-    },
-  })
+/** A page for the service to serve, and the packed files. */
+function packedPages() {
+  const asset = (type: string, bytes: Uint8Array) => ({ type, headers: {}, read: async () => bytes })
+  const script = (file: string) => asset('text/javascript', readFileSync(join(dist, file)))
+  const scripts = readdirSync(dist).map(file => [`/client/${file}`, script(file)] as const)
+  return new Map([['/', asset('text/html', Buffer.from('<!doctype html><title>Pets</title>'))], ...scripts])
 }
 
-test.skipIf(chromium === undefined).each([
-  ['a secure page', '127.0.0.1'],
-  ['a page over plain HTTP, without randomUUID', 'pets.test'],
-])('the packed client works in Chromium, in %s', async (_what, host) => {
-  const site = serveSite()
-  const browser = await launchChromium(chromium ?? '', ['--host-resolver-rules=MAP pets.test 127.0.0.1'])
-  try {
-    const page = await browser.newPage()
-    await page.goto(`http://${host}:${site.port}/`)
-    const call = `add(location.origin + '/v1', ${JSON.stringify(service.key)}, 'From ${host}')`
-    const inPage = program
-      .replace(/import (.*) from .*/, "const $1 = await import('/client/index.js')")
-      .replace('export ', '')
-    const script = `(async () => {${inPage} return [typeof crypto.randomUUID, await ${call}].join(' ')})()`
-    expect(await page.evaluate(script)).toBe(`${host === '127.0.0.1' ? 'function' : 'undefined'} ${printed}`)
-  } finally {
-    await browser.close()
-    await site.stop(true)
-  }
+test.skipIf(chromiumPath === undefined).each([
+  ['a secure page', '127.0.0.1', 'function'],
+  ['a page over plain HTTP, without randomUUID', 'pets.test', 'undefined'],
+])('the packed client works in Chromium, in %s', async (_what, host, randomUuid) => {
+  await using browser = await launchChromium('--host-resolver-rules=MAP pets.test 127.0.0.1')
+  const page = await browser.newPage()
+  await page.goto(`http://${host}:${service.port}/`)
+  const call = `add(location.origin + '/v1', ${JSON.stringify(service.key)}, 'From ${host}')`
+  const inPage = program
+    .replace(/import (.*) from .*/, "const $1 = await import('/client/index.js')")
+    .replace('export ', '')
+  const script = `(async () => {${inPage} return [typeof crypto.randomUUID, await ${call}].join(' ')})()`
+  expect(await page.evaluate(script)).toBe(`${randomUuid} ${printed}`)
 })
 
 const typed = `
@@ -126,7 +111,6 @@ test('its types reject invalid options and animals', async () => {
 })
 
 test('it marks the deprecated operation, and contains no tests and no imports from outside', () => {
-  const dist = join(folder.path, 'node_modules/petstore/dist/client')
   const files = readdirSync(dist)
   expect(files.filter(file => !/^[a-z-]+\.(js|d\.ts)$/.test(file))).toEqual([])
   const text = files.map(file => readFileSync(join(dist, file), 'utf8')).join('\n')

@@ -1,57 +1,35 @@
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from 'bun:test'
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { chromium as findChromium } from './debian.ts'
 import { projectFolder, testMsMax, until } from './process.ts'
-import { type Service, startService } from './service.ts'
-
-export { findChromium }
+import { type Service, type ServiceOptions, startService } from './service.ts'
 
 /** No window, and no traffic of its own. */
 const flags =
   '--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync'
 
-export function launchChromium(executablePath: string, moreFlags: readonly string[] = []): Promise<Browser> {
-  return chromium.launch({ executablePath, args: [...flags.split(' '), ...moreFlags] })
-}
-
-/** The path of the browser. Undefined if there is none: then its tests are skipped. */
+/** Undefined if there is no browser: then its tests are skipped. */
 export const chromiumPath = await findChromium()
 
-/** One browser for a file of tests, and a service with an empty store and its pages for each test. */
-export interface Shop {
-  readonly browser: Browser
-  readonly service: Service
+export function launchChromium(...moreFlags: readonly string[]): Promise<Browser> {
+  return chromium.launch({ executablePath: chromiumPath ?? '', args: [...flags.split(' '), ...moreFlags] })
 }
 
-/** Hooks of the calling file open and close it. */
-export function openShop(): Shop {
+const pages = createPages()
+let browser: Browser
+
+/** Tests that {@link visit} pages, with one browser for all of them. */
+export function describeInBrowser(name: string, tests: () => void): void {
   setDefaultTimeout(testMsMax)
-  const pages = createPages()
-  let browser: Browser | undefined
-  let service: Service | undefined
-  beforeAll(async () => {
-    if (chromiumPath !== undefined) browser = await launchChromium(chromiumPath)
+  describe.skipIf(chromiumPath === undefined)(name, () => {
+    beforeAll(async () => {
+      browser = await launchChromium()
+    })
+    afterAll(() => browser.close())
+    tests()
   })
-  beforeEach(async () => {
-    await service?.[Symbol.asyncDispose]()
-    service = await startService({ pages })
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await service?.[Symbol.asyncDispose]()
-  })
-  return {
-    get browser() {
-      if (!browser) throw new Error('the browser is opened before the first test')
-      return browser
-    },
-    get service() {
-      if (!service) throw new Error('the service is started before each test')
-      return service
-    },
-  }
 }
 
 export const desktop = { viewport: { width: 1280, height: 760 } } as const
@@ -75,32 +53,30 @@ const expectedLine =
   /^Failed to load resource: (the server responded with a status of (400|401|403|503)|net::ERR_INTERNET_DISCONNECTED)/
 
 /**
- * Opens a page in an empty browser context. Afterwards the page must have printed and thrown nothing, broken no policy, and
- * sent requests only to the service.
+ * Opens a page of a new service with an empty store. Afterwards the page must have printed and thrown nothing, broken no
+ * policy, and sent requests only to the service.
  */
 export async function visit(
-  { browser, service }: Shop,
-  options: BrowserContextOptions,
+  look: BrowserContextOptions,
   act: (page: Page, service: Service, screen: Screen) => Promise<void>,
+  options: ServiceOptions = {},
 ): Promise<void> {
   const troubles: string[] = []
+  await using service = await startService({ pages, ...options })
   const { origin } = service
-  const context = await browser.newContext({ ...options, baseURL: origin, reducedMotion: 'reduce' })
-  try {
-    const page = await context.newPage()
-    page.setDefaultTimeout(waitMs)
-    page.on('pageerror', error => troubles.push(`thrown: ${error.message}`))
-    page.on('console', message => {
-      if (!expectedLine.test(message.text())) troubles.push(`${message.type()}: ${message.text()}`)
-    })
-    context.on('request', request => {
-      const url = new URL(request.url())
-      if (url.origin !== origin && url.protocol !== 'data:') troubles.push(`asked: ${request.url()}`)
-    })
-    await act(page, service, new Screen(page))
-  } finally {
-    await context.close()
-  }
+  await using context = await browser.newContext({ ...look, baseURL: origin, reducedMotion: 'reduce' })
+  const page = await context.newPage()
+  page.setDefaultTimeout(waitMs)
+  page.on('pageerror', error => troubles.push(`thrown: ${error.message}`))
+  page.on('console', message => {
+    if (!expectedLine.test(message.text())) troubles.push(`${message.type()}: ${message.text()}`)
+  })
+  context.on('request', request => {
+    const url = new URL(request.url())
+    if (url.origin !== origin && url.protocol !== 'data:') troubles.push(`asked: ${request.url()}`)
+  })
+  await act(page, service, new Screen(page))
+  await context.close()
   expect(troubles).toEqual([])
 }
 

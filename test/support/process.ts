@@ -98,10 +98,6 @@ export async function listKeys(cwd: string): Promise<readonly ListedKey[]> {
   return JSON.parse(stdout)
 }
 
-export function revokeKey(cwd: string, which: string): Promise<Ended> {
-  return petstore(['keys', 'revoke', which], { cwd })
-}
-
 /** Runs until the end of the test, if it is not stopped before: `await using server = await startServer(…)`. */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const { args = ['serve', '--port', '0'], command = [petstoreProgram, ...args], waitMs } = options

@@ -1,15 +1,13 @@
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { createPages } from '../../src/web/pages.ts'
-import { chromiumPath, desktop, openShop, phone, visit } from '../support/browser.ts'
-import { keepAnimals, startService } from '../support/service.ts'
+import { describeInBrowser, desktop, phone, visit } from '../support/browser.ts'
+import { keepAnimals } from '../support/service.ts'
 
-const shop = openShop()
 const curlLines = (page: Page) => page.locator('#log code').allTextContents()
 
-describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', () => {
+describeInBrowser('the catalogue page', () => {
   test('says what to do offline, keeps what was entered, and goes on when the network is back', () =>
-    visit(shop, desktop, async (page, service, screen) => {
+    visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 3)
       await page.context().setOffline(true)
       await screen.addAnimal('Ada', '7', 'available')
@@ -28,7 +26,7 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
     }))
 
   test('tells a person with a read-only key what to do, and keeps the animal for the other key', () =>
-    visit(shop, desktop, async (_page, service, screen) => {
+    visit(desktop, async (_page, service, screen) => {
       await screen.enter(await service.newKey({ permission: 'read-only' }))
       await screen.addAnimal('Rex', '7')
       await screen.says('This key may only read')
@@ -39,7 +37,7 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
     }))
 
   test('keeps the key for the tab only, and asks for another when it has expired', () =>
-    visit(shop, desktop, async (page, service, screen) => {
+    visit(desktop, async (page, service, screen) => {
       const expiresAt = new Date(Date.now() + 3_000)
       await screen.enter(await service.newKey({ expiresAt }))
       await screen.says('No animals yet')
@@ -58,7 +56,7 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
     }))
 
   test('shows what failed in the middle of the list, and goes on from there', () =>
-    visit(shop, phone, async (page, service, screen) => {
+    visit(phone, async (page, service, screen) => {
       const json = { code: 'store_unavailable', message: 'The store does not answer now', status: 503 }
       await page.route('**/v1/pets?*cursor=*', route => route.fulfill({ status: 503, json }), { times: 1 })
       await screen.enterStocked(service, 45)
@@ -70,7 +68,7 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
     }))
 
   test('shows placeholders while it waits, and only the list that was asked for last', () =>
-    visit(shop, desktop, async (page, service, screen) => {
+    visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 5)
       const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
       await page.route('**/v1/pets?status=sold', route => held.then(() => route.continue()))
@@ -83,11 +81,9 @@ describe.skipIf(chromiumPath === undefined)('the states of the catalogue page', 
       await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
       expect(await page.locator('.status').allTextContents()).toEqual(['Pending'])
     }))
-})
 
-describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and shows', () => {
   test('shows names as text whatever they contain, and ids beyond 2^53 digit for digit', () =>
-    visit(shop, phone, async (page, service, screen) => {
+    visit(phone, async (page, service, screen) => {
       const hostile = [
         '<img src=x onerror="document.title=1"><script>document.title=1</script>',
         '\u202eright to left שלום',
@@ -119,7 +115,7 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
     }))
 
   test('gives each request as a curl line that does the same and does not show the key', () =>
-    visit(shop, { ...desktop, permissions: ['clipboard-read', 'clipboard-write'] }, async (page, service, screen) => {
+    visit({ ...desktop, permissions: ['clipboard-read', 'clipboard-write'] }, async (page, service, screen) => {
       await screen.enter(service.key)
       const name = `Kim's "\u202e\u200d" ${'`id` $HOME \\ !'} 🐕‍🦺`
       await screen.addAnimal(name, '7', 'sold')
@@ -142,7 +138,7 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
     }))
 
   test('uses the Idempotency-Key again for the same animal after a failure, and another for another', () =>
-    visit(shop, desktop, async (page, service, screen) => {
+    visit(desktop, async (page, service, screen) => {
       const sent: string[] = []
       await page.route('**/v1/pets', async route => {
         const request = route.request()
@@ -168,13 +164,14 @@ describe.skipIf(chromiumPath === undefined)('what the catalogue page sends and s
       expect((await service.call('/v1/pets')).json).toHaveLength(2)
     }))
 
-  test('follows the links of a server that has another public address', async () => {
-    const publicUrl = 'https://pets.example/shop/v1'
-    await using elsewhere = await startService({ pages: createPages(), publicUrl })
-    await visit({ browser: shop.browser, service: elsewhere }, phone, async (_page, _service, screen) => {
-      await screen.enterStocked(elsewhere, 25)
-      await screen.scrollDown()
-      await screen.waitForCards(25)
-    })
-  })
+  test('follows the links of a server that has another public address', () =>
+    visit(
+      phone,
+      async (_page, service, screen) => {
+        await screen.enterStocked(service, 25)
+        await screen.scrollDown()
+        await screen.waitForCards(25)
+      },
+      { publicUrl: 'https://pets.example/shop/v1' },
+    ))
 })

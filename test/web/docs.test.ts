@@ -1,16 +1,14 @@
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createPages } from '../../src/web/pages.ts'
-import { chromiumPath, desktop, looks, openShop, phone, visit } from '../support/browser.ts'
+import { describeInBrowser, desktop, looks, visit } from '../support/browser.ts'
 import { startService } from '../support/service.ts'
-
-const shop = openShop()
 
 const struckThrough =
   "getComputedStyle(document.querySelector('.opblock-deprecated .opblock-summary-path__deprecated')).textDecorationLine"
 
-describe.skipIf(chromiumPath === undefined)('the reference page', () => {
-  test.each(looks)('shows the three operations, the deprecated one marked (%s)', (look, options) =>
-    visit(shop, options, async (page, _service, screen) => {
+describeInBrowser('the reference page', () => {
+  test.each(looks)('shows all operations, and opens the one that the address names (%s)', (look, options) =>
+    visit(options, async (page, _service, screen) => {
       await page.goto('/docs')
       await page.locator('.opblock').nth(2).waitFor()
       const operations = await page.locator('.opblock-summary-description').allTextContents()
@@ -22,19 +20,16 @@ describe.skipIf(chromiumPath === undefined)('the reference page', () => {
       expect(isDark).toBe(look.startsWith('dark'))
       expect(await screen.overflowPx()).toBe(0)
       if (look === 'light, desktop') await screen.picture('docs')
-    }),
-  )
-
-  test('opens at the operation that the address names', () =>
-    visit(shop, phone, async (page, _service, screen) => {
       await page.goto('/docs#/pets/getPet')
+      await page.reload()
       await page.getByText('Warning: Deprecated').waitFor()
       expect(await page.locator('.opblock-body').count()).toBe(1)
       expect(await screen.overflowPx()).toBe(0)
-    }))
+    }),
+  )
 
   test('tries operations with a key, and shows integers digit for digit', () =>
-    visit(shop, desktop, async (page, service) => {
+    visit(desktop, async (page, service) => {
       await page.goto('/docs#/pets/createPet')
       await page.getByRole('button', { name: 'Authorize' }).click()
       await page.locator('.auth-container input').fill(service.key)
