@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { SQL } from 'bun'
-import { animalBody, answerMsMax, key, portOf, serveFrom, startLoad } from '../support/load.ts'
+import { animalBody, answerMsMax, key, Load, serveFrom } from '../support/load.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { petstore, type Server, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
 
@@ -89,7 +89,7 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
     await using instances = await startTwo()
     const { url, one, other } = instances
     await using admin = new SQL(url, { max: 1 })
-    const load = startLoad(portOf(one), key, 4)
+    const load = new Load(one.port, key, 4)
     await until('it to be stopped while it holds the lock', async () => {
       await Bun.sleep(20 + Math.random() * 50)
       process.kill(one.pid, 'SIGSTOP')
