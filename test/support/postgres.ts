@@ -118,11 +118,11 @@ export class Cluster implements AsyncDisposable {
 
   /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even notify it. */
   async stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
-    const [, ...orphans] = this.#pids()
+    // Without their parent they end by themselves, but not always before the next start.
+    const orphans = signal === 'SIGKILL' ? this.#pids().slice(1) : []
     this.#child?.kill(signal)
     await this.#child?.exited
-    // Without their parent they end by themselves, but not always before the next start.
-    if (signal === 'SIGKILL') for (const pid of orphans) signalTo(pid, signal)
+    for (const pid of orphans) signalTo(pid, signal)
     this.#child = undefined
   }
 
