@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
-import { documentedConfiguration, freePort, nginx, startNginx } from '../support/nginx.ts'
-import { residentBytes, startServer, testMsMax } from '../support/process.ts'
+import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
+import { freePort, residentBytes, startServer, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
