@@ -173,11 +173,11 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
     }))
 
   test.concurrent.each([
-    ['the animals', 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE', 503, answerMsMax],
-    ['the counter of ids', 'SELECT last_id FROM pet_ids FOR UPDATE', 200, 1_000],
+    ['the animals', 503, answerMsMax, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE'],
+    ['the counter of ids', 200, 1_000, 'SELECT last_id FROM pet_ids FOR UPDATE'],
   ] as const)(
-    'while another program locks %s, creations get 503 within the limit, however late they came, and all work once it lets go',
-    async (_, statement, listStatus, listMsMax) => {
+    'while another program locks %s, lists get %p within %p ms, creations 503 however late they came, and all work once it lets go',
+    async (_, listStatus, listMsMax, statement) => {
       await using serving = await serveOn(cluster.url())
       {
         await using _ = await lockedBy(serving.url, statement)

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
 import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
 import { freePort, residentBytes, startServer, testMsMax } from '../support/process.ts'
@@ -110,20 +110,16 @@ const clients = [
 ] as const
 const installed = clients.filter(([, program]) => program === 'bun' || Bun.which(program))
 
+const port = freePort()
+const viaNginx = `http://127.0.0.1:${port}`
+const proxy = nginx && (await startNginx(documentedConfiguration(port, new URL(origin).host), port))
+afterAll(async () => proxy && (await proxy[Symbol.asyncDispose]()))
+
 test.each(installed)('%s receives every Error body of an upload that is refused', async (_, _program, upload) => {
   expect(await upload(origin)).toEqual(uploads.map(({ status }) => status))
 })
 
 describe.skipIf(!nginx)('through the documented nginx configuration', () => {
-  const port = freePort()
-  const viaNginx = `http://127.0.0.1:${port}`
-  let proxy: AsyncDisposable
-
-  beforeAll(async () => {
-    proxy = await startNginx(documentedConfiguration(port, new URL(origin).host), port)
-  })
-  afterAll(() => proxy[Symbol.asyncDispose]())
-
   test.each(installed)('%s receives every Error body, above 1 MiB that of nginx', async (_, _program, upload) => {
     const expected = uploads.map(({ status, bytes }) => (bytes > nginxBytesMax ? 413 : status))
     expect(await upload(viaNginx)).toEqual(expected)

@@ -266,11 +266,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(await stores.keys.revoke(id, new Date(1_000))).toBe(true)
       expect(await stores.keys.revoke(id, new Date(2_000))).toBe(false)
       expect(await stores.keys.revoke(id + 99n, new Date())).toBe(false)
-      const listed = await stores.keys.list()
-      expect(listed.map(({ name, revokedAt }) => [name, revokedAt])).toEqual([
-        ['a', new Date(1_000)],
-        ['b', undefined],
-      ])
+      const listed = (await stores.keys.list()).map(({ name, revokedAt }) => [name, revokedAt?.getTime()])
+      expect(listed.flat()).toEqual(['a', 1_000, 'b', undefined])
     })
 
     test('a first key is created only if the store has never had one', async () => {
@@ -332,8 +329,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('an import of nothing adds nothing, and an empty store exports nothing', async () => {
       expect(await stores.transfer.load(batches(), 'new')).toBe(0n)
       expect(await stores.transfer.load(batches([], []), 'keep')).toBe(0n)
-      expect(await everything()).toEqual([])
-      expect([0, undefined]).toContain(await stores.transfer.estimate())
+      expect([await everything(), (await stores.transfer.estimate()) ?? 0]).toEqual([[], 0])
     })
 
     test('with their ids, animals come back exactly, and later ones have higher ids', async () => {
@@ -368,10 +364,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       await adding
       const ids = idsOf(await everything())
       if (result === 'no failure') expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
-      else {
-        expect(result).toBeInstanceOf(SetupError)
-        expect(ids).toHaveLength(1)
-      }
+      else expect([result, ids.length]).toEqual([expect.any(SetupError), 1])
     })
 
     test.each<[string, ImportedPet]>([

@@ -23,7 +23,7 @@ describe('while the service runs', () => {
     ['disk or memory full, too many connections, a failing disk', '53100 53200 53300 58030', false],
     ['the password was changed, the user is refused, the database was dropped', '28P01 28000 3D000', false],
     ['a replica has no tables yet', '42P01', false],
-  ])('%s: unavailable, with the code alone; whether another connection may succeed: %3$p', (_, codes, isLost) => {
+  ])('%s: unavailable, with the code alone, and known whether another connection may succeed', (_, codes, isLost) => {
     for (const short of codes.split(' ')) {
       const code = short.replace(/^ERR_(?!POSTGRES)/, 'ERR_POSTGRES_CONNECTION_')
       const error = errorWith(code)
