@@ -11,7 +11,6 @@ import {
   Load,
   problemWith,
   type Serving,
-  serveFrom,
   serveOn,
   timed,
 } from '../support/load.ts'
@@ -96,7 +95,7 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     ['frozen', 10_000],
   ])('with the server %s and clients waiting, it still stops within %p ms, with exit code 0', async (how, msMax) => {
     await using cluster = await startCluster()
-    await using serving = await serveFrom(cluster.url())
+    await using serving = await serveOn(cluster.url())
     const { server, url } = serving
     const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', url))
     await load.makesProgress()
