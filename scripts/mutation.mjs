@@ -14,7 +14,11 @@ const targets = {
   http: { mutate: ['src/http/*.ts', '!src/http/openapi.ts'], tests: ['src/http', 'test/http'], goal: 90 },
   sqlite: {
     mutate: ['src/store/sqlite/*.ts'],
-    tests: ['src/store/sqlite test/store/sqlite'],
+    tests: [
+      'src/store/sqlite test/store/sqlite',
+      'test/faults/damage test/faults/writer test/faults/disk',
+      'test/cli/backup test/cli/transfer',
+    ],
     goal: 85,
   },
   client: { mutate: ['src/client/*.ts'], tests: ['src/client test/client/client.test.ts'], goal: 85 },

@@ -74,12 +74,14 @@ test('a write that waits too long rejects, and is never committed', async () => 
   expect(sizes()).toEqual([1])
 })
 
-test('writes beyond the limit are refused at once, and batches are bounded', async () => {
-  const { queue, sizes } = testQueue({})
-  for (const number of numbers(writesWaitingMax)) queue.add(number)
+test('writes beyond the limit are refused at once, all others are made, and batches are bounded', async () => {
+  const { queue, batches, sizes } = testQueue({})
+  const writes = numbers(writesWaitingMax).map(number => queue.add(number))
   expect(await queue.add(0).catch(error => error)).toBeInstanceOf(StoreUnavailable)
   await nextTick()
-  expect(sizes()).toEqual([512])
+  for (let index = 0; index < 2; index++, await nextTick()) batches[index]?.finish()
+  expect(await Promise.all(writes)).toEqual(numbers(writesWaitingMax))
+  expect(sizes()).toEqual([512, 512])
 })
 
 test('closing refuses new writes and waits for the others', async () => {

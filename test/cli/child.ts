@@ -1,13 +1,16 @@
 import { expect } from 'bun:test'
 import { join } from 'node:path'
-import { projectFolder, run, type Surroundings } from '../support/process.ts'
+import { inherited, projectFolder, run, type Surroundings } from '../support/process.ts'
 
 export const program = join(projectFolder, 'bin/petstore')
 
 /** `bin/petstore ARGS`, to be interrupted. */
 export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surroundings, input = '') {
-  const { PATH = '' } = process.env
-  return Bun.spawn([program, ...args], { cwd, env: { PATH, ...env }, stdio: [Buffer.from(input), 'pipe', 'pipe'] })
+  return Bun.spawn([program, ...args], {
+    cwd,
+    env: { ...inherited, ...env },
+    stdio: [Buffer.from(input), 'pipe', 'pipe'],
+  })
 }
 
 export const hasOpenssl = Bun.which('openssl') !== null

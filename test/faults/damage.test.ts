@@ -50,10 +50,7 @@ async function statusesOf(server: Server): Promise<readonly number[]> {
 }
 
 /** The pages with the animals become zeros; the file's header and its schema stay. */
-function zeroAnimals(): void {
-  const bytes = readFileSync(file)
-  writeFileSync(file, bytes.fill(0, 16 * 4096))
-}
+const zeroAnimals = () => writeFileSync(file, readFileSync(file).fill(0, 16 * 4096))
 
 function zeroTable(name: string): void {
   using database = new Database(file)
@@ -67,8 +64,9 @@ function change(...statements: readonly string[]): void {
   for (const statement of [...statements, 'PRAGMA wal_checkpoint(TRUNCATE)']) database.run(statement)
 }
 
-/** Every response but the first one, in which the damage is found, comes from a store that knows of it. */
-async function expectUnavailable(server: Server): Promise<void> {
+/** The damage is found by this request; all later responses come from a store that knows of it. */
+async function expectUnavailable(server: Server, path: string, init?: typeof rex): Promise<void> {
+  expect((await server.fetch(path, key, init)).status).toBe(503)
   for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503, 503])
   const stopped = await server.stop('SIGTERM')
   const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): stop the server and restore a backup`
@@ -79,8 +77,7 @@ test('a backup that is copied over the file of a running server: 503 for all, an
   await using server = await startServer({ cwd: folder.path, env })
   expect((await server.fetch('/pets', key)).status).toBe(200)
   copyFileSync(backup, file)
-  expect((await server.fetch(`/pets/${animals}`, key)).status).toBe(503)
-  await expectUnavailable(server)
+  await expectUnavailable(server, `/pets/${animals}`)
   expect(readFileSync(file).equals(readFileSync(backup))).toBe(true)
 
   for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
@@ -94,16 +91,14 @@ test('a stop does not move the write-ahead log into a damaged file', async () =>
   expect((await server.fetch('/pets', key, rex)).status).toBe(201)
   zeroAnimals()
   const before = readFileSync(file)
-  expect((await server.fetch('/pets/2500', key)).status).toBe(503)
-  await expectUnavailable(server)
+  await expectUnavailable(server, '/pets/2500')
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
 test('damage that a creation finds makes the store unavailable, and the creation is not acknowledged', async () => {
   await using server = await startServer({ cwd: folder.path, env })
   zeroAnimals()
-  expect((await server.fetch('/pets', key, rex)).status).toBe(503)
-  await expectUnavailable(server)
+  await expectUnavailable(server, '/pets', rex)
 })
 
 const once = { scope: 'till', key: 'first', at: new Date() }
@@ -126,14 +121,10 @@ test('a file that is damaged at the start is refused, and stays byte for byte as
   change('PRAGMA user_version = 2')
   zeroAnimals()
   const before = readFileSync(file)
+  const problem = 'the file is damaged; restore a backup (SQLITE_CORRUPT)'
+  const stderr = `petstore: Cannot open the store data/petstore.db: ${problem}\n`
   for (const args of [['serve', '--port', '0'], ['keys', 'list'], ['export']]) {
-    const { exitCode, stderr } = await petstore(args, { cwd: folder.path, env })
-    const message = 'the file is damaged; restore a backup (SQLITE_CORRUPT)'
-    expect([args, exitCode, stderr]).toEqual([
-      args,
-      1,
-      `petstore: Cannot open the store data/petstore.db: ${message}\n`,
-    ])
+    expect(await petstore(args, { cwd: folder.path, env }), args.join(' ')).toMatchObject({ exitCode: 1, stderr })
   }
   expect(readFileSync(file).equals(before)).toBe(true)
 })

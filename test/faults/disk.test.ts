@@ -18,19 +18,16 @@ function testUnless(obstacle: string | undefined, name: string, run: () => Promi
   test.skipIf(skipped)(skipped ? `${name} (skipped: ${obstacle})` : name, run)
 }
 
-const noMount = obstacleTo(() => smallDisk(1024 ** 2))
+const noMount = obstacleTo(() => smallDisk(1024 ** 2)[Symbol.dispose]())
 const noImmutable = obstacleTo(() => {
-  using stack = new DisposableStack()
-  const file = join(stack.use(temporaryFolder()).path, 'file')
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'file')
   writeFileSync(file, '')
-  stack.use(makeImmutable([file]))
-  return stack.move()
+  makeImmutable([file])[Symbol.dispose]()
 })
 
 const start = (cwd?: string) =>
   startServer({ ...(cwd && { cwd }), env: { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db' } })
-
-const clientOf = ({ port }: Server) => new KeepAliveClient(port, key)
 
 async function answered(client: KeepAliveClient, body?: string): Promise<Reply> {
   const outcome = await client.send({ method: body ? 'POST' : 'GET', path: '/v1/pets', ...(body && { body }) })
@@ -38,22 +35,18 @@ async function answered(client: KeepAliveClient, body?: string): Promise<Reply> 
   return outcome.reply
 }
 
+let made = 0
 /** A long name, so that a few hundred of them fill a small disk; all of them take the same room. */
 const longAnimal = (number: number) =>
   `{"name":"${String(number).padStart(6, '0')} ${'🐘'.repeat(400)}","categoryId":${2n ** 62n + 1n}}`
 
-/** Adds animals: each is acknowledged, or refused as a client can understand it. */
-class Adder {
-  readonly acknowledged = new Map<string, string>()
-  #made = 0
-
-  async add(client: KeepAliveClient): Promise<number> {
-    const body = longAnimal(++this.#made)
-    const reply = await answered(client, body)
-    if (reply.status === 201) this.acknowledged.set(animalOf(reply.text).id, body)
-    else expect(problemWith({ kind: 'answered', reply }, 0, 201)).toBeUndefined()
-    return reply.status
-  }
+/** Adds an animal: it is acknowledged, or refused as a client can understand it. */
+async function add(client: KeepAliveClient, acknowledged: Map<string, string>): Promise<number> {
+  const body = longAnimal(++made)
+  const reply = await answered(client, body)
+  if (reply.status === 201) acknowledged.set(animalOf(reply.text).id, body)
+  else expect(problemWith({ kind: 'answered', reply }, 0, 201)).toBeUndefined()
+  return reply.status
 }
 
 /** Appends to a file until its disk has so many bytes free. */
@@ -70,7 +63,7 @@ async function expectExactly(acknowledged: Map<string, string>, server: Server):
   await server.stop('SIGKILL')
   expect(inspectStore(join(server.cwd, 'pets.db'))).toEqual({ integrity: 'ok', animals: acknowledged.size })
   await using next = await start(server.cwd)
-  using client = clientOf(next)
+  using client = new KeepAliveClient(next.port, key)
   expect(await allAnimals(client)).toEqual(acknowledged)
 }
 
@@ -81,27 +74,27 @@ testUnless(
     using disk = smallDisk(diskBytes)
     const filler = join(disk.path, 'filler')
     await using server = await start(disk.path)
-    using client = clientOf(server)
-    const adder = new Adder()
-    expect(await adder.add(client)).toBe(201)
+    using client = new KeepAliveClient(server.port, key)
+    const acknowledged = new Map<string, string>()
+    expect(await add(client, acknowledged)).toBe(201)
 
     // The disk runs full in the middle of what eight clients are adding.
     fill(filler, 256 * 1024)
     await withClients({ port: server.port, key, count: 8 }, async writing => {
-      while ((await adder.add(writing)) === 201);
+      while ((await add(writing, acknowledged)) === 201);
     })
-    expect(adder.acknowledged.size).toBeGreaterThan(1)
+    expect(acknowledged.size).toBeGreaterThan(1)
     fill(filler, 0)
     // What a failed group had already written stays allocated to the log: a smaller group may still fit there.
-    while ((await adder.add(client)) === 201);
+    while ((await add(client, acknowledged)) === 201);
     for (let attempt = 0; attempt < 10; attempt++) {
-      expect(await adder.add(client)).toBe(503)
+      expect(await add(client, acknowledged)).toBe(503)
       expect((await answered(client)).status).toBe(200)
     }
 
     rmSync(filler)
-    for (let attempt = 0; attempt < 10; attempt++) expect(await adder.add(client)).toBe(201)
-    await expectExactly(adder.acknowledged, server)
+    for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
+    await expectExactly(acknowledged, server)
   },
 )
 
@@ -112,18 +105,18 @@ testUnless(
   async () => {
     await using server = await start()
     const file = join(server.cwd, 'pets.db')
-    using client = clientOf(server)
-    const adder = new Adder()
-    expect(await adder.add(client)).toBe(201)
+    using client = new KeepAliveClient(server.port, key)
+    const acknowledged = new Map<string, string>()
+    expect(await add(client, acknowledged)).toBe(201)
     {
       using _ = makeImmutable([file, `${file}-wal`])
       for (let attempt = 0; attempt < 10; attempt++) {
-        await adder.add(client)
+        await add(client, acknowledged)
         expect((await answered(client)).status).toBe(200)
       }
     }
-    expect(await adder.add(client)).toBe(201)
-    await expectExactly(adder.acknowledged, server)
+    expect(await add(client, acknowledged)).toBe(201)
+    await expectExactly(acknowledged, server)
   },
 )
 
@@ -150,9 +143,9 @@ function makeImmutable(files: readonly string[]): Disposable {
 }
 
 /** Why this cannot be done here; undefined if it can. */
-function obstacleTo(attempt: () => Disposable): string | undefined {
+function obstacleTo(attempt: () => void): string | undefined {
   try {
-    attempt()[Symbol.dispose]()
+    attempt()
     return undefined
   } catch (error) {
     return error instanceof Error ? error.message : String(error)

@@ -139,12 +139,7 @@ const requestLines: readonly Row[] = [
   ...rows(refusedVersion, 'the version', as, ['HTTP/0.9', 'HTTP/1.10', 'HTTP/2.0', 'http/1.1', 'PETS', 'HTTP/1.1 x']),
   ['HTTP/0.9 without headers', 'GET /v1/pets\r\n', refusedVersion],
   ['HTTP/1.0', as('HTTP/1.0'), '200, closed'],
-  ...rows(listed, 'the target', to, [
-    '/v1/pets#there',
-    '/v1/../v1/./pets',
-    '/v1\\pets',
-    'http://other.example/v1/pets',
-  ]),
+  ...rows(listed, 'the target', to, ['/v1/pets#there', '/v1/../v1/./pets', '/v1\\pets', 'http://x.example/v1/pets']),
   ...rows(refused, 'the target', to, [' /v1/pets', 'gopher://pets.example/v1/pets', 'v1/pets', '*', 'pets.example:80']),
   ...rows(refusedVersion, 'the target', to, ['/v1/pets and more', '/v1/pe\0ts', '/v1/pe\x07ts']),
   ['a tab before the target', to('/v1/pets').replace(' ', '\t'), refusedVersion],
@@ -235,9 +230,8 @@ function outcomeOf({ replies, closed }: Exchange): string {
   return answers.length === 0 ? 'nothing, waiting' : `${answers.join('; ')}, stuck`
 }
 
-/** The number of replies in an outcome. */
-const repliesOf = (outcome: string) => (outcome.startsWith('nothing') ? 0 : count(outcome, '; ') + 1)
 const count = (text: string, part: string) => text.split(part).length - 1
+const repliesOf = (outcome: string) => (outcome.startsWith('nothing') ? 0 : count(outcome, '; ') + 1)
 
 /** How many animals of this name are stored. */
 async function kept(name: string): Promise<number> {
@@ -248,44 +242,30 @@ async function kept(name: string): Promise<number> {
   return pets.filter(pet => pet.name === name).length
 }
 
-async function play([, bytes, ...outcomes]: Row, name: string, piecesMax: number): Promise<string> {
-  const named = bytes.replaceAll(placeholder, name)
-  const pieceChars = Math.ceil(named.length / piecesMax)
-  const pieces = named.match(new RegExp(`[^]{1,${pieceChars}}`, 'g')) ?? []
-  const expected = Math.max(...outcomes.map(repliesOf))
-  return outcomeOf(await exchange(server.port, pieces, { expected, follower }))
-}
-
-/** Acknowledged animals are stored; others may be stored only if the reply could be lost. */
-async function expectKept([, bytes, ...outcomes]: Row, name: string, outcome: string) {
-  const acknowledged = count(outcome, '201')
-  const atMost = outcomes.length > 1 ? count(bytes, placeholder) : acknowledged
-  expect(await kept(name)).toBeWithin(acknowledged, atMost + 1)
-}
-
-const nameOf = (prefix: string, index: number) => `${prefix}${index.toString(36).padStart(2, '0')}`
-
-test.concurrent.each(all.map((row, index) => [row[0], row, nameOf('w', index)] as const))(
-  '%s: answered or closed as listed, nothing smuggled, and the next client is served',
-  async (_, row, name) => {
-    const [, , ...outcomes] = row
-    const outcome = await play(row, name, 1)
-    expect(outcomes).toContain(outcome)
-    await expectKept(row, name, outcome)
-  },
+/** Each row whole, and again in eight pieces, under a name of its own. */
+const runs = [1, 8].flatMap(pieces =>
+  all.map((row, index) => {
+    const name = `${pieces}${index.toString(36).padStart(2, '0')}`
+    return [pieces === 1 ? row[0] : `${row[0]}, in pieces`, row, name, pieces] as const
+  }),
 )
 
-test('all rows at once, each arriving in pieces, have the same outcomes', async () => {
-  const played = await Promise.all(all.map((row, index) => play(row, nameOf('p', index), 8)))
-  for (const [index, row] of all.entries()) {
-    const [what, , ...outcomes] = row
-    const outcome = played[index] ?? ''
+test.concurrent.each(runs)(
+  '%s: answered or closed as listed, nothing smuggled, and the next client is served',
+  async (_, [, bytes, ...outcomes], name, piecesMax) => {
+    const named = bytes.replaceAll(placeholder, name)
+    const pieces = named.match(new RegExp(`[^]{1,${Math.ceil(named.length / piecesMax)}}`, 'g')) ?? []
+    const expected = Math.max(...outcomes.map(repliesOf))
+    const outcome = outcomeOf(await exchange(server.port, pieces, { expected, follower }))
     // Bytes sent on a closed connection reset it, and the reset can overtake the response.
-    const allowed = outcomes.some(one => one.endsWith('closed')) ? [...outcomes, dropped] : outcomes
-    expect([what, allowed]).toEqual([what, expect.arrayContaining([outcome])])
-    await expectKept(row, nameOf('p', index), outcome)
-  }
-})
+    const canReset = piecesMax > 1 && outcomes.some(one => one.endsWith('closed'))
+    expect(canReset ? [...outcomes, dropped] : outcomes).toContain(outcome)
+    // Acknowledged animals are stored; others may be stored only if the reply could be lost.
+    const acknowledged = count(outcome, '201')
+    const atMost = outcomes.length > 1 ? count(bytes, placeholder) : acknowledged
+    expect(await kept(name)).toBeWithin(acknowledged, atMost + 1)
+  },
+)
 
 /** Sends the bytes and closes this side of the connection, as `nc -N` does. */
 function halfClosed(bytes: string): Promise<string> {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashSecret } from '../../src/api-key.ts'
 import { exchange, openCrowd } from '../support/connections.ts'
-import { createKey, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { createKey, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
 
 setDefaultTimeout(testMsMax)
 
@@ -12,18 +12,17 @@ const environmentKey = 'a-key-from-outside-0123456789-secret'
 
 /** Valid and invalid requests, with a key in the right and in wrong places. */
 function requestsWith(key: string): readonly string[] {
-  const sent = (line: string, headers: readonly string[], body = '') => {
-    const length = body === '' ? [] : [`Content-Length: ${body.length}`]
-    return [`${line} HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, ...length, '', body].join('\r\n')
-  }
+  const sent = (line: string, ...headers: string[]) =>
+    [`${line} HTTP/1.1`, 'Host: x', 'Connection: close', ...headers, '\r\n'].join('\r\n')
   const bearer = `Authorization: Bearer ${key}`
-  const post = (body: string, ...headers: string[]) => sent('POST /v1/pets', [bearer, ...headers], body)
-  const petsWith = (...headers: string[]) => sent('GET /v1/pets', headers)
+  const post = (body: string, ...headers: string[]) =>
+    sent('POST /v1/pets', bearer, ...headers, `Content-Length: ${body.length}`) + body
+  const petsWith = (...headers: string[]) => sent('GET /v1/pets', ...headers)
   return [
     ...['GET /v1/pets', 'HEAD /v1/pets', 'GET /v1/pets/99', 'GET /v1/nowhere', 'DELETE /v1/pets'].map(line =>
-      sent(line, [bearer]),
+      sent(line, bearer),
     ),
-    sent('GET /v1/pets?limit=0&status=lost&cursor=none', [bearer]),
+    sent('GET /v1/pets?limit=0&status=lost&cursor=none', bearer),
     ...['{"name":"Rex","categoryId":7}', '{"name":"","categoryId":"seven"}', '{"name":', ' '.repeat(70_000)].map(body =>
       post(body),
     ),
@@ -33,9 +32,9 @@ function requestsWith(key: string): readonly string[] {
     ),
     petsWith(bearer, bearer),
     petsWith(`X-Api-Key: ${key}`, `Cookie: key=${key}`),
-    sent(`GET /v1/pets?api_key=${key}&access_token=${key}`, []),
-    sent(`GET /v1/pets?api_key=${key}`, [bearer]),
-    sent(`GET /openapi.json?api_key=${key}`, []),
+    sent(`GET /v1/pets?api_key=${key}&access_token=${key}`),
+    sent(`GET /v1/pets?api_key=${key}`, bearer),
+    sent(`GET /openapi.json?api_key=${key}`),
     petsWith(`X-Request-Id: ${key}`),
     petsWith(bearer, `X-Request-Id: id-${key}`),
     post(`{"api_key":"${key}"}`),
@@ -58,42 +57,12 @@ function pathsWith(key: string): readonly string[] {
 /** The rest of a key after the characters that `keys list` shows: it must appear nowhere. */
 const secretOf = (key: string) => key.slice(9)
 
-/** Sends each on a connection of its own, and gives everything that came back. */
-async function responsesTo(server: Server, requests: readonly string[]): Promise<string> {
-  const exchanges = await Promise.all(requests.map(bytes => exchange(server.port, [bytes], { expected: 1 })))
-  return exchanges.map(({ received }) => received).join('\n')
-}
-
-/** Without the animals' table every operation fails inside the service. */
-async function withoutTable(folder: string, work: () => Promise<string>): Promise<string> {
-  using database = new Database(join(folder, 'data/petstore.db'), { readwrite: true, strict: true })
-  database.run('PRAGMA busy_timeout = 5000')
-  database.run('ALTER TABLE pets RENAME TO pets_away')
-  const responses = await work()
-  database.run('ALTER TABLE pets_away RENAME TO pets')
-  return responses
-}
-
-async function breakOff(server: Server, key: string): Promise<void> {
-  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n`
-  using _crowd = await openCrowd(server.port, 5, `${head}{"name":"${key}`)
-  await Bun.sleep(100)
-}
-
-/** What every user of the machine can read about a process. */
-function processTitle(pid: number): string {
-  return ['cmdline', 'comm', 'status'].map(file => readFileSync(`/proc/${pid}/${file}`, 'latin1')).join('\n')
-}
-
-/** Every byte of every file of the store. */
-function storedIn(folder: string): string {
-  const files = readdirSync(join(folder, 'data'))
-  return files.map(name => readFileSync(join(folder, 'data', name), 'latin1')).join('\n')
-}
+const read = (folder: string, names = readdirSync(folder)) =>
+  names.map(name => readFileSync(join(folder, name), 'latin1')).join('\n')
 
 test('no key shows in responses, logs, process titles or files; the first key only in the greeting of the first start', async () => {
   using folder = temporaryFolder()
-  const env = { PETSTORE_API_KEY: environmentKey }
+  const data = join(folder.path, 'data')
   await using first = await startServer({ cwd: folder.path })
   const greeting = first.stdout
   const [, firstKey = ''] = /first API key, shown only this once: (\w+)\n/.exec(greeting) ?? []
@@ -103,24 +72,41 @@ test('no key shows in responses, logs, process titles or files; the first key on
 
   const storeKey = await createKey(folder.path, 'till')
   const keys = [environmentKey, storeKey, firstKey, generateApiKey()]
-  await using server = await startServer({ cwd: folder.path, env })
+  await using server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: environmentKey } })
+  /** Sends each on a connection of its own, and gives everything that came back. */
+  async function responsesTo(requests: readonly string[]): Promise<string> {
+    const exchanges = await Promise.all(requests.map(bytes => exchange(server.port, [bytes], { expected: 1 })))
+    return exchanges.map(({ received }) => received).join('\n')
+  }
   const requests = keys.flatMap(requestsWith)
-  const responses = await responsesTo(server, requests)
-  const failures = await withoutTable(folder.path, () => responsesTo(server, requests))
-  for (const key of keys) await breakOff(server, key)
+  const responses = await responsesTo(requests)
   for (const status of [200, 201, 400, 401, 404, 405, 413, 415]) expect(responses).toContain(`HTTP/1.1 ${status}`)
+
+  // Without the animals' table every operation fails inside the service.
+  using database = new Database(join(data, 'petstore.db'), { readwrite: true, strict: true })
+  database.run('PRAGMA busy_timeout = 5000')
+  database.run('ALTER TABLE pets RENAME TO pets_away')
+  const failures = await responsesTo(requests)
+  database.run('ALTER TABLE pets_away RENAME TO pets')
+  database.close()
   expect(failures).toContain('"code":"internal_error"')
-  const [notFound = ''] = pathsWith('a').map(bytes => bytes.split(' ')[1])
-  await responsesTo(server, [...keys.flatMap(pathsWith), ...pathsWith('a')])
-  const title = processTitle(server.pid)
+
+  for (const key of keys) {
+    const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n`
+    using _brokenOff = await openCrowd(server.port, 5, `${head}{"name":"${key}`)
+    await Bun.sleep(100)
+  }
+  await responsesTo([...keys.flatMap(pathsWith), ...pathsWith('a')])
+  // What every user of the machine can read.
+  const title = read(`/proc/${server.pid}`, ['cmdline', 'comm', 'status'])
   expect(title).toContain('serve')
-  const storedWhileServing = storedIn(folder.path)
+  const storedWhileServing = read(data)
   const { exitCode, stdout, stderr } = await server.stop('SIGTERM')
   expect(exitCode).toBe(0)
   // Paths were logged, so a key had a place to show.
-  expect(stderr).toContain(`"path":"${notFound}"`)
+  expect(stderr).toContain('"path":"/a"')
 
-  const stored = storedIn(folder.path)
+  const stored = read(data)
   const places = { responses, failures, title, stdout, stderr, firstLog: firstEnded.stderr, storedWhileServing, stored }
   for (const [place, text] of Object.entries(places)) {
     for (const key of keys) expect([place, text.includes(secretOf(key))]).toEqual([place, false])

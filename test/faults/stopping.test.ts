@@ -7,7 +7,6 @@ import {
   type Ended,
   loggedBy,
   projectFolder,
-  type Server,
   startServer,
   temporaryFolder,
   testMsMax,
@@ -30,9 +29,8 @@ class Sightings extends Ledger {
   async takeTurn(client: KeepAliveClient, turn: number): Promise<Outcome> {
     const body = turn % 2 === 0 ? undefined : this.next().body
     const knownToStop = this.closing > 0
-    const outcome = await client.send(
-      body === undefined ? { method: 'GET', path: '/v1/pets?limit=20' } : { method: 'POST', path: '/v1/pets', body },
-    )
+    const sent = body === undefined ? ({ method: 'GET' } as const) : ({ method: 'POST', body } as const)
+    const outcome = await client.send({ ...sent, path: '/v1/pets' })
     if (outcome.kind === 'lost') this.lost.push(outcome)
     if (outcome.kind !== 'answered') return outcome
     const { status, text, closes } = outcome.reply
@@ -95,7 +93,7 @@ test('clients that come back while it stops are answered, refused, or turned awa
 })
 
 /** A client that has sent the beginning of an animal, and waits. */
-async function beginAnimal({ url, port }: Server) {
+async function beginAnimal({ url, port }: { readonly url: string; readonly port: number }) {
   const length = Buffer.byteLength(animalBody(1))
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n{`
   const crowd = await openCrowd(port, 1, head)

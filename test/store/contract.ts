@@ -10,19 +10,20 @@ import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/se
 
 const statuses = petStatus.schema['enum'] as readonly PetStatus[]
 export const rex: NewPet = { name: 'Rex', categoryId: 1n }
-const names = ['  Rex ', 'Zoë', 'Zoe\u0308', 'كلب', '🐕‍🦺', "'); DROP TABLE pets;--", '\u2028', '%_\\"\'`']
+const names = [
+  ...['  Rex ', 'Zoë', 'Zoe\u0308', 'كلب', '🐕‍🦺', "'); DROP TABLE pets;--", '\u2028', '%_\\"\'`'],
+  // As in PostgreSQL's arrays, and the longest.
+  ...['NULL', '{}', '{a,b}', '"quoted","list"', '🐕'.repeat(1_000)],
+]
 const numbered = (id: bigint): Pet => ({ id, name: `Nr. ${id}`, categoryId: 2n ** 62n + id / 2n, status: 'sold' })
 const many = (count: number, first = 1n) => Array.from({ length: count }, (_, i) => numbered(first + BigInt(i)))
 const idsOf = (pets: readonly Pet[]) => pets.map(({ id }) => id)
 const namesOf = (pets: readonly NewPet[]) => pets.map(({ name }) => name)
-const failureOf = async (work: () => unknown) => {
-  try {
-    await work()
-    return 'no failure'
-  } catch (error) {
-    return error
-  }
-}
+const failureOf = async (work: () => unknown) =>
+  (async () => work())().then(
+    () => 'no failure',
+    error => error,
+  )
 
 export async function* batches(...all: (readonly ImportedPet[])[]) {
   yield* all
@@ -47,9 +48,9 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     stores = await open()
   }
 
-  async function openAnother(): Promise<Stores & AsyncDisposable> {
+  async function openAnother() {
     const other = await open()
-    return Object.assign(other, { [Symbol.asyncDispose]: async () => other.close() })
+    return { ...other, [Symbol.asyncDispose]: async () => other.close() }
   }
 
   const add = async (pet: Partial<NewPet> = {}) => stores.pets.create({ ...rex, ...pet })
@@ -65,11 +66,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
   }
 
   describe(`${engine}: animals`, () => {
-    test('an empty store lists and finds nothing', async () => {
-      expect(await stores.pets.list({ limit: 20 })).toEqual({ pets: [], more: false })
-      expect(await stores.pets.get(1n)).toBeUndefined()
-    })
-
     test('an animal comes back exactly as it was added', async () => {
       const text = fc.string({ unit: 'grapheme', minLength: 1 }).filter(name => !name.includes('\0'))
       const pet = fc.record(
@@ -89,7 +85,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         }),
         { numRuns: 50, examples: extremes.map(categoryId => [{ ...rex, categoryId }]) },
       )
-      for (const name of names) await add({ name })
+      await Promise.all(names.map(name => add({ name })))
       expect(namesOf(await walk(30)).slice(-names.length)).toEqual(names)
     })
 
@@ -101,6 +97,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
 
     test('a list says whether more animals follow', async () => {
+      expect(await stores.pets.list({ limit: 20 })).toEqual({ pets: [], more: false })
+      expect(await stores.pets.get(1n)).toBeUndefined()
       for (let i = 0; i < 5; i++) await add()
       expect((await stores.pets.list({ limit: 4 })).more).toBe(true)
       expect((await stores.pets.list({ limit: 5 })).more).toBe(false)
@@ -110,10 +108,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
     test('walking with any limit and any status visits every animal once, in ascending order', async () => {
       const added: Pet[] = []
-      for (let i = 0; i < 47; i++) {
-        const status = [...statuses, undefined][(i * 7) % 4]
-        added.push(await add(status ? { status } : {}))
-      }
+      for (let i = 0; i < 47; i++) added.push(await add([...statuses.map(status => ({ status })), {}][(i * 7) % 4]))
       expect(idsOf(added)).toEqual(idsOf(added).toSorted((a, b) => (a < b ? -1 : 1)))
       for (const limit of [1, 2, 7, 46, 47, 48, 100]) {
         expect(idsOf(await walk(limit))).toEqual(idsOf(added))
@@ -130,13 +125,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         if (added.length < 22) added.push(await add())
       })
       expect(idsOf(seen)).toEqual(idsOf(added))
-    })
-
-    test('animals are there after the store was closed and opened again', async () => {
-      const pet = await add({ name: 'Stored', categoryId: -5n, status: 'sold' })
-      await reopen()
-      expect(await stores.pets.get(pet.id)).toEqual(pet)
-      expect((await add()).id).toBeGreaterThan(pet.id)
     })
 
     // Each write arrives in the moment in which the queue becomes empty.
@@ -170,6 +158,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(await other.pets.get(pet.id)).toEqual(pet)
       const theirs = await other.pets.create({ name: 'Theirs', categoryId: 2n })
       expect(await stores.pets.get(theirs.id)).toEqual(theirs)
+      for (const { pets } of [stores, other]) expect((await pets.list({ limit: 3 })).pets).toEqual([pet, theirs])
       const key = await stores.keys.create(newKey())
       expect(await other.keys.find(key.hash)).toEqual(key)
       await other.keys.revoke(key.id, new Date())
@@ -186,13 +175,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       stores.pets.createOnce(sent, { scope: 'a', key: 'k', at: start, ...key })
     const count = async () => (await walk(100)).length
 
-    test('a repeated creation returns the first animal, also after a restart', async () => {
+    test('a repeated creation returns the first animal; animals and keys are there after a restart', async () => {
       const first = await createOnce()
       expect(first).toMatchObject({ outcome: 'created', pet })
       expect<unknown>(await createOnce()).toEqual({ ...first, outcome: 'replayed' })
       await reopen()
       expect<unknown>(await createOnce({ ...pet })).toEqual({ ...first, outcome: 'replayed' })
-      expect(await count()).toBe(1)
+      const next = await add()
+      expect(await walk(100)).toEqual([{ ...pet, id: next.id - 1n }, next])
     })
 
     test('the same key for another animal is a conflict', async () => {
@@ -205,17 +195,16 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
 
     test('another scope or another key is another creation', async () => {
-      for (const key of [{}, { scope: 'b' }, { key: 'K' }, { key: 'k ' }]) {
+      for (const key of [{}, { scope: 'b' }, { key: 'K' }, { key: 'k ' }])
         expect((await createOnce(pet, key)).outcome).toBe('created')
-      }
       expect(await count()).toBe(4)
     })
 
     test('a key is remembered for exactly 24 hours', async () => {
       await createOnce()
-      expect((await createOnce(pet, { at: later(dayMs - 1) })).outcome).toBe('replayed')
-      expect((await createOnce(pet, { at: later(dayMs) })).outcome).toBe('created')
-      expect((await createOnce(pet, { at: later(dayMs + 1) })).outcome).toBe('replayed')
+      const outcomes: string[] = []
+      for (const ms of [dayMs - 1, dayMs, dayMs + 1]) outcomes.push((await createOnce(pet, { at: later(ms) })).outcome)
+      expect(outcomes).toEqual(['replayed', 'created', 'replayed'])
       expect(await count()).toBe(2)
     })
 
@@ -241,13 +230,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('keys of one batch, in any order, behave as if sent alone', async () => {
       const send = (sent: NewPet, key: string, at = start) => createOnce(sent, { key, at })
       const [plain, ...once] = await Promise.all([
-        add(),
-        send(pet, 'a'),
-        send(rex, 'a'),
-        send(pet, 'b'),
-        send(pet, 'a'),
-        send(pet, 'a', later(dayMs)),
-        send(pet, 'a', later(dayMs + 1)),
+        ...([add(), send(pet, 'a'), send(rex, 'a'), send(pet, 'b')] as const),
+        ...[send(pet, 'a'), send(pet, 'a', later(dayMs)), send(pet, 'a', later(dayMs + 1))],
       ])
       const outcomes = once.map(({ outcome }) => outcome).join(' ')
       expect(outcomes).toBe('created conflict created replayed created replayed')
@@ -282,11 +266,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(await stores.keys.revoke(id, new Date(1_000))).toBe(true)
       expect(await stores.keys.revoke(id, new Date(2_000))).toBe(false)
       expect(await stores.keys.revoke(id + 99n, new Date())).toBe(false)
-      const listed = await stores.keys.list()
-      expect(listed.map(({ name, revokedAt }) => [name, revokedAt])).toEqual([
-        ['a', new Date(1_000)],
-        ['b', undefined],
-      ])
+      const listed = (await stores.keys.list()).map(({ name, revokedAt }) => [name, revokedAt?.getTime()])
+      expect(listed.flat()).toEqual(['a', 1_000, 'b', undefined])
     })
 
     test('a first key is created only if the store has never had one', async () => {
@@ -348,8 +329,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('an import of nothing adds nothing, and an empty store exports nothing', async () => {
       expect(await stores.transfer.load(batches(), 'new')).toBe(0n)
       expect(await stores.transfer.load(batches([], []), 'keep')).toBe(0n)
-      expect(await everything()).toEqual([])
-      expect([0, undefined]).toContain(await stores.transfer.estimate())
+      expect([await everything(), (await stores.transfer.estimate()) ?? 0]).toEqual([[], 0])
     })
 
     test('with their ids, animals come back exactly, and later ones have higher ids', async () => {
@@ -384,10 +364,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       await adding
       const ids = idsOf(await everything())
       if (result === 'no failure') expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
-      else {
-        expect(result).toBeInstanceOf(SetupError)
-        expect(ids).toHaveLength(1)
-      }
+      else expect([result, ids.length]).toEqual([expect.any(SetupError), 1])
     })
 
     test.each<[string, ImportedPet]>([

@@ -8,11 +8,10 @@ export interface Reply {
   readonly closes: boolean
 }
 
-/** Everything that came back on one connection. */
+/** Everything that came back on one connection, and whether the server closed it. */
 export interface Exchange {
   readonly received: string
   readonly replies: readonly Reply[]
-  /** The server closed the connection; otherwise it stayed open and silent. */
   readonly closed: boolean
 }
 
@@ -104,32 +103,27 @@ export async function openCrowd(port: number, size: number, first = '') {
     // Some tests expect the server to close connections, with or without a reset.
     socket.on('error', () => {})
   }
-  const crowd = {
+  /** Sends to those that are still open. */
+  const send = (text: string) => {
+    for (const socket of sockets) if (socket.writable) socket.write(text)
+  }
+  await Promise.all(sockets.map(socket => new Promise(done => socket.on('connect', done).on('close', done))))
+  if (first !== '') send(first)
+  return {
+    send,
     /** What each has received so far. */
     received: received as readonly string[],
     /** How many the server has not closed. */
     get open() {
       return sockets.filter(({ closed }) => !closed).length
     },
-    /** Sends to those that are still open. */
-    send(text: string) {
-      for (const socket of sockets) if (socket.writable) socket.write(text)
-    },
     [Symbol.dispose]() {
       for (const socket of sockets) socket.destroy()
     },
   }
-  await Promise.all(sockets.map(socket => new Promise(done => socket.on('connect', done).on('close', done))))
-  if (first !== '') crowd.send(first)
-  return crowd
 }
 
-interface Sent {
-  readonly method: 'GET' | 'POST'
-  readonly path: string
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-}
+type Sent = { readonly method: 'GET' | 'POST'; path: string; headers?: Record<string, string>; body?: string }
 
 /**
  * `refused`: the connection was refused, so the request was never sent. `lost`: the request was sent on a connection that the
@@ -144,7 +138,8 @@ export type Outcome =
 export class KeepAliveClient implements Disposable {
   readonly #port: number
   readonly #key: string
-  #connection: { readonly socket: Socket; requests: number } | undefined
+  #socket: Socket | undefined
+  #requests = 0
 
   constructor(port: number, key: string) {
     this.#port = port
@@ -152,26 +147,22 @@ export class KeepAliveClient implements Disposable {
   }
 
   /** One request at a time. */
-  async send(request: Sent): Promise<Outcome> {
-    const socket = this.#connection?.socket ?? (await opened(this.#port))
-    if (!socket) return { kind: 'refused' }
-    this.#connection ??= { socket, requests: 0 }
-    const requestsBefore = this.#connection.requests++
-    const { received, reply } = await answerTo(socket, this.#bytesOf(request))
+  async send({ method, path, headers = {}, body }: Sent): Promise<Outcome> {
+    this.#socket ??= await opened(this.#port)
+    if (!this.#socket) return { kind: 'refused' }
+    const requestsBefore = this.#requests++
+    const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${this.#port}`, `Authorization: Bearer ${this.#key}`]
+    for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
+    if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
+    const { received, reply } = await answerTo(this.#socket, `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
     if (!reply || reply.closes) this[Symbol.dispose]()
     return reply ? { kind: 'answered', reply } : { kind: 'lost', received, requestsBefore }
   }
 
-  #bytesOf({ method, path, headers = {}, body }: Sent): string {
-    const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${this.#port}`, `Authorization: Bearer ${this.#key}`]
-    for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
-    if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
-    return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`
-  }
-
   [Symbol.dispose](): void {
-    this.#connection?.socket.destroy()
-    this.#connection = undefined
+    this.#socket?.destroy()
+    this.#socket = undefined
+    this.#requests = 0
   }
 }
 
@@ -184,13 +175,12 @@ function opened(port: number): Promise<Socket | undefined> {
 }
 
 /** Without a reply if the connection ends before a whole one has come. */
-function answerTo(socket: Socket, bytes: string): Promise<{ received: string; reply?: Reply }> {
+function answerTo(socket: Socket, bytes: string): Promise<{ received: string; reply: Reply | undefined }> {
   return new Promise(resolve => {
     let received = ''
     const end = () => {
-      const [reply] = repliesIn(received)
       socket.off('data', read).off('end', end).off('close', end)
-      resolve(reply ? { received, reply } : { received })
+      resolve({ received, reply: repliesIn(received)[0] })
     }
     const read = (chunk: Buffer) => {
       received += chunk.toString('latin1')

@@ -3,8 +3,6 @@ import { join } from 'node:path'
 import { nginx as findNginx } from './debian.ts'
 import { projectFolder, temporaryFolder, until } from './process.ts'
 
-export { freePort } from './process.ts'
-
 /** The path of the program; undefined if it is not installed. */
 export const nginx = await findNginx()
 
@@ -27,11 +25,10 @@ function configurationIn(document: string): string {
 
 /** Serves until it is disposed of. Resolves when it answers. */
 export async function startNginx(server: string, port: number): Promise<AsyncDisposable> {
-  const folder = temporaryFolder()
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.use(temporaryFolder())
   const file = join(folder.path, 'nginx.conf')
   writeFileSync(file, configuration(folder.path, server))
-  await using stack = new AsyncDisposableStack()
-  stack.use(folder)
   const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], { stdout: 'ignore', stderr: 'ignore' })
   stack.defer(async () => {
     proxy.kill('SIGTERM')
@@ -45,10 +42,6 @@ export async function startNginx(server: string, port: number): Promise<AsyncDis
 function configuration(folder: string, server: string): string {
   const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
   const temporary = kinds.map(kind => `${kind}_temp_path ${folder}/${kind};`)
-  return `daemon off;
-    master_process off;
-    pid ${folder}/nginx.pid;
-    error_log stderr;
-    events {}
+  return `daemon off; master_process off; pid ${folder}/nginx.pid; error_log stderr; events {}
     http { access_log off; ${temporary.join(' ')} ${server} }`
 }

@@ -35,10 +35,6 @@ export async function pack(folder: string): Promise<{ filename: string; files: s
 export async function installPackage(folder: string): Promise<void> {
   const { filename } = await pack(folder)
   await Bun.write(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
-  const installed = await run(['npm', 'install', '--no-audit', '--no-fund', `./${filename}`], {
-    cwd: folder,
-    env: network,
-    waitMs: npmWaitMs,
-  })
-  expect(installed).toMatchObject({ exitCode: 0 })
+  const command = ['npm', 'install', '--no-audit', '--no-fund', `./${filename}`]
+  expect(await run(command, { cwd: folder, env: network, waitMs: npmWaitMs })).toMatchObject({ exitCode: 0 })
 }

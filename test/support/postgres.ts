@@ -118,11 +118,11 @@ export class Cluster implements AsyncDisposable {
 
   /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even notify it. */
   async stop(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
-    const [, ...orphans] = this.#pids()
+    // Without their parent they end by themselves, but not always before the next start.
+    const orphans = signal === 'SIGKILL' ? this.#pids().slice(1) : []
     this.#child?.kill(signal)
     await this.#child?.exited
-    // Without their parent they end by themselves, but not always before the next start.
-    if (signal === 'SIGKILL') for (const pid of orphans) signalTo(pid, signal)
+    for (const pid of orphans) signalTo(pid, signal)
     this.#child = undefined
   }
 
@@ -175,35 +175,6 @@ export class Cluster implements AsyncDisposable {
     await this.stop('SIGQUIT')
     rmSync(this.#folder, { recursive: true, force: true })
   }
-}
-
-export type Pair = Awaited<ReturnType<typeof startPair>>
-
-/** A primary that acknowledges a commit only after its hot standby has it. */
-export async function startPair() {
-  await using stack = new AsyncDisposableStack()
-  const primary = stack.use(await startCluster())
-  const standby = stack.use(await primary.newStandby())
-  await using sql = new SQL(primary.url(), { max: 1 })
-  const isInState = (state: string) => async () => {
-    const rows = await sql`SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = ${state}`
-    return rows.length > 0 || undefined
-  }
-  await until('the standby to follow', isInState('async'))
-  await sql`ALTER SYSTEM SET synchronous_standby_names = 'standby'`
-  await sql`SELECT pg_reload_conf()`
-  await until('the primary to wait for it', isInState('sync'))
-  const owned = stack.move()
-  return { primary, standby, [Symbol.asyncDispose]: () => owned.disposeAsync() }
-}
-
-/** A planned switch: the primary stops, its standby is promoted, and the former primary follows the new one. */
-export async function switchOver({ primary, standby }: Pair): Promise<void> {
-  await ask(primary.url(), 'ALTER SYSTEM RESET synchronous_standby_names')
-  await primary.stop('SIGINT')
-  await standby.promote()
-  primary.follow(standby)
-  await primary.start()
 }
 
 /** The address of a database on the first of the hosts, followed by the other hosts. */

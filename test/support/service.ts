@@ -18,11 +18,6 @@ export type StoreKind = 'postgres' | 'sqlite'
 /** `npm test` runs the tests over HTTP once on each store. */
 export const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
 
-export type ServiceOptions = Partial<Omit<AppParts, 'log' | 'activity'>> & {
-  /** If a test is about one store; by default the store under test. */
-  readonly store?: StoreKind
-}
-
 export interface CallInit {
   readonly method?: string
   readonly headers?: Record<string, string>
@@ -42,16 +37,15 @@ export interface Answer {
 
 /** Stores animals with ids of our choice. The store must be empty. */
 export async function keepAnimals({ stores }: Service, animals: readonly Pet[]): Promise<void> {
-  await stores.transfer.load(batchOf(animals), 'keep')
-}
-
-async function* batchOf(animals: readonly Pet[]) {
-  yield animals
+  const batches = (async function* () {
+    yield animals
+  })()
+  await stores.transfer.load(batches, 'keep')
 }
 
 /** The whole service in this process: a real database, a real port on 127.0.0.1. */
-export async function startService({ store, ...options }: ServiceOptions = {}) {
-  const database = await newTestDatabase(store)
+export async function startService(options: Partial<Omit<AppParts, 'log' | 'activity'>> = {}) {
+  const database = await newTestDatabase(storeUnderTest)
   const stores = await openStores(database.url, { create: true })
   const logged: ({ readonly message: string } & LogFields)[] = []
   const log: Log = {
@@ -113,9 +107,8 @@ export interface AnyDatabase extends AsyncDisposable {
   setLastId(id: bigint): Promise<void>
 }
 
-export function newTestDatabase(store = storeUnderTest): Promise<AnyDatabase> {
-  return store === 'postgres' ? postgresDatabase() : sqliteDatabase()
-}
+export const newTestDatabase = (store: StoreKind): Promise<AnyDatabase> =>
+  store === 'postgres' ? postgresDatabase() : sqliteDatabase()
 
 async function sqliteDatabase(): Promise<AnyDatabase> {
   const folder = temporaryFolder()
@@ -138,10 +131,8 @@ async function postgresDatabase(): Promise<AnyDatabase> {
     url: database.url,
     async holds(text) {
       await using sql = new SQL(database.url, { max: 1 })
-      const tables = ['pets', 'api_keys', 'creation_keys']
-      const rows = tables.map(table => `SELECT to_json(${table})::text AS row FROM ${table}`)
-      const all = await sql.unsafe<{ row: string }[]>(rows.join(' UNION ALL '))
-      return all.some(({ row }) => row.includes(text))
+      const rows = ['pets', 'api_keys', 'creation_keys'].map(table => `SELECT to_json(${table})::text FROM ${table}`)
+      return JSON.stringify(await sql.unsafe(rows.join(' UNION ALL '))).includes(text)
     },
     async setLastId(id) {
       await using sql = new SQL(database.url, { max: 1 })
@@ -186,15 +177,13 @@ function createCheck(servers: PublishedServers) {
     // The client resolves dots before it sends the path.
     const bare = new URL(path, 'http://localhost').pathname
     if (!/^\/v1\/pets(?:\/[^/]+)?$/.test(bare)) return undefined
-    const operations = document.paths[bare === '/v1/pets' ? '/pets' : '/pets/{petId}'] as Record<
-      string,
-      { responses: Record<string, DescribedResponse> }
-    >
+    const operations: Record<string, { responses: Record<string, unknown> }> =
+      document.paths[bare === '/v1/pets' ? '/pets' : '/pets/{petId}']
     // A method that the path does not accept has no operation; its 405 is described with GET.
     const operation = operations[method === 'HEAD' ? 'get' : method.toLowerCase()] ?? operations['get']
     const described = operation?.responses[String(status)]
     if (!described) throw new Error(`${method} ${path}: status ${status} is not described`)
-    return described
+    return described as DescribedResponse
   }
 
   return (method: string, path: string, response: Response, text: string): void => {

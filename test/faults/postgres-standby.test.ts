@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { SQL } from 'bun'
+import { animalBody, answerMsMax, key, type Serving, serveFrom } from '../support/load.ts'
+import {
+  ask,
+  type Cluster,
+  describeWithOwnPostgres,
+  newDatabase,
+  startCluster,
+  withHosts,
+} from '../support/postgres.ts'
+import { createKey, loggedBy, petstore, until } from '../support/process.ts'
+
+const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore'`
+const endSessions = `SELECT pg_terminate_backend(pid) ${sessionsOfOurs}`
+/** Sessions that have asked for animals, unlike those that only ask a server who it is. */
+const readers = `SELECT 1 ${sessionsOfOurs} AND datname = current_database() AND query LIKE '%FROM pets%'`
+
+/** A primary that acknowledges a commit only after its hot standby has it, and the address of a database on it. */
+async function startPair() {
+  await using stack = new AsyncDisposableStack()
+  const primary = stack.use(await startCluster())
+  const standby = stack.use(await primary.newStandby())
+  await using sql = new SQL(primary.url(), { max: 1 })
+  const isInState = (state: string) => async () => {
+    const rows = await sql`SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = ${state}`
+    return rows.length > 0 || undefined
+  }
+  await until('the standby to follow', isInState('async'))
+  await sql`ALTER SYSTEM SET synchronous_standby_names = 'standby'`
+  await sql`SELECT pg_reload_conf()`
+  await until('the primary to wait for it', isInState('sync'))
+  const { url } = await newDatabase(primary.url())
+  const owned = stack.move()
+  return { primary, standby, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+/** Adds the animal of this number, under an Idempotency-Key if there is one. */
+async function add({ server }: Serving, number: number, idempotencyKey?: string) {
+  const startedAt = performance.now()
+  const { status, headers } = await fetch(`${server.url}/pets`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, ...(idempotencyKey && { 'idempotency-key': idempotencyKey }) },
+    body: animalBody(number),
+    signal: AbortSignal.timeout(15_000),
+  })
+  const replayed = headers.get('idempotency-replayed') === 'true'
+  const path = headers.get('location')?.replace(/^.*\/v1/, '') ?? ''
+  return { status, replayed, path, ms: performance.now() - startedAt }
+}
+
+const addOnce = (serving: Serving, number: number) => add(serving, number, `animal-${number}`)
+
+/** Resolves with the path of the animal when it can be added again. */
+const addedOnce = (serving: Serving, number: number) =>
+  until('an animal', async () => {
+    const { status, path } = await addOnce(serving, number)
+    return status === 201 ? path : undefined
+  })
+
+const statusOf = async ({ server }: Serving, path = '/pets', sentKey = key) =>
+  (await server.fetch(path, sentKey)).status
+
+/** How many animals like this one there are. */
+async function countOf({ server }: Serving, number: number): Promise<number> {
+  const text = await (await server.fetch('/pets?limit=100', key)).text()
+  return text.split(animalBody(number).slice(1)).length - 1
+}
+
+const createdKey = ({ server }: Serving, url: string) => createKey(server.cwd, 'till', '--database-url', url)
+
+const nowUsing = ({ host }: Cluster, purpose = 'writing') => `warn Now using PostgreSQL at ${host} for ${purpose}`
+
+describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
+  let primary: Cluster
+  let standby: Cluster
+  let url: string
+  const stack = new AsyncDisposableStack()
+
+  beforeAll(async () => {
+    ;({ primary, standby, url } = stack.use(await startPair()))
+  })
+  afterAll(() => stack.disposeAsync())
+
+  test('whichever of them is named first, animals are added on the primary', async () => {
+    const both = [primary, standby]
+    for (const hosts of [both, both.toReversed()]) {
+      await using serving = await serveFrom(withHosts(url, ...hosts))
+      expect(await add(serving, 1)).toMatchObject({ status: 201 })
+    }
+  })
+
+  test('with only the standby named it does not start, and says why in one line', async () => {
+    const env = { DATABASE_URL: withHosts(url, standby) }
+    const stderr = expect.stringMatching(/^petstore: Cannot use 127\.0\.0\.1:\d+: it takes no writes [^\n]*\n$/)
+    const ended = await petstore(['serve', '--port', '0'], { cwd: '/', env })
+    expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
+  })
+
+  test('with PETSTORE_READ_URL animals come from the standby, a little late; keys and Idempotency-Keys never do', async () => {
+    const readUrl = withHosts(url, standby)
+    await using serving = await serveFrom(url, '--read-url', readUrl)
+    await ask(readUrl, 'SELECT pg_wal_replay_pause()')
+    try {
+      const { status, path } = await addOnce(serving, 100)
+      expect([status, path]).toEqual([201, expect.stringMatching(/^\/pets\/\d+$/)])
+      expect([await statusOf(serving, path), await countOf(serving, 100)]).toEqual([404, 0])
+      expect(await addOnce(serving, 100)).toMatchObject({ status: 201, replayed: true, path })
+      expect(await statusOf(serving, '/pets', await createdKey(serving, url))).toBe(200)
+      await ask(readUrl, 'SELECT pg_wal_replay_resume()')
+      await until('the animal', async () => (await statusOf(serving, path)) === 200 || undefined)
+      expect(await countOf(serving, 100)).toBe(1)
+    } finally {
+      await ask(readUrl, 'SELECT pg_wal_replay_resume()')
+    }
+  })
+
+  test('an animal that the standby has not got is not acknowledged: 503 within the limit, and it is added once the standby is back', async () => {
+    await using serving = await serveFrom(withHosts(url, primary, standby))
+    expect(await add(serving, 200)).toMatchObject({ status: 201 })
+    standby.freeze()
+    try {
+      const early = await Promise.all([addOnce(serving, 201), addOnce(serving, 202)])
+      expect(early.map(({ status }) => status)).toEqual([503, 503])
+      expect(Math.max(...early.map(({ ms }) => ms))).toBeLessThan(answerMsMax)
+      expect(await statusOf(serving)).toBe(200)
+    } finally {
+      standby.thaw()
+    }
+    await addedOnce(serving, 201)
+    expect(await addOnce(serving, 202)).toMatchObject({ status: 201 })
+    expect([await countOf(serving, 201), await countOf(serving, 202)]).toEqual([1, 1])
+  })
+
+  test('an animal that was committed on a connection lost before it could say so gets 503, and is there once, also when it is sent again', async () => {
+    await using serving = await serveFrom(withHosts(url, primary, standby))
+    await using admin = new SQL(primary.url(), { max: 1 })
+    standby.freeze()
+    try {
+      const early = Promise.all([addOnce(serving, 300), add(serving, 301)])
+      // By now it is committed on the primary, and waits for the standby.
+      const endCommits = `${endSessions} AND wait_event = 'SyncRep'`
+      await until('the commit', async () => (await admin.unsafe(endCommits)).length > 0 || undefined)
+      expect((await early).map(({ status }) => status)).toEqual([503, 503])
+    } finally {
+      standby.thaw()
+    }
+    await addedOnce(serving, 302)
+    expect(await addOnce(serving, 300)).toMatchObject({ status: 201, replayed: true })
+    expect([await countOf(serving, 300), await countOf(serving, 301)]).toEqual([1, 1])
+  })
+
+  async function servesReads(cluster: Cluster): Promise<boolean> {
+    await using sql = new SQL(withHosts(url, cluster), { max: 1 })
+    return (await sql.unsafe(readers)).length > 0
+  }
+
+  test('with PETSTORE_READ_URL a standby that was away is read from again once it is back, and meanwhile the primary is', async () => {
+    await using serving = await serveFrom(url, '--read-url', withHosts(url, standby, primary))
+    const readable = async () => (await statusOf(serving)) === 200 || undefined
+    await until('reads', readable)
+    expect([await servesReads(standby), await servesReads(primary)]).toEqual([true, false])
+
+    await standby.stop('SIGINT')
+    await until('reads again', readable)
+    expect(await servesReads(primary)).toBe(true)
+
+    await standby.start()
+    const statuses = new Set<number>()
+    const isBack = async () => {
+      statuses.add(await statusOf(serving))
+      return (await servesReads(standby)) || undefined
+    }
+    await until('reads on the standby', isBack)
+    for (let i = 0; i < 20; i++) statuses.add(await statusOf(serving))
+    // No client has noticed.
+    expect([...statuses]).toEqual([200])
+    await until('the primary to be left alone', async () => !(await servesReads(primary)) || undefined)
+    const told = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.includes('Now using'))
+    expect(told).toEqual([nowUsing(primary, 'reading animals'), nowUsing(standby, 'reading animals')])
+  })
+
+  test('with PETSTORE_READ_URL but without the primary nobody is served: /readyz says 503, and 200 once it is back', async () => {
+    await using serving = await serveFrom(url, '--read-url', withHosts(url, standby))
+    await serving.readyIs(200)
+    await primary.stop('SIGINT')
+    await serving.readyIs(503)
+    await ask(withHosts(url, standby), 'SELECT 1 FROM pets')
+    const answer = await fetch(new URL('/readyz', serving.server.url))
+    expect([answer.status, await answer.text()]).toEqual([503, expect.stringMatching(/^store\s*$/)])
+    await primary.start()
+    await serving.readyIs(200)
+  })
+
+  // The last one, because it leaves no primary.
+  test('when the primary is killed and the standby promoted, it goes on there by itself, and nothing acknowledged is lost', async () => {
+    const empty = await newDatabase(primary.url())
+    await using serving = await serveFrom(withHosts(empty.url, primary, standby))
+    const logged = await serving.underLoad(/^PostgreSQL: ERR_POSTGRES_CONNECTION_/, async load => {
+      await load.makesProgress(200)
+      await primary.stop('SIGKILL')
+      await serving.readyIs(503)
+      await standby.promote()
+      await serving.readyIs(200)
+      await load.makesProgress(200)
+    })
+    expect(logged).toContain(nowUsing(standby))
+  })
+})
+
+describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
+  test.concurrent('the primary hangs and the standby is promoted: it goes on there, also when the former primary wakes up, and nothing acknowledged is lost', async () => {
+    await using pair = await startPair()
+    const { primary, standby, url } = pair
+    await using serving = await serveFrom(withHosts(url, primary, standby))
+    const logged = await serving.underLoad(/^PostgreSQL did not answer within 5000 ms$/, async load => {
+      await load.makesProgress(100)
+      primary.freeze()
+      await standby.promote()
+      await serving.readyIs(503)
+      await serving.readyIs(200)
+      await load.makesProgress(100)
+      primary.thaw()
+      // Lost connections are what makes it look around.
+      await ask(standby.url(), endSessions)
+      await load.makesProgress(500)
+    })
+    expect(logged).toContain(nowUsing(standby))
+    expect(logged).not.toContain(nowUsing(primary))
+  })
+
+  test.concurrent('at a moment when nobody asks: then, too, animals and keys come from the new primary, and not from its standby', async () => {
+    await using pair = await startPair()
+    const { primary, standby, url } = pair
+    await using serving = await serveFrom(withHosts(url, primary, standby))
+    const first = await addedOnce(serving, 1)
+    expect(await statusOf(serving, first)).toBe(200)
+
+    // A planned switch: the former primary follows the new one.
+    await ask(primary.url(), 'ALTER SYSTEM RESET synchronous_standby_names')
+    await primary.stop('SIGINT')
+    await standby.promote()
+    primary.follow(standby)
+    await primary.start()
+    await ask(withHosts(url, primary), 'SELECT pg_wal_replay_pause()')
+    expect(await statusOf(serving, first)).toBeOneOf([200, 503])
+    const second = await addedOnce(serving, 2)
+    const young = await createdKey(serving, withHosts(url, standby))
+    const seen = async () => [await statusOf(serving, second), await statusOf(serving, '/pets', young)]
+    await until('both', async () => String(await seen()) === '200,200' || undefined, 3_000).catch(() => {})
+    expect(await seen()).toEqual([200, 200])
+  })
+})
