@@ -4,7 +4,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 import { createPages } from '../../src/web/pages.ts'
 import { chromium as findChromium } from './debian.ts'
 import { projectFolder, testMsMax, until } from './process.ts'
-import { type Service, type ServiceOptions, startService } from './service.ts'
+import { type Service, startService } from './service.ts'
 
 /** No window, and no traffic of its own. */
 const flags =
@@ -59,7 +59,7 @@ const expectedLine =
 export async function visit(
   look: BrowserContextOptions,
   act: (page: Page, service: Service, screen: Screen) => Promise<void>,
-  options: ServiceOptions = {},
+  options: Parameters<typeof startService>[0] = {},
 ): Promise<void> {
   const troubles: string[] = []
   await using service = await startService({ pages, ...options })
