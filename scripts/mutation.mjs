@@ -34,7 +34,7 @@ const { mutate, tests, goal } = targets[name]
 const config = {
   mutate: [...(files.length > 0 ? files : mutate), '!**/*.test.ts'],
   testRunner: 'command',
-  commandRunner: { command: tests.map(paths => `bun --no-env-file test --bail ${paths}`).join(' && ') },
+  commandRunner: { command: tests.map(paths => `bun --no-env-file test --bail --timeout 60000 ${paths}`).join(' && ') },
   // Stryker would read it with TypeScript's JavaScript API, which version 7 does not have.
   tsconfigFile: 'none',
   // A change may cause an endless loop; a slow machine must not look like one.

@@ -1,11 +1,9 @@
 import { Database } from 'bun:sqlite'
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createKey, petstore, type Server, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
+import { createKey, petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { spawnPetstore } from './child.ts'
-
-setDefaultTimeout(testMsMax)
 
 const key = 'a-key-from-outside-0123456789'
 const env = { PETSTORE_API_KEY: key }

@@ -1,11 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { resultLines } from '../../src/cli/conform.ts'
 import { checks } from '../../src/conform/run.ts'
-import { petstore, startServer, testMsMax } from '../support/process.ts'
+import { petstore, startServer } from '../support/process.ts'
 import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
-
-setDefaultTimeout(testMsMax)
 
 const apiKey = 'a-key-from-outside-0123456789'
 const contractChecks = checks.filter(({ rule }) => rule === 'contract').length

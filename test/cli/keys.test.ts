@@ -1,19 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  createKey,
-  listKeys,
-  petstore,
-  run,
-  startServer,
-  temporaryFolder,
-  testMsMax,
-  until,
-} from '../support/process.ts'
+import { createKey, listKeys, petstore, run, startServer, temporaryFolder, until } from '../support/process.ts'
 import { program } from './child.ts'
-
-setDefaultTimeout(testMsMax)
 
 const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
 const revokeKey = (cwd: string, which: string) => petstore(['keys', 'revoke', which], { cwd })

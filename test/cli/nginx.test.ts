@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
 import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
-import { freePort, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { freePort, startServer, temporaryFolder } from '../support/process.ts'
 
 const key = 'a-key-from-outside-0123456789'
 

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
-import { type Ended, petstore, run, testMsMax } from '../support/process.ts'
+import { type Ended, petstore, run } from '../support/process.ts'
 import { startScriptedServer } from '../support/scripted-server.ts'
 import { type Service, startService } from '../support/service.ts'
 import { program } from './child.ts'
-
-setDefaultTimeout(testMsMax)
 
 let service: Service
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -11,11 +11,9 @@ import {
   postgresPrograms,
   startCluster,
 } from '../support/postgres.ts'
-import { loggedBy, petstore, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
+import { loggedBy, petstore, startServer, temporaryFolder, until } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
-
-setDefaultTimeout(testMsMax)
 
 const key = 'a-key-from-outside-0123456789'
 const password = 'hunter2-s3cret'
@@ -249,7 +247,7 @@ if (hasOpenssl) {
       own(programs, folder.path)
       const files = [`ssl_cert_file = '${certificate}'`, `ssl_key_file = '${join(folder.path, 'key.pem')}'`]
       cluster = await startCluster(['ssl = on', ...files])
-    }, testMsMax)
+    })
     afterAll(async () => {
       await cluster[Symbol.asyncDispose]()
       folder[Symbol.dispose]()

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -14,12 +14,9 @@ import {
   type Server,
   startServer,
   temporaryFolder,
-  testMsMax,
   until,
 } from '../support/process.ts'
 import { hasOpenssl, makeCertificate, program } from './child.ts'
-
-setDefaultTimeout(testMsMax)
 
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'

@@ -1,11 +1,9 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { animalBody } from '../support/load.ts'
-import { residentBytes, testMsMax, until } from '../support/process.ts'
+import { residentBytes, until } from '../support/process.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
-
-setDefaultTimeout(testMsMax)
 
 const rex = '{"id":1,"name":"Rex","categoryId":7}'
 

@@ -1,11 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { petstore, projectFolder, run, temporaryFolder, testMsMax } from '../support/process.ts'
+import { petstore, projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
-
-setDefaultTimeout(testMsMax)
 
 const page = readFileSync(join(projectFolder, 'docs/client.md'), 'utf8')
 

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { chromiumPath, launchChromium } from '../support/browser.ts'
 import { installPackage, npmWaitMs } from '../support/package.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
-
-setDefaultTimeout(60_000)
 
 const folder = temporaryFolder()
 const dist = join(folder.path, 'node_modules/petstore/dist/client')

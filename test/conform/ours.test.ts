@@ -1,11 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { checks, conform } from '../../src/conform/run.ts'
-import { projectFolder, testMsMax } from '../support/process.ts'
+import { projectFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
-
-setDefaultTimeout(testMsMax)
 
 function check(service: Service, { readOnly = false, key = service.key } = {}) {
   return conform({ baseUrl: `${service.origin}/v1`, key, readOnly }, { strict: true })

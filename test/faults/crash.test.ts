@@ -1,10 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { inspectStore, Ledger } from '../support/load.ts'
-import { startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { startServer, temporaryFolder, until } from '../support/process.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_CRASH_ROUNDS'] ?? 10)
 const clients = 32

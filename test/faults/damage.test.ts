@@ -1,14 +1,12 @@
 import { Database } from 'bun:sqlite'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
-import { loggedBy, petstore, type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
+import { loggedBy, petstore, type Server, startServer, temporaryFolder } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
-
-setDefaultTimeout(testMsMax)
 
 const key = 'a-key-for-damaged-files-0123456789'
 const env = { PETSTORE_API_KEY: key }

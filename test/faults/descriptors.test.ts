@@ -1,9 +1,7 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { KeepAliveClient, openCrowd } from '../support/connections.ts'
-import { projectFolder, startServer, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { projectFolder, startServer, until } from '../support/process.ts'
 
 const key = 'a-key-for-descriptors-0123456789'
 const gets = '/v1/pets /openapi.json / /docs /docs/swagger-ui.css /readyz'.split(' ')

@@ -1,11 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore, problemWith } from '../support/load.ts'
-import { type Server, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'

@@ -1,9 +1,7 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { generateApiKey } from '../../src/api-key.ts'
 import { type Crowd, exchange, openCrowd, repliesIn } from '../support/connections.ts'
-import { loggedBy, residentBytes, type Server, startServer, testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { loggedBy, residentBytes, type Server, startServer } from '../support/process.ts'
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`

@@ -1,9 +1,7 @@
-import { afterAll, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Exchange, exchange, type Reply } from '../support/connections.ts'
-import { loggedBy, startServer, testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { loggedBy, startServer } from '../support/process.ts'
 
 /**
  * A row: its name, the bytes that are sent, and the outcome: each reply with the code of its Error, or `empty` if the runtime

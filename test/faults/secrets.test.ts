@@ -1,12 +1,10 @@
 import { Database } from 'bun:sqlite'
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashSecret } from '../../src/api-key.ts'
 import { exchange, openCrowd } from '../support/connections.ts'
-import { createKey, startServer, temporaryFolder, testMsMax } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { createKey, startServer, temporaryFolder } from '../support/process.ts'
 
 const environmentKey = 'a-key-from-outside-0123456789-secret'
 

@@ -1,19 +1,9 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { copyFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
 import { allAnimals, animalBody, inspectStore, Ledger } from '../support/load.ts'
-import {
-  type Ended,
-  loggedBy,
-  projectFolder,
-  startServer,
-  temporaryFolder,
-  testMsMax,
-  until,
-} from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { type Ended, loggedBy, projectFolder, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const clients = 64
 const key = 'a-key-for-stopping-0123456789'

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
@@ -7,11 +7,9 @@ import { statements } from '../../src/store/postgres/pets.ts'
 import { migrations } from '../../src/store/postgres/schema.ts'
 import { batchPetsMax } from '../../src/store.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
-import { testMsMax, until } from '../support/process.ts'
+import { until } from '../support/process.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 import { batches, rex } from './contract.ts'
-
-setDefaultTimeout(testMsMax)
 
 let database: TestDatabase
 beforeEach(async () => {

@@ -1,13 +1,11 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { PetStore } from '../../src/store.ts'
 import { animalBody, answerMsMax, key, Load, serveFrom } from '../support/load.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
-import { petstore, startServer, temporaryFolder, testMsMax, until } from '../support/process.ts'
-
-setDefaultTimeout(testMsMax)
+import { petstore, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const instancesAtOnce = 8
 const writers = 4

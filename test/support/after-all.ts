@@ -1,7 +1,6 @@
 import { afterAll, setDefaultTimeout } from 'bun:test'
 import { stopSharedCluster } from './postgres.ts'
-import { testMsMax } from './process.ts'
 
-// A busy machine must not fail a test. Files whose tests are slow set it too: without --parallel, Bun runs this only once.
-setDefaultTimeout(testMsMax)
+// A busy machine must not fail a test. Without --parallel, Bun runs this for the first file only.
+setDefaultTimeout(60_000)
 afterAll(stopSharedCluster)

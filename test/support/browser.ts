@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { chromium as findChromium } from './debian.ts'
-import { projectFolder, testMsMax, until } from './process.ts'
+import { projectFolder, until } from './process.ts'
 import { type Service, startService } from './service.ts'
 
 /** No window, and no traffic of its own. */
@@ -22,7 +22,6 @@ let browser: Browser
 
 /** Tests that {@link visit} pages, with one browser for all of them. */
 export function describeInBrowser(name: string, tests: () => void): void {
-  setDefaultTimeout(testMsMax)
   describe.skipIf(chromiumPath === undefined)(name, () => {
     beforeAll(async () => {
       browser = await launchChromium()

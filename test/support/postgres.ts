@@ -1,11 +1,11 @@
-import { describe, setDefaultTimeout } from 'bun:test'
+import { describe } from 'bun:test'
 import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { SQL } from 'bun'
-import { freePort, testMsMax, until } from './process.ts'
+import { freePort, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -30,7 +30,6 @@ export function describeWithPostgres(name: string, tests: () => void): void {
 
 /** The same for tests that start servers of their own, for example to stop them. They may take long. */
 export function describeWithOwnPostgres(name: string, tests: () => void): void {
-  setDefaultTimeout(testMsMax)
   const programs = postgresPrograms()
   const skipped = programs instanceof Error && process.env['CI'] !== 'true'
   if (skipped) process.stdout.write(`Skipped: ${name}: ${programs.message}\n`)

@@ -9,7 +9,6 @@ const petstoreProgram = join(projectFolder, 'bin/petstore')
 
 /** Long enough for a busy machine, but shorter than a test's own limit, so that our clearer message comes first. */
 const waitMsDefault = 20_000
-export const testMsMax = 60_000
 
 export interface Surroundings {
   readonly cwd: string
@@ -96,7 +95,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
 }
 
-export const portOf = ({ url }: Pick<Server, 'url'>): number => Number(new URL(url).port)
+const portOf = ({ url }: Pick<Server, 'url'>): number => Number(new URL(url).port)
 
 /** Runs the curl line that the server printed, as if pasted into a shell. */
 export function pasteCurl({ stdout }: Server, surroundings: Surroundings): Promise<Ended> {
