@@ -60,20 +60,31 @@ test('a stopped store with an older schema is copied and not changed', async () 
   expect(copy.query('PRAGMA user_version').values()).toEqual([[1]])
 })
 
-test('a file that is missing, not a database, or of another program cannot be copied', async () => {
+const notOurs = 'the file is not a store of this program; set DATABASE_URL to the store to copy (SQLITE_NOTADB)'
+
+test.each([
+  ['missing', 'There is no store at missing.db: set DATABASE_URL to the store to copy'],
+  ['text', `Cannot back up the store text.db: ${notOurs}`],
+  ['theirs', `Cannot back up the store theirs.db: ${notOurs}`],
+  ['damaged', 'Cannot back up the store damaged.db: database disk image is malformed (SQLITE_CORRUPT)'],
+])('a %s file cannot be copied, and nothing is left behind', async (name, problem) => {
   using folder = temporaryFolder()
-  writeFileSync(join(folder.path, 'text.db'), 'no database '.repeat(1000))
-  {
-    using theirs = new Database(join(folder.path, 'theirs.db'))
+  const inside = (file: string) => join(folder.path, file)
+  if (name === 'text') writeFileSync(inside('text.db'), 'no database '.repeat(1000))
+  if (name === 'theirs') {
+    using theirs = new Database(inside('theirs.db'))
     theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
   }
-  for (const file of ['missing.db', 'text.db', 'theirs.db']) {
-    const args = ['backup', 'copy.db', '--database-url', `sqlite:${file}`]
-    const { exitCode, stderr } = await petstore(args, { cwd: folder.path })
-    expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^petstore: .*(no store|not a store|SQLITE_NOTADB).*\n$/m)
+  if (name === 'damaged') {
+    await createKey(folder.path, 'till')
+    const bytes = readFileSync(inside('data/petstore.db'))
+    rmSync(inside('data'), { recursive: true })
+    writeFileSync(inside('damaged.db'), bytes.fill(0xff, 4_096))
   }
-  expect(readdirSync(folder.path).toSorted()).toEqual(['text.db', 'theirs.db'])
+  const before = readdirSync(folder.path)
+  const ended = await petstore(['backup', 'copy.db', '--database-url', `sqlite:${name}.db`], { cwd: folder.path })
+  expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: `Copying the store\npetstore: ${problem}\n` })
+  expect(readdirSync(folder.path)).toEqual(before)
 })
 
 test('an interrupted backup leaves nothing behind', async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { appendFileSync, mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore, problemWith } from '../support/load.ts'
-import { type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { petstore, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'
@@ -95,6 +95,20 @@ testUnless(
     await expectExactly(acknowledged, server)
   },
 )
+
+testUnless(noMount, 'a backup onto a full disk says so, and leaves nothing there', async () => {
+  using disk = smallDisk(1024 ** 2)
+  await using server = await start()
+  using client = new KeepAliveClient(server.port, key)
+  for (let animals = 0; animals < 1_000; animals++) expect(await add(client, new Map())).toBe(201)
+  const copy = join(disk.path, 'copy.db')
+  const ended = await petstore(['backup', copy, '--database-url', 'sqlite:pets.db'], { cwd: server.cwd })
+  expect([ended.exitCode, ended.stderr]).toEqual([
+    1,
+    expect.stringContaining('Cannot back up the store pets.db: the disk is full; free some space (SQLITE_FULL)'),
+  ])
+  expect(readdirSync(disk.path)).toEqual([])
+})
 
 // Not the -shm file: it is mapped into memory, and a kernel that refuses to write there ends the process.
 testUnless(

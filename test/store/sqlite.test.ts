@@ -4,7 +4,7 @@ import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
-import { openStores } from '../../src/store/open.ts'
+import { backUp, openStores } from '../../src/store/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { temporaryFolder } from '../support/process.ts'
@@ -114,6 +114,19 @@ describe('SQLite: the file', () => {
     const steps = database.query<{ detail: string }, []>(`EXPLAIN QUERY PLAN ${statement}`).all()
     expect(steps.map(({ detail }) => detail)).toEqual([`SEARCH pets ${plan}`])
   })
+})
+
+test('a backup reports how much of it is done, and counts the animals', async () => {
+  await (await opened()).close()
+  change(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)
+    INSERT INTO pets (name, category_id) SELECT 'An animal with quite a long name, number ' || i, i FROM n`)
+  const copy = join(folder.path, 'copy.db')
+  writeFileSync(copy, '')
+  const done: number[] = []
+  const report = (fraction: number) => void done.push(fraction)
+  expect(await backUp(`sqlite:${file}`, copy, report, new AbortController().signal)).toBe(400_000n)
+  expect(done.at(-1)).toBeWithin(0.1, 0.991)
+  expect(done).toEqual(done.toSorted((a, b) => a - b))
 })
 
 describe('SQLite: import', () => {
