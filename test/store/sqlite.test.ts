@@ -36,6 +36,7 @@ function change(sql: string): void {
 describe('SQLite: the file', () => {
   test('it has our application id, its schema version, WAL mode, STRICT tables and exact integers', async () => {
     const stores = await opened()
+    expect(stores.newStorePath).toBe(file)
     await stores.pets.create({ name: 'Rex', categoryId: 9223372036854775807n })
     await stores.keys.create(issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record)
     await stores.close()
@@ -46,6 +47,9 @@ describe('SQLite: the file', () => {
     expect(valueIn("SELECT typeof(category_id) || ' ' || category_id FROM pets")).toBe('integer 9223372036854775807')
     // A metrics key is read-only too: an older version never lets it write.
     expect(valueIn('SELECT read_only FROM api_keys')).toBe(1n)
+    const again = await opened()
+    expect(again).not.toHaveProperty('newStorePath')
+    await again.close()
   })
 
   test('only its owner may read it', async () => {
@@ -61,8 +65,11 @@ describe('SQLite: the file', () => {
     const stores = await opened()
     const add = async () => stores.pets.create(rex)
     expect((await add()).id).toBe(1n)
+    expect(stores.activity()).toMatchObject({ writesWaiting: 0, commitSizes: { sum: 1 } })
     renameSync(file, `${file}.moved`)
-    expect(await add().catch(error => error)).toBeInstanceOf(StoreUnavailable)
+    const refusal = await add().catch(error => error)
+    expect(refusal).toBeInstanceOf(StoreUnavailable)
+    expect(refusal.message).toBe(`${file} was moved, replaced or deleted`)
     expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
     writeFileSync(file, '')
     expect(await add().catch(error => error)).toBeInstanceOf(StoreUnavailable)
@@ -71,8 +78,11 @@ describe('SQLite: the file', () => {
     await stores.close()
   })
 
-  test('a file that is missing, of a newer version, of another program or not a database is refused', async () => {
-    expect(() => opened(file, false)).toThrow(SetupError)
+  test('a file that is missing, of a newer version, of another program, a folder or not a database is refused', async () => {
+    expect(() => opened(file, false)).toThrow(
+      new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`),
+    )
+    expect(() => opened(folder.path)).toThrow(/not a regular file; .*\(EISDIR\)$/)
     await (await opened()).close()
     change('PRAGMA user_version = 1000')
     expect(() => opened()).toThrow(/schema version 1000.*upgrade the program/)
