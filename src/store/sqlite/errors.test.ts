@@ -1,6 +1,7 @@
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { SetupError } from '../../errors.ts'
-import { setupErrorOf } from './errors.ts'
+import { SetupError, StoreUnavailable } from '../../errors.ts'
+import { failureOf, setupErrorOf, storeErrorOf } from './errors.ts'
 
 test.each([
   ['it is not an SQLite database', 'SQLITE_NOTADB'],
@@ -12,15 +13,23 @@ test.each([
   ['its folder cannot be used', 'SQLITE_CANTOPEN', 'SQLITE_IOERR_WRITE', 'ENOENT', 'ENOTDIR', 'EEXIST'],
 ])('a store that cannot be opened is reported as "%s": %s', (problem, ...codes) => {
   for (const code of codes) {
-    const error = setupErrorOf(Object.assign(new Error('no'), { code }), 'pets.db')
+    const cause = Object.assign(new Error('no'), { code })
+    const error = setupErrorOf(cause, 'pets.db') as Error
     expect(error).toBeInstanceOf(SetupError)
-    expect((error as Error).message).toStartWith(`Cannot open the store pets.db: ${problem}; `)
-    expect((error as Error).message).toEndWith(` (${code})`)
+    expect(error.message).toStartWith(`Cannot open the store pets.db: ${problem}; `)
+    expect(error.message).toEndWith(` (${code})`)
+    expect(error.cause).toBe(cause)
+    for (const other of [Object.assign(new Error(), { code: `X${code}` }), Object.assign(new SetupError(), { code })]) {
+      expect(setupErrorOf(other, 'pets.db')).toBe(other)
+    }
   }
 })
 
-test('an error that is no problem of the file stays as it is', () => {
-  const known = new SetupError('known')
-  const other = Object.assign(new Error('a bug'), { code: 'XSQLITE_FULL' })
-  for (const error of [known, other, undefined]) expect(setupErrorOf(error, 'pets.db')).toBe(error)
+test('an error of SQLite makes the store unavailable, with its code; any other is a bug, with its stack', async () => {
+  using database = new Database(':memory:')
+  database.run('PRAGMA query_only = ON')
+  const cause = await Promise.try(() => database.run('CREATE TABLE a (b)')).catch(error => error)
+  expect(storeErrorOf(cause)).toBeInstanceOf(StoreUnavailable)
+  expect(storeErrorOf(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', cause })
+  expect(failureOf(new Error('no'))).toEqual({ kind: 'bug', message: expect.stringMatching(/^Error: no\n +at /) })
 })
