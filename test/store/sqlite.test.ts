@@ -135,7 +135,8 @@ test('a backup reports how much of it is done, and counts the animals', async ()
   const done: number[] = []
   const report = (fraction: number) => void done.push(fraction)
   expect(await backUp(`sqlite:${file}`, copy, report, new AbortController().signal)).toBe(400_000n)
-  expect(done.at(-1)).toBeWithin(0.1, 0.991)
+  // The last report comes while the finished copy is being checked.
+  expect(done.at(-1)).toBe(statSync(copy).size / statSync(file).size)
   expect(done).toEqual(done.toSorted((a, b) => a - b))
 })
 
