@@ -5,7 +5,8 @@ import { App } from '../http/app.ts'
 import { listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { Stores } from '../store.ts'
+import type { Awaitable, Stores } from '../store.ts'
+import { repeat } from '../timeout.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
@@ -27,6 +28,7 @@ const flushEveryMs = 5_000
 /** Expired idempotency keys are deleted in small batches, so that no write waits long. */
 const sweepEveryMs = 60_000
 const sweepBatch = 500
+const sweepPauseMs = 10
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
 const retryDatabaseMs = 500
@@ -42,16 +44,7 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   // The writer thread starts while the app is built.
   const writing = stores.startWriting()
   const app = new App({ ...stores, ...settings, log, pages })
-  const inBackground = (work: Promise<void>) =>
-    work.catch(cause => {
-      // The store itself reports damage.
-      if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
-    })
-  const deleteExpiredIdempotencyKeys = async () => {
-    while ((await stores.pets.deleteExpiredIdempotencyKeys(new Date(), sweepBatch)) === sweepBatch) await Bun.sleep(10)
-  }
-  const flushing = setInterval(() => inBackground(app.flush()), flushEveryMs)
-  const sweeping = setInterval(() => inBackground(deleteExpiredIdempotencyKeys()), sweepEveryMs)
+  const background = startBackgroundWork(app, stores, log)
   try {
     await writing
     const { tlsCert: cert, tlsKey: key } = settings
@@ -66,13 +59,38 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {
-    clearInterval(flushing)
-    clearInterval(sweeping)
-    await inBackground(app.flush())
+    await background.end()
     await stores.close()
     log.end()
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
     setTimeout(() => process.exit(), logReaderMs).unref()
+  }
+}
+
+/** Records the use of keys, and deletes expired idempotency keys, until `end`, which records once more. */
+function startBackgroundWork(app: App, { pets }: Stores, log: Log) {
+  const logFailure = async <T>(work: () => Awaitable<T>) => {
+    try {
+      return await work()
+    } catch (cause) {
+      // The store itself reports damage.
+      if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
+      return undefined
+    }
+  }
+  const flush = async () => void (await logFailure(() => app.flush()))
+  const sweep = async () => {
+    const deleted = await logFailure(() => pets.deleteExpiredIdempotencyKeys(new Date(), sweepBatch))
+    return deleted === sweepBatch ? sweepPauseMs : sweepEveryMs
+  }
+  const repeated = new DisposableStack()
+  repeated.use(repeat(flushEveryMs, flush))
+  repeated.use(repeat(sweepEveryMs, sweep))
+  return {
+    async end() {
+      repeated.dispose()
+      await flush()
+    },
   }
 }
 
