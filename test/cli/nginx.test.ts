@@ -1,7 +1,15 @@
 import { expect, test } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
+import { KeepAliveClient } from '../support/connections.ts'
+import { key as failureKey, Load, serveFrom } from '../support/load.ts'
 import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
-import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
+import {
+  describeWithOwnPostgres,
+  describeWithPostgres,
+  newDatabase,
+  sharedDatabase,
+  startCluster,
+} from '../support/postgres.ts'
 import { freePort, startServer, temporaryFolder } from '../support/process.ts'
 
 const key = 'a-key-from-outside-0123456789'
@@ -37,5 +45,27 @@ describeWithPostgres('several instances behind nginx', () => {
     await first.stop('SIGKILL')
     for (let i = 0; i < 20; i++) expect(await statusOf()).toBe(200)
     expect(await statusOf(adding)).toBe(201)
+  })
+})
+
+describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a while', () => {
+  test.skipIf(!nginx)('clients get 503 with our Error body meanwhile, and nothing else', async () => {
+    await using cluster = await startCluster()
+    const { url } = await newDatabase(cluster.url())
+    await using first = await serveFrom(url)
+    await using second = await serveFrom(url)
+    const port = freePort()
+    const [one = '', two = ''] = [first, second].map(({ server }) => new URL(server.url).host)
+    await using _ = await startNginx(documentedConfiguration(port, one, two), port)
+    const load = new Load(port, failureKey)
+    await load.makesProgress(100)
+    await cluster.stop('SIGQUIT')
+    await Bun.sleep(3_000)
+    await cluster.start()
+    await load.makesProgress(100)
+    await load.stop()
+    expect(load.unavailable).toBeGreaterThan(16)
+    using client = new KeepAliveClient(port, failureKey)
+    await load.expectEachOnce(client)
   })
 })

@@ -134,18 +134,27 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
     await all
   })
 
-  test('nginx answers with Error bodies of its own when the service is gone or the path is not allowed', async () => {
-    const ask = async (path: string, method = 'GET', header = '') => {
-      const request = `${method} ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`
-      const [reply] = (await exchange(port, [request], { expected: 1 })).replies
-      return [reply?.status, JSON.parse(reply?.text ?? '')]
-    }
-    for (const path of ['/.\\metrics', '/v1/..\\metrics']) {
-      expect(await ask(path)).toEqual([400, { code: 'bad_request', message: expect.any(String), status: 400 }])
-    }
-    const long = `X-Long: ${'a'.repeat(40_000)}\r\n`
-    expect(await ask('/v1/pets', 'GET', long)).toMatchObject([400, { code: 'bad_request', status: 400 }])
-    expect(await ask('/v1/pets', 'TRACE')).toMatchObject([405, { code: 'method_not_allowed', status: 405 }])
+  const long = 'a'.repeat(40_000)
+  const ask = (line: string, header = 'X: y') => `${line} HTTP/1.1\r\nHost: x\r\n${header}\r\n\r\n`
+  test.each([
+    ['a backslash in the path', 400, ask('GET /.\\metrics')],
+    ['a backslash after dots', 400, ask('GET /v1/..\\metrics')],
+    ['an invalid escape', 400, ask('GET /%zz')],
+    ['a path above the root', 400, ask('GET /../..')],
+    ['a long path', 414, ask(`GET /v1/pets?${long}`)],
+    ['a long header', 400, ask('GET /v1/pets', `X: ${long}`)],
+    ['another Transfer-Encoding', 501, ask('POST /v1/pets', 'Transfer-Encoding: gzip')],
+    ['TRACE', 405, ask('TRACE /v1/pets')],
+    ['an unknown method', 400, ask('get /v1/pets')],
+    ['another version of HTTP', 505, ask('GET /v1/pets').replace('1.1', '3.0')],
+    ['the page of its errors', 404, ask('GET /proxy-error')],
+  ])('nginx refuses %s with %p and an Error body', async (_, status, request) => {
+    const [reply] = (await exchange(port, [request], { expected: 1 })).replies
+    const body = { code: expect.any(String), message: expect.any(String), status }
+    expect([reply?.status, JSON.parse(reply?.text ?? '')]).toEqual([status, body])
+  })
+
+  test('nginx has an Error body with Retry-After when the service is gone', async () => {
     const gonePort = freePort()
     const toNobody = documentedConfiguration(gonePort, `127.0.0.1:${freePort()}`)
     const withLivez = toNobody.replace('location / {', 'location = /livez { return 200; } location / {')
