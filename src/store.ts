@@ -115,6 +115,8 @@ export interface Stores {
   readonly newStorePath?: string
   /** Opens the files that writing needs, before connections can use up the file descriptors. */
   startWriting(): Promise<void>
+  /** Whether no server that takes writes can be reached at present. */
+  isReadOnly?(): boolean
   /** For the metrics. */
   activity(): StoreActivity
   close(): Awaitable<void>
@@ -136,6 +138,8 @@ export interface OpenOptions {
   readonly onEvent?: OnStoreEvent
   /** PostgreSQL only: the replicas to list and fetch from. */
   readonly readUrl?: string | undefined
+  /** PostgreSQL only: whether the address is a connection pooler, which may run each transaction in another session. */
+  readonly pooler?: boolean | undefined
   /** PostgreSQL only: the size of the connection pool for reads. */
   readonly connectionsMax?: number | undefined
 }

@@ -12,10 +12,8 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import { type CommandGroup, command, switchOption } from './arguments.ts'
 import { table, visible } from './output.ts'
-import { settings } from './settings.ts'
+import { storeOptions } from './settings.ts'
 import { withStores } from './store-command.ts'
-
-const { databaseUrl } = settings
 
 const keyName = {
   expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
@@ -45,7 +43,7 @@ const createCommand = command({
       ...oneOf(permissions),
     },
     readOnly: switchOption('--read-only', 'The same as --permission read-only'),
-    databaseUrl,
+    ...storeOptions,
   },
   examples: [
     'petstore keys create --name till',
@@ -55,10 +53,10 @@ const createCommand = command({
     const isAllowed = !readOnly || !isGiven('permission') || permission === 'read-only'
     return isAllowed ? [] : ['--read-only contradicts --permission: remove one of them']
   },
-  async run({ databaseUrl, name, expiresAt, readOnly, ...options }, _, io) {
-    const permission = readOnly ? 'read-only' : options.permission
+  async run({ name, expiresAt, readOnly, permission: given, ...store }, _, io) {
+    const permission = readOnly ? 'read-only' : given
     const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
-    await withStores(databaseUrl, io, { create: true }, async ({ keys, location }) => {
+    await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
       const { id } = await keys.create(record)
       io.err(`Created key "${name}" (${permission}) in ${location}. It is shown only once:\n`)
       try {
@@ -74,10 +72,10 @@ const createCommand = command({
 const listCommand = command({
   name: 'keys list',
   summary: 'List all keys, by their first characters',
-  options: { json: switchOption('--json', 'Print a JSON array'), databaseUrl },
+  options: { json: switchOption('--json', 'Print a JSON array'), ...storeOptions },
   examples: ['petstore keys list', 'petstore keys list --json'],
-  async run({ json, databaseUrl }, _, io) {
-    await withStores(databaseUrl, io, { create: false }, async stores => {
+  async run({ json, ...store }, _, io) {
+    await withStores({ ...store, create: false }, io, async stores => {
       const keys = await stores.keys.list()
       if (json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
       else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
@@ -90,10 +88,10 @@ const revokeCommand = command({
   name: 'keys revoke',
   summary: 'Revoke a key; running servers refuse it within 5 seconds',
   arguments: [{ name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" }],
-  options: { databaseUrl },
+  options: storeOptions,
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
-  async run({ databaseUrl }, [given = ''], io) {
-    await withStores(databaseUrl, io, { create: false }, async ({ keys }) => {
+  async run(store, [given = ''], io) {
+    await withStores({ ...store, create: false }, io, async ({ keys }) => {
       const key = findKey(given, await keys.list(), io.program)
       await keys.revoke(key.id, new Date())
       io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)

@@ -96,13 +96,13 @@ function startBackgroundWork(app: App, { pets }: Stores, log: Log) {
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
 async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
-  const { databaseUrl, readUrl, databasePool: connectionsMax, waitForDatabaseMs } = settings
+  const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
   const onEvent: Log['write'] = (level, message) => log.write(level, message)
   const endMs = performance.now() + waitForDatabaseMs
   const stop = stopped.then(() => undefined)
   for (let attempt = 0; ; attempt++) {
     try {
-      const opening = openStores(databaseUrl, { create: true, onEvent, readUrl, connectionsMax })
+      const opening = openStores(databaseUrl, { create: true, onEvent, readUrl, pooler, connectionsMax })
       return await Promise.race([opening, stop])
     } catch (error) {
       const leftMs = endMs - performance.now()

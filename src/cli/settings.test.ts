@@ -27,7 +27,7 @@ test('the defaults apply to settings that are not set or empty', () => {
   for (const env of [{}, empty, { PORTS: 'x', port: 'x', API_KEY: 'x' }]) {
     expect<unknown>(readSettings({}, env)).toEqual({
       ...{ port: 8080, host: '127.0.0.1', reusePort: false, logLevel: 'info', drainMs: 10_000 },
-      ...{ databaseUrl: 'sqlite:data/petstore.db', databasePool: 10, waitForDatabaseMs: 0 },
+      ...{ databaseUrl: 'sqlite:data/petstore.db', databasePooler: false, databasePool: 10, waitForDatabaseMs: 0 },
     })
   }
 })
@@ -43,6 +43,7 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   reusePort: { true: true, false: false },
   databaseUrl: sameText('postgres://db.example.com/pets'),
   readUrl: sameText('postgresql://a,b:6543/pets'),
+  databasePooler: { true: true, false: false },
   databasePool: { '1': 1, '1000': 1_000 },
   waitForDatabaseMs: { '30s': 30_000, '0ms': 0, '300s': 300_000, '300000ms': 300_000 },
   environmentKey: sameText('key-of-16-chars!', 'x'.repeat(1_000), visibleCharacters),

@@ -41,6 +41,10 @@ export const settings = {
     read: url => (isPostgres(url) && databaseUrlProblem(url) === undefined ? url : undefined),
     problem: url => `is invalid: ${isPostgres(url) ? databaseUrlProblem(url) : `expected ${postgresUrl}`}`,
   }),
+  databasePooler: {
+    ...switchOption('--database-pooler', 'PostgreSQL only: the address is a connection pooler, such as PgBouncer'),
+    variable: 'PETSTORE_DATABASE_POOLER',
+  },
   databasePool: setting('PETSTORE_DATABASE_POOL', '--database-pool <number>', '10', {
     help: 'PostgreSQL only: connections for reads, 1 to 1000; 2 more are for writes',
     ...integer(1, 1_000),
@@ -90,6 +94,9 @@ export const settings = {
     ...oneOf(logLevels),
   }),
 }
+
+/** For every command that opens the store. */
+export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
 
 export type ServeSettings = Values<typeof settings>
 

@@ -4,8 +4,12 @@ import { withTimeout } from '../timeout.ts'
 import { exitCode, type Io } from './output.ts'
 
 /** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
-export async function withStores(url: string, io: Io, options: { create: boolean }, work: (stores: Stores) => unknown) {
-  const stores = await openStores(url, options)
+export async function withStores(
+  { databaseUrl, ...options }: { databaseUrl: string; pooler: boolean; create: boolean },
+  io: Io,
+  work: (stores: Stores) => unknown,
+) {
+  const stores = await openStores(databaseUrl, options)
   try {
     if (stores.newStorePath !== undefined) io.err(`Created a new store at ${stores.newStorePath}\n`)
     await work(stores)

@@ -7,7 +7,7 @@ import { command, switchOption } from './arguments.ts'
 import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 import { animals, explained, type Io, type Progress, startProgress, visible } from './output.ts'
-import { settings } from './settings.ts'
+import { settings, storeOptions } from './settings.ts'
 import { interruptible, unlessAborted, withStores } from './store-command.ts'
 
 export const exportCommand = command({
@@ -16,13 +16,13 @@ export const exportCommand = command({
   arguments: [
     { name: 'file', help: 'a new file, created when the export is complete (default: stdout)', optional: true },
   ],
-  options: { databaseUrl: settings.databaseUrl },
+  options: storeOptions,
   details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
-  async run({ databaseUrl }, [file = '-'], io) {
+  async run(store, [file = '-'], io) {
     const outcome = () => (file === '-' ? 'the output is incomplete' : `${file} was not created`)
     await interruptible(io, outcome, catchSignals =>
-      withStores(databaseUrl, io, { create: false }, stores =>
+      withStores({ ...store, create: false }, io, stores =>
         file === '-' ? exportToStdout(stores, catchSignals(), io) : exportToFile(file, stores, catchSignals(), io),
       ),
     )
@@ -84,20 +84,20 @@ export const importCommand = command({
       '--keep-ids',
       'Keep the ids of the lines instead of assigning new ones; the store must be empty',
     ),
-    databaseUrl: settings.databaseUrl,
+    ...storeOptions,
   },
   details: `A line has up to 64 KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
 The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
 503 after 3 to 5 seconds.`,
   examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
-  async run({ keepIds, databaseUrl }, [file = ''], io) {
+  async run({ keepIds, ...store }, [file = ''], io) {
     const source = openSource(file)
     const ids = keepIds ? 'keep' : 'new'
     const outcome = (error: unknown) =>
       error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
     try {
       await interruptible(io, outcome, catchSignals =>
-        withStores(databaseUrl, io, { create: true }, stores => importFrom(source, stores, ids, catchSignals(), io)),
+        withStores({ ...store, create: true }, io, stores => importFrom(source, stores, ids, catchSignals(), io)),
       )
     } catch (error) {
       throw importProblem(error, source.label)

@@ -16,6 +16,7 @@ export interface AppParts {
   readonly pets: PetStore
   readonly keys: KeyStore
   readonly log: Log
+  readonly isReadOnly?: (() => boolean) | undefined
   readonly activity?: (() => StoreActivity) | undefined
   /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined

@@ -20,6 +20,7 @@ export type SiteHandler = (context: RequestContext) => Awaitable<Reply>
 export interface SiteParts extends PublishedServers {
   readonly pets: PetStore
   readonly keys: KeyStore
+  readonly isReadOnly?: (() => boolean) | undefined
   readonly authenticator: Authenticator
   readonly usage: KeyUsage
   readonly metrics: Metrics
@@ -46,11 +47,12 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
 }
 
 /** Reads both: animals and keys may come from different servers. */
-async function readiness({ pets, keys, readyMs }: SiteParts): Promise<Reply> {
+async function readiness({ pets, keys, isReadOnly, readyMs }: SiteParts): Promise<Reply> {
   const unavailable = plainText(503, 'store')
   try {
-    const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')]).then(() => plainText(200, 'ok'))
-    return await withTimeout(reads, readyMs, () => unavailable)
+    const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')])
+    const ready = reads.then(() => plainText(200, isReadOnly?.() ? 'read-only' : 'ok'))
+    return await withTimeout(ready, readyMs, () => unavailable)
   } catch {
     return unavailable
   }

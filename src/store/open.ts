@@ -19,7 +19,7 @@ export function databaseUrlProblem(url: string): string | undefined {
 export function openStores(url: string, options: OpenOptions): Awaitable<Stores> {
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
-  const address = isPostgres(url) && parsePostgresUrl(url)
+  const address = isPostgres(url) && parsePostgresUrl(url, options.pooler)
   if (!address) return openSqlite(sqliteFile(url), options)
   // Loaded only when needed: a server on SQLite starts faster without it.
   return import('./postgres/open.ts').then(({ openPostgres }) => openPostgres(address, options))

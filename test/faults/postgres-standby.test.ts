@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
+import { issueApiKey } from '../../src/api-key.ts'
+import { openStores } from '../../src/store/open.ts'
+import { workMax } from '../../src/store/postgres/pool.ts'
 import { animalBody, answerMsMax, key, type Serving, serveFrom } from '../support/load.ts'
 import {
   ask,
@@ -67,6 +70,9 @@ async function countOf({ server }: Serving, number: number): Promise<number> {
   return text.split(animalBody(number).slice(1)).length - 1
 }
 
+/** Well-formed, so that it is looked up. */
+const unknownKey = issueApiKey({ name: 'nobody', permission: 'read-write', createdAt: new Date() }).key
+
 const createdKey = ({ server }: Serving, url: string) => createKey(server.cwd, 'till', '--database-url', url)
 
 const nowUsing = ({ host }: Cluster, purpose = 'writing') => `warn Now using PostgreSQL at ${host} for ${purpose}`
@@ -88,6 +94,17 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
       await using serving = await serveFrom(withHosts(url, ...hosts))
       expect(await add(serving, 1)).toMatchObject({ status: 201 })
     }
+  })
+
+  test('a frozen host that is named first delays neither the start nor the search for a primary', async () => {
+    await using frozen = await startCluster()
+    frozen.freeze()
+    const startedAt = performance.now()
+    await using serving = await serveFrom(withHosts(url, frozen, primary))
+    await ask(url, endSessions)
+    await addedOnce(serving, 1)
+    // One after another, each search would wait 2 s for the frozen host.
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
   })
 
   test('with only the standby named it does not start, and says why in one line', async () => {
@@ -180,16 +197,43 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     expect(told).toEqual([nowUsing(primary, 'reading animals'), nowUsing(standby, 'reading animals')])
   })
 
-  test('with PETSTORE_READ_URL but without the primary nobody is served: /readyz says 503, and 200 once it is back', async () => {
+  test('with PETSTORE_READ_URL but without the primary, stored keys still read, creations get 503 at once, and /readyz says read-only', async () => {
     await using serving = await serveFrom(url, '--read-url', withHosts(url, standby))
-    await serving.readyIs(200)
+    const stored = await createdKey(serving, url)
+    const ready = async () => {
+      const answer = await fetch(new URL('/readyz', serving.server.url))
+      return `${answer.status} ${await answer.text()}`
+    }
+    const readyIs = (text: string) => until(text, async () => (await ready()) === text || undefined)
+    await readyIs('200 ok')
     await primary.stop('SIGINT')
-    await serving.readyIs(503)
-    await ask(withHosts(url, standby), 'SELECT 1 FROM pets')
-    const answer = await fetch(new URL('/readyz', serving.server.url))
-    expect([answer.status, await answer.text()]).toEqual([503, expect.stringMatching(/^store\s*$/)])
+    await readyIs('200 read-only')
+    expect(await statusOf(serving, '/pets', stored)).toBe(200)
+    expect(await statusOf(serving, '/pets', unknownKey)).toBe(401)
+    const early = await Promise.all([add(serving, 300), add(serving, 301)])
+    expect(early.map(({ status }) => status)).toEqual([503, 503])
+    expect(Math.max(...early.map(({ ms }) => ms))).toBeLessThan(1_000)
     await primary.start()
-    await serving.readyIs(200)
+    await readyIs('200 ok')
+    expect(await add(serving, 302)).toMatchObject({ status: 201 })
+  })
+
+  test('with PETSTORE_READ_URL and a crowd, a revoked key is not accepted by a standby that does not know it yet', async () => {
+    const readUrl = withHosts(url, standby)
+    const stores = await openStores(url, { create: false, readUrl })
+    const { record } = issueApiKey({ name: 'revoked', permission: 'read-write', createdAt: new Date() })
+    const { id } = await stores.keys.create(record)
+    await ask(readUrl, 'SELECT pg_wal_replay_pause()')
+    try {
+      await stores.keys.revoke(id, new Date())
+      const crowd = Array.from({ length: workMax + 100 }, () => stores.keys.find(record.hash))
+      const found = (await Promise.allSettled(crowd)).flatMap(each => (each.status === 'fulfilled' ? each.value : []))
+      expect(found.length).toBeGreaterThan(0)
+      expect(found.filter(each => each?.revokedAt === undefined)).toEqual([])
+    } finally {
+      await ask(readUrl, 'SELECT pg_wal_replay_resume()')
+      await stores.close()
+    }
   })
 
   // The last one, because it leaves no primary.
@@ -221,8 +265,13 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
       await serving.readyIs(200)
       await load.makesProgress(100)
       primary.thaw()
-      // Lost connections are what makes it look around.
-      await ask(standby.url(), endSessions)
+      // Lost connections are what makes it look around. A slow answer of the present primary changes nothing.
+      await using admin = new SQL(standby.url(), { max: 1 })
+      await admin.connect()
+      standby.freezeListener()
+      await admin.unsafe(endSessions)
+      await Bun.sleep(400)
+      standby.thaw()
       await load.makesProgress(500)
     })
     expect(logged).toContain(nowUsing(standby))

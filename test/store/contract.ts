@@ -228,14 +228,13 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
 
     test('keys of one batch, in any order, behave as if sent alone', async () => {
-      const send = (sent: NewPet, key: string, at = start) => createOnce(sent, { key, at })
+      const send = (sent: NewPet, key: string) => createOnce(sent, { key })
       const [plain, ...once] = await Promise.all([
-        ...([add(), send(pet, 'a'), send(rex, 'a'), send(pet, 'b')] as const),
-        ...[send(pet, 'a'), send(pet, 'a', later(dayMs)), send(pet, 'a', later(dayMs + 1))],
+        ...([add(), send(pet, 'a'), send(rex, 'a'), send(pet, 'b'), send(pet, 'a')] as const),
       ])
       const outcomes = once.map(({ outcome }) => outcome).join(' ')
-      expect(outcomes).toBe('created conflict created replayed created replayed')
-      expect(await count()).toBe(4)
+      expect(outcomes).toBe('created conflict created replayed')
+      expect(await count()).toBe(3)
       const created = once.flatMap(creation => ('pet' in creation ? creation.pet : []))
       for (const pet of [plain, ...created]) expect(await stores.pets.get(pet.id)).toEqual(pet)
     })

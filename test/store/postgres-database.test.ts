@@ -93,7 +93,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
   ])('after another program\'s "%s" the database is refused, and nothing changes', async theirs => {
     await run(theirs)
     const before = await contents()
-    const message = /^Cannot open .*: another program has a table of the same name there; .*\([0-9A-Z]{5}\)$/
+    const message = /^Cannot open .*: another program has a table of the same name there; .*\([0-9A-Z]{5}: .*\)$/
     expect(await refusal()).toMatch(message)
     expect(await contents()).toEqual(before)
   })
@@ -154,7 +154,9 @@ describeWithPostgres('PostgreSQL: the database', () => {
     const url = database.url.replace(/\/[^/?]*(\?|$)/, `/${name}$1`)
     await run(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`)
     try {
-      expect(await refusal(url)).toMatch(/^Cannot use .*: its encoding is SQL_ASCII; create it with ENCODING 'UTF8'$/)
+      expect(await refusal(url)).toMatch(
+        /^Cannot use .*: the encoding of its database is SQL_ASCII; create one with ENCODING 'UTF8'$/,
+      )
       expect(await contents(url)).toEqual([])
     } finally {
       await run(`DROP DATABASE ${name} WITH (FORCE)`)
@@ -176,7 +178,72 @@ async function newRole() {
   }
 }
 
+describeWithPostgres('PostgreSQL: ids', () => {
+  test('those of deleted animals are not assigned again, and those inserted by hand are skipped', async () => {
+    const stores = await opened()
+    const nextId = async () => (await stores.pets.create(rex)).id
+    expect([await nextId(), await nextId(), await nextId()]).toEqual([1n, 2n, 3n])
+    for (const [change, next] of [
+      ['DELETE FROM pets WHERE id = 1', 4n],
+      ['DELETE FROM pets WHERE id >= 3', 5n],
+      ['TRUNCATE pets', 6n],
+      ["INSERT INTO pets VALUES (100, 'Rex', 7, NULL)", 101n],
+      ['DELETE FROM pets', 102n],
+      // Behind the last animal, as after a restore of single tables.
+      ['UPDATE pet_id_floor SET last_id = 0', 103n],
+    ] as const) {
+      await run(change)
+      expect([change, await nextId()]).toEqual([change, next])
+    }
+    await stores.close()
+  })
+})
+
+describeWithPostgres('PostgreSQL: reads', () => {
+  test('one that a standby cancelled, because it had to apply a change, is repeated', async () => {
+    const stores = await opened()
+    await stores.pets.create(rex)
+    await run('CREATE SEQUENCE attempts')
+    await run(
+      `CREATE FUNCTION fail_first() RETURNS boolean LANGUAGE plpgsql AS
+       'BEGIN IF nextval(''attempts'') = 1 THEN RAISE serialization_failure; END IF; RETURN true; END'`,
+    )
+    await run('ALTER TABLE pets RENAME TO all_pets')
+    await run('CREATE VIEW pets AS SELECT * FROM all_pets WHERE fail_first()')
+    expect(await stores.pets.get(1n)).toEqual({ id: 1n, ...rex })
+    expect(await rows('SELECT last_value::int AS attempts FROM attempts')).toEqual([{ attempts: 2 }])
+    await stores.close()
+  })
+})
+
 describeWithPostgres('PostgreSQL: rights', () => {
+  test('one that is lost while a server runs makes the store unavailable, and is named', async () => {
+    await created()
+    await using role = await newRole()
+    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+    const stores = await opened(role.url)
+    await stores.pets.create(rex)
+    await run(`REVOKE INSERT ON pets FROM ${role.name}`)
+    const failure = stores.pets.create(rex)
+    await expect(failure).rejects.toBeInstanceOf(StoreUnavailable)
+    await expect(failure).rejects.toThrow(/42501: permission denied for table pets; .* GRANT it SELECT, INSERT/)
+    expect(await stores.pets.get(1n)).toEqual({ id: 1n, ...rex })
+    await run(`GRANT INSERT ON pets TO ${role.name}`)
+    expect((await stores.pets.create(rex)).id).toBe(2n)
+    await stores.close()
+  })
+
+  test('an import without TEMPORARY names it', async () => {
+    await created()
+    await using role = await newRole()
+    const [{ name = '' } = {}] = await rows<{ name: string }>('SELECT current_database() AS name')
+    await run(`REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC`)
+    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+    const stores = await opened(role.url)
+    await expect(stores.transfer.load(batches([rex]), 'new')).rejects.toThrow(/TEMPORARY on the database for an import/)
+    await stores.close()
+  })
+
   test.each([
     ['create tables in an empty database', async () => {}],
     ['read the tables of a store', created],
@@ -184,7 +251,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await prepare()
     await using role = await newRole()
     const message = await refusal(role.url)
-    expect(message).toMatch(/^Cannot open .*: this user may not create or use the tables; GRANT it .*\(42501\)$/)
+    expect(message).toMatch(/^Cannot open .*: the user lacks a right; GRANT it .*\(42501: permission denied for .*\)$/)
     expect(message).not.toContain('hunter2')
   })
 
@@ -207,7 +274,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
 
 const endOurSessions = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE application_name = 'petstore' AND datname = current_database()`
+  WHERE application_name LIKE 'petstore%' AND datname = current_database()`
 
 describeWithPostgres('PostgreSQL: export and import', () => {
   test('a catalogue goes from SQLite to PostgreSQL and back unchanged to the byte', async () => {
@@ -335,5 +402,41 @@ describeWithPostgres('PostgreSQL: every page costs the same at any depth', () =>
         }
       }
     }
+  })
+})
+
+type Scans = { readonly whole: number; readonly indexed: number }
+const scans = `
+  SELECT relname, seq_scan::int AS whole, coalesce(idx_scan, 0)::int AS indexed FROM pg_stat_user_tables
+  WHERE relname IN ('pets', 'creation_keys') ORDER BY relname`
+
+describeWithPostgres('PostgreSQL: plans', () => {
+  test('no request reads a whole table, though its plan was made while the tables were tiny', async () => {
+    const stores = await opened()
+    const work = async (number: number) => {
+      const { pets } = stores
+      await pets.createOnce(rex, { scope: 'a', key: `${number}`, at: new Date() })
+      await Promise.all([
+        pets.create(rex),
+        pets.get(1n),
+        pets.list({ limit: 5 }),
+        pets.list({ limit: 5, status: 'sold' }),
+      ])
+    }
+    // Often enough for PostgreSQL to keep a plan for any values.
+    for (let number = 0; number < 20; number++) await work(number)
+    await run('ANALYZE pets, creation_keys')
+    for (let number = 20; number < 40; number++) await work(number)
+    await run("INSERT INTO pets SELECT i, 'x', i, NULL FROM generate_series(1000, 50000) AS i")
+    await run("INSERT INTO creation_keys SELECT 'b', i::text, 'f', i, 0 FROM generate_series(1, 50000) AS i")
+    const before = await rows<Scans>(scans)
+    let number = 40
+    const after = await until('new statistics', async () => {
+      await work(number++)
+      const found = await rows<Scans>(scans)
+      return found.every((table, index) => table.indexed > (before[index]?.indexed ?? 0) + 20) ? found : undefined
+    })
+    await stores.close()
+    expect(after.map(({ whole }) => whole)).toEqual(before.map(({ whole }) => whole))
   })
 })

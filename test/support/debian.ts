@@ -1,8 +1,10 @@
+import { globSync } from 'node:fs'
 import { run } from './process.ts'
 
 /** The paths of programs that Debian has as packages; undefined if one is not installed. */
 export const chromium = () =>
   program('chromium', 'the browser tests', ['chromium', 'chromium-browser', 'google-chrome'])
+export const pgbouncer = () => program('pgbouncer', 'the tests of a connection pooler', ['pgbouncer'])
 export const nginx = () => program('nginx', 'the tests of its configurations', ['nginx'])
 
 /**
@@ -19,8 +21,26 @@ async function program(name: string, tests: string, names: readonly string[]): P
   return undefined
 }
 
+/**
+ * The paths of the programs of `npm run test:deploy`, each named with its package. If one is missing, in CI root installs it;
+ * otherwise a line on stderr says what to install, the tests are skipped, and the run fails.
+ */
+export async function programs<Name extends string>(tests: string, packages: Readonly<Record<Name, string>>) {
+  const names = Object.keys(packages) as Name[]
+  const missing = () => names.filter(name => !installed([name])).map(name => packages[name])
+  if (missing().length > 0 && process.env['CI'] === 'true') await install(missing().join(' '), [])
+  if (missing().length > 0) {
+    process.stderr.write(`${tests} need programs that are not installed: apt-get install ${missing().join(' ')}\n`)
+    process.exitCode = 1
+    return undefined
+  }
+  return Object.fromEntries(names.map(name => [name, installed([name])])) as Record<Name, string>
+}
+
 function installed(names: readonly string[]): string | undefined {
-  const PATH = `${process.env['PATH']}:/usr/sbin`
+  // Debian keeps PostgreSQL's programs out of the PATH, in a folder for each version.
+  const servers = globSync('/usr/lib/postgresql/*/bin').sort().reverse()
+  const PATH = [process.env['PATH'], '/usr/sbin', ...servers].join(':')
   return names.map(name => Bun.which(name, { PATH })).find(path => path !== null) ?? undefined
 }
 

@@ -73,7 +73,12 @@ export class Ledger {
   readonly uncertain = new Set<string>()
   /** Responses that no client should get. */
   readonly wrong: string[] = []
-  #made = 0
+  #made: number
+
+  /** Numbers of animals begin after `made`. Clients of one store need different ones. */
+  constructor(made = 0) {
+    this.#made = made
+  }
 
   /** The next animal to send, and an Idempotency-Key for it. */
   next(): { readonly body: string; readonly idempotencyKey: string } {
@@ -85,9 +90,20 @@ export class Ledger {
     if (status !== 201) return void this.wrong.push(`${status} ${text}`)
     const animal = animalOf(text)
     if (animal.body !== body) this.wrong.push(`sent ${body}, acknowledged ${text}`)
-    const other = this.acknowledged.get(animal.id)
-    if (other !== undefined) this.wrong.push(`${animal.id} was given to ${other} and to ${body}`)
-    this.acknowledged.set(animal.id, body)
+    this.#record(animal.id, body)
+  }
+
+  #record(id: string, body: string): void {
+    const other = this.acknowledged.get(id)
+    if (other !== undefined) this.wrong.push(`${id} was given to ${other} and to ${body}`)
+    this.acknowledged.set(id, body)
+  }
+
+  /** Adds what other clients of the same store know. */
+  include({ acknowledged, uncertain, wrong }: Ledger): void {
+    for (const [id, body] of acknowledged) this.#record(id, body)
+    for (const body of uncertain) this.uncertain.add(body)
+    this.wrong.push(...wrong)
   }
 
   /** The store holds each acknowledged animal once, and nothing that was not sent. Gives all that it holds. */
@@ -121,11 +137,13 @@ export class Load extends Ledger {
   #gone = false
   readonly #working: Promise<unknown>
 
-  constructor(port: number, key: string, count = 16) {
-    super()
+  /** With `restMs`, each client waits so long after every request. */
+  constructor(port: number, key: string, count = 16, { made = 0, restMs = 0 } = {}) {
+    super(made)
     this.#working = withClients({ port, key, count }, async (client, index) => {
       while (!this.#stopping && !this.#gone) {
         await (index % 4 === 3 ? this.#read(client) : this.#add(client, index % 4 !== 2))
+        if (restMs > 0) await Bun.sleep(restMs)
       }
     })
   }
@@ -159,9 +177,9 @@ export class Load extends Ledger {
   }
 
   /** Waits until clients are served again. */
-  async makesProgress(animals = 20): Promise<void> {
+  async makesProgress(animals = 20, waitMs = 15_000): Promise<void> {
     const before = this.acknowledged.size
-    await until('more animals', () => this.acknowledged.size >= before + animals || undefined, 15_000)
+    await until('more animals', () => this.acknowledged.size >= before + animals || undefined, waitMs)
   }
 
   /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */
@@ -209,7 +227,7 @@ export type Serving = Awaited<ReturnType<typeof serveFrom>>
 /** The program itself on a database that exists and stays. */
 export async function serveFrom(url: string, ...flags: string[]) {
   // A server that trusts everybody ignores the password.
-  const withPassword = url.replace('postgres@', `postgres:${password}@`)
+  const withPassword = url.replace('//postgres@', `//postgres:${password}@`)
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: withPassword, PETSTORE_DRAIN_TIME: '2s' }
   const server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
 

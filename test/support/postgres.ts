@@ -130,6 +130,11 @@ export class Cluster implements AsyncDisposable {
     for (const pid of this.#pids()) signalTo(pid, 'SIGSTOP')
   }
 
+  /** Suspends only the process that accepts connections. */
+  freezeListener(): void {
+    if (this.#child) signalTo(this.#child.pid, 'SIGSTOP')
+  }
+
   thaw(): void {
     for (const pid of this.#pids()) signalTo(pid, 'SIGCONT')
   }
@@ -149,7 +154,9 @@ export class Cluster implements AsyncDisposable {
   follow(primary: Cluster): void {
     writeFileSync(join(this.data, 'standby.signal'), '')
     const source = `host=127.0.0.1 port=${primary.#port} user=${user} application_name=standby`
-    appendFileSync(join(this.data, 'postgresql.auto.conf'), `primary_conninfo = '${source}'\n`)
+    // By default, it waits 5 s after a lost connection.
+    const lines = `primary_conninfo = '${source}'\nwal_retrieve_retry_interval = 100ms\n`
+    appendFileSync(join(this.data, 'postgresql.auto.conf'), lines)
   }
 
   /** It stops following and accepts writes. */
@@ -201,11 +208,11 @@ export async function ask(url: string, statement: string): Promise<void> {
 const newFolder = () => mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
 
 /** Makes PostgreSQL's user the owner: it does not read a key that belongs to another user. */
-export function own({ owner }: PostgresPrograms, folder: string): void {
+export function own({ owner }: Pick<PostgresPrograms, 'owner'>, folder: string): void {
   if (owner) Bun.spawnSync(['chown', '-R', owner, folder])
 }
 
-function signalTo(pid: number, signal: NodeJS.Signals): void {
+export function signalTo(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch {
@@ -218,6 +225,8 @@ export interface PostgresPrograms {
   readonly folder: string
   /** The command that runs one of the programs, as a user that may. */
   command(program: 'postgres' | 'initdb', ...args: readonly string[]): string[]
+  /** What to begin a command with that PostgreSQL's user has to run. */
+  readonly as: readonly string[]
   /** The owner that the data must have, if it is not us. */
   readonly owner: string | undefined
 }
@@ -225,6 +234,8 @@ export interface PostgresPrograms {
 /** PostgreSQL does not run as root. Every Linux has the user nobody. */
 const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups']
 const isRoot = process.getuid?.() === 0
+/** Who runs PostgreSQL: nobody if we are root, otherwise we. */
+export const postgresUser = { as: isRoot ? asNobody : [], owner: isRoot ? 'nobody:nogroup' : undefined }
 
 let copiedFolder: string | undefined
 let found: PostgresPrograms | Error | undefined
@@ -235,7 +246,7 @@ export const postgresPrograms = () => (found ??= findPrograms())
 function findPrograms(): PostgresPrograms | Error {
   const installed = process.env[programsVariable] ?? installedFolder()
   if (installed instanceof Error) return installed
-  const as = isRoot ? asNobody : []
+  const { as, owner } = postgresUser
   const folder = readableFolder(installed, as)
   const bin = join(folder, 'bin')
   // PostgreSQL ends with this process, however that ends.
@@ -244,8 +255,9 @@ function findPrograms(): PostgresPrograms | Error {
   if (exitCode !== 0) return new Error(`PostgreSQL does not run here: ${stderr.toString().trim()}`)
   return {
     folder,
+    as: endsWithUs.length > 0 ? endsWithUs : as,
     command: (program, ...args) => [...(program === 'postgres' ? endsWithUs : as), join(bin, program), ...args],
-    owner: isRoot ? 'nobody:nogroup' : undefined,
+    owner,
   }
 }
 

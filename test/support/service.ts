@@ -136,7 +136,7 @@ async function postgresDatabase(): Promise<AnyDatabase> {
     },
     async setLastId(id) {
       await using sql = new SQL(database.url, { max: 1 })
-      await sql`UPDATE pet_ids SET last_id = ${id}`
+      await sql`UPDATE pet_id_floor SET last_id = ${id}`
     },
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

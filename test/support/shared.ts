@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { chromium, nginx } from './debian.ts'
+import { chromium, nginx, pgbouncer } from './debian.ts'
 import {
   createData,
   own,
@@ -21,6 +21,7 @@ await using stack = new AsyncDisposableStack()
 stack.defer(removeCopiedPrograms)
 await chromium()
 await nginx()
+await pgbouncer()
 process.stdout.write(`${JSON.stringify(await postgresVariables())}\n`)
 for await (const _ of Bun.stdin.stream()) {
   // Nothing is written to it; its end is the signal to stop.

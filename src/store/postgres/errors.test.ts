@@ -34,7 +34,20 @@ describe('while the service runs', () => {
   })
 
   test.each([
-    ['a missing right', errorWith('42501')],
+    [
+      'The address looks like a connection pooler in transaction mode: set PETSTORE_DATABASE_POOLER=true',
+      '26000 42P05',
+    ],
+    ['the user lacks a right; GRANT it SELECT', '42501'],
+  ])('the log says "%s", and what the server says, for %s', (advice, codes) => {
+    for (const code of codes.split(' ')) {
+      const error = storeErrorOf(errorWith(code)) as Error
+      expect(error).toBeInstanceOf(StoreUnavailable)
+      expect(error.message).toStartWith(`PostgreSQL: ${code}: the database says; ${advice}`)
+    }
+  })
+
+  test.each([
     ['a duplicate value', errorWith('23505')],
     ['a wrong statement', errorWith('42601')],
     ['a bug of the server', errorWith('XX000')],
@@ -60,19 +73,37 @@ describe('at the start', () => {
     ['does not answer', '57P01 08006', StoreUnreachable],
     ['does not answer', 'ERR_POSTGRES_CONNECTION_REFUSED ERR_POSTGRES_CONNECTION_TIMEOUT', StoreUnreachable],
     ['no free connection', '53300', StoreUnreachable],
-    ['has locked it', '57014 55P03', StoreUnreachable],
+    ['has locked it', '57014 55P03 40P01', StoreUnreachable],
     ['closed the connection', 'ERR_POSTGRES_CONNECTION_CLOSED', StoreUnreachable],
     ['supports the sslmode', 'ERR_POSTGRES_TLS_NOT_AVAILABLE', StoreUnreachable],
     ['no PostgreSQL server answers', 'ERR_POSTGRES_CONNECTION_FAILED', StoreUnreachable],
-    ['may not create or use the tables', '42501', SetupError],
+    ['the user lacks a right', '42501', SetupError],
     ['a table of the same name', '42P07 42710 42703', SetupError],
     ['not a supported PostgreSQL', 'ERR_POSTGRES_UNEXPECTED_MESSAGE', SetupError],
   ])('one line says "%s" for %s; only a StoreUnreachable is worth another attempt', (problem, codes, kind) => {
     for (const code of codes.split(' ')) {
       const error = setupErrorOf(errorWith(code), location) as SetupError
       expect(error.constructor).toBe(kind)
-      expect(error.message).toMatch(new RegExp(`^Cannot open the store ${location}: .*${problem}.* \\(${code}\\)$`))
+      expect(error.message).toMatch(
+        new RegExp(`^Cannot open the store ${location}: .*${problem}.* \\(${code}(: the database says)?\\)$`),
+      )
     }
+  })
+
+  test.each([
+    ['26000', 'prepared statement "P1" does not exist', true],
+    ['42P05', 'prepared statement "P1" already exists', true],
+    ['08P01', 'unsupported startup parameter: lock_timeout', true],
+    ['08P01', 'bind message supplies 1 parameters, but prepared statement "P1" requires 2', true],
+    ['08P01', 'no more connections allowed (max_client_conn)', false],
+  ])('%s, "%s", is advice about a pooler: %p', (code, message, isAdvice) => {
+    const error = setupErrorOf(
+      new SQL.PostgresError(message, { code: 'X', errno: code } as never),
+      location,
+    ) as SetupError
+    expect(error.constructor).toBe(isAdvice ? SetupError : StoreUnreachable)
+    expect(error.message).toContain(message)
+    expect(error.message.includes('PETSTORE_DATABASE_POOLER')).toBe(isAdvice)
   })
 
   test.each([

@@ -18,8 +18,20 @@ function codeOf(error: unknown): string {
 // to a connection that asks for a primary.
 const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P|25006|0A000)/
 
-// Time-outs, locks, a full disk, too many connections, a changed password; 42P01 while a replica has no tables yet.
-const temporary = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25P0|42P01|53|58|28|3D)/
+// Time-outs, locks, a full disk, too many connections, a changed password; 42P01 while a replica has no tables yet; 25001 if
+// another isolation level was set.
+const temporary = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25001|25P0|42P01|53|58|28|3D)/
+
+/** Whether a prepared statement is missing in this session, or a start-up parameter is refused. */
+function isFromPooler(error: unknown, code: string): boolean {
+  return /^(26000|42P05)/.test(code) || (code === '08P01' && /startup parameter|bind message/.test(String(error)))
+}
+
+export const poolerAdvice =
+  'The address looks like a connection pooler in transaction mode: set PETSTORE_DATABASE_POOLER=true'
+
+const rightsAdvice =
+  'the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE on the tables, EXECUTE on the functions, and TEMPORARY on the database for an import; the first start needs CREATE on the schema, and an upgrade the owner of the tables'
 
 /** Whether another connection or another host may succeed. */
 export function isConnectionLost(error: unknown): boolean {
@@ -27,8 +39,13 @@ export function isConnectionLost(error: unknown): boolean {
   return lost.test(code) || certificate.test(code)
 }
 
+/** Whether a standby cancelled the statement because it had to apply a change. It can be repeated. */
+export function isConflictWithRecovery(error: unknown): boolean {
+  return codeOf(error) === '40001'
+}
+
 /** Whether the server itself refused the statement, which means that nothing has changed. */
-export function isRefusedByServer(error: unknown): boolean {
+export function isRefusedByServer(error: unknown): error is Error {
   return error instanceof SQL.PostgresError && error.errno !== undefined
 }
 
@@ -37,19 +54,31 @@ export function storeErrorOf(error: unknown): unknown {
   const code = codeOf(error)
   // All other integers are checked before: only the counter of ids can overflow.
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
-  if (lost.test(code) || certificate.test(code) || temporary.test(code)) {
-    return new StoreUnavailable(`PostgreSQL: ${code}`, { cause: error })
+  const advice = isFromPooler(error, code) ? poolerAdvice : code === '42501' ? rightsAdvice : undefined
+  if (advice || lost.test(code) || certificate.test(code) || temporary.test(code)) {
+    const message = advice ? `${described(error, code)}; ${advice}` : code
+    return new StoreUnavailable(`PostgreSQL: ${message}`, { cause: error })
   }
   return error
+}
+
+/** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
+function described(error: unknown, code: string): string {
+  return isRefusedByServer(error) && !code.startsWith('28') ? `${code}: ${error.message}` : code
 }
 
 /** One line for the operator if the code is a known problem; otherwise the error itself. */
 export function setupErrorOf(error: unknown, location: string): unknown {
   if (error instanceof SetupError) return error
   const code = codeOf(error)
+  if (isFromPooler(error, code)) {
+    return new SetupError(`Cannot open the store ${location}: ${described(error, code)}. ${poolerAdvice}`, {
+      cause: error,
+    })
+  }
   const [, problem, kind = StoreUnreachable] = setupProblems.find(([codes]) => codes.test(code)) ?? []
   if (problem === undefined) return error
-  return new kind(`Cannot open the store ${location}: ${problem} (${code})`, { cause: error })
+  return new kind(`Cannot open the store ${location}: ${problem} (${described(error, code)})`, { cause: error })
 }
 
 /** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says SetupError. */
@@ -69,15 +98,11 @@ const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: 
   [/^ERR_POSTGRES_CONNECTION_FAILED/, 'no PostgreSQL server answers; check host and port in DATABASE_URL'],
   [lost, 'the server does not answer; start it, or check host and port in DATABASE_URL'],
   [/^ERR_POSTGRES_/, 'the server is not a supported PostgreSQL; check host and port in DATABASE_URL', SetupError],
-  [
-    /^42501/,
-    'this user may not create or use the tables; GRANT it CREATE on the schema, or SELECT, INSERT, UPDATE and DELETE on the tables',
-    SetupError,
-  ],
+  [/^42501/, rightsAdvice, SetupError],
   [
     /^(42P07|42710|42703)/,
     'another program has a table of the same name there; set DATABASE_URL to a separate database',
     SetupError,
   ],
-  [/^(57014|55P03)/, 'another program has locked it; stop that program, or try again'],
+  [/^(57014|55P03|40P01)/, 'another program has locked it; stop that program, or try again'],
 ]

@@ -3,11 +3,15 @@ import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } fro
 import { bigints } from './pets.ts'
 import type { Pool } from './pool.ts'
 
-/** Reads from the primary as well: a standby may not know yet that a key is revoked. */
-export function createPostgresKeys(reading: Pool, writing: Pool): KeyStore {
+/**
+ * Reads from the primary as well: a standby may not know yet that a key is revoked. Only while no primary can be reached,
+ * keys are looked up on the replica, if there is one.
+ */
+export function createPostgresKeys(reading: Pool, writing: Pool, replica?: Pool): KeyStore {
   return {
     async find(hash) {
-      const [row] = await reading.read<KeyRow>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $1`, [hash])
+      const pool = replica && !reading.isReachable ? replica : reading
+      const [row] = await pool.read<KeyRow>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $1`, [hash])
       return row && keyOf(row)
     },
     async list() {

@@ -17,31 +17,35 @@ const writeConnections = 2
 /** Writes have their own connections, so that many readers cannot delay them. */
 export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
   const { hosts, location } = address
-  const { create, onEvent = () => {}, readUrl, connectionsMax = readConnectionsDefault } = options
+  const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault } = options
   try {
     const server = await findServer(hosts, 'primary')
     const isNew = await migrate(server, location, create)
-    const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl)
+    for (const statement of server.missingSettings) {
+      onEvent('warn', `A setting is missing behind the connection pooler: run ${statement}`)
+    }
+    const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)
     const replica = replicas && (await findReplica(replicas))
     const primary = { hosts, role: 'primary', onEvent } as const
     const writing = new Pool(server, { ...primary, purpose: 'writing', connectionsMax: writeConnections })
     const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax })
-    const readingPets = replica
-      ? new Pool(replica, { hosts: replicas.hosts, role: 'any', purpose: 'reading animals', connectionsMax, onEvent })
-      : reading
-    const { pets, queue } = createPostgresPets(readingPets, writing)
+    const replicaPool =
+      replica &&
+      new Pool(replica, { hosts: replicas.hosts, role: 'any', purpose: 'reading animals', connectionsMax, onEvent })
+    const { pets, queue } = createPostgresPets(replicaPool ?? reading, writing)
     return {
       pets,
-      keys: createPostgresKeys(reading, writing),
+      keys: createPostgresKeys(reading, writing, replicaPool),
       transfer: new PostgresTransfer(address),
       location,
       ...(isNew && { newStorePath: location }),
       // Nothing to do: pools open connections as needed, and a failure to open one is StoreUnavailable.
       async startWriting() {},
+      isReadOnly: () => !(reading.isReachable && writing.isReachable),
       activity: () => queue.activity(),
       async close() {
         await queue.close()
-        await Promise.all([...new Set([writing, reading, readingPets])].map(pool => pool.close()))
+        await Promise.all([writing, reading, replicaPool].map(pool => pool?.close()))
       },
     }
   } catch (error) {

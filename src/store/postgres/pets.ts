@@ -1,6 +1,6 @@
 import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
-import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
+import { fingerprintOf, type NewPet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { CommitQueue } from '../commit-queue.ts'
 import { msOf, type PetRow, petOf } from '../rows.ts'
@@ -15,8 +15,8 @@ export const statements = {
     SELECT id, name, category_id, status FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = $1',
-  // Every instance that creates animals holds this lock until COMMIT, so later statements see all keys and the next ids.
-  lock: 'SELECT last_id FROM pet_ids FOR UPDATE',
+  lockIds: 'SELECT petstore_lock_ids() AS last_id',
+  create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
 } as const
 
 type PetWrite = { readonly pet: NewPet; readonly key?: IdempotencyKey }
@@ -64,94 +64,37 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
   return { pets, queue }
 }
 
-/** One statement without idempotency keys, otherwise a transaction. */
+type CreatedRow = { pet_id: bigint; fingerprint: string; created: boolean }
+
+/** One round trip and one transaction, however many animals and idempotency keys. */
 async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
-  if (writes.some(({ key }) => key)) return sql.begin(transaction => createOnceAll(transaction, writes))
-  const newPets = writes.map(({ pet }) => pet)
-  const pets = await insertPets(sql, newPets)
-  return pets.map(pet => ({ outcome: 'created', pet }))
-}
-
-async function insertPets(sql: SQL, pets: readonly NewPet[]): Promise<Pet[]> {
-  // The UPDATE waits for other instances and continues from what they committed: ids rise in the order of commits.
-  const statement = `
-    WITH counter AS (
-      UPDATE pet_ids SET last_id = last_id + cardinality($1::text[])
-      RETURNING last_id - cardinality($1::text[]) AS before
-    ), given AS (
-      SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[]) WITH ORDINALITY
-        AS pet (name, category_id, status, place)
-    )
-    INSERT INTO pets (id, name, category_id, status)
-    SELECT before + place, name, category_id, status FROM counter, given
-    RETURNING id`
-  const rows = await sql.unsafe<{ id: bigint }[]>(statement, [
-    texts(sql, pets, ({ name }) => name),
-    bigints(sql, pets, ({ categoryId }) => categoryId),
-    texts(sql, pets, ({ status }) => status ?? null),
+  // Of several writes with one key, the first one is sent; the others get its animal, or conflict with it.
+  const sent = new Map<string | PetWrite, PetWrite>()
+  for (const write of writes) if (!sent.has(nameOf(write))) sent.set(nameOf(write), write)
+  const first = [...sent.values()]
+  const rows = await sql.unsafe<CreatedRow[]>(statements.create, [
+    texts(sql, first, ({ pet }) => pet.name),
+    bigints(sql, first, ({ pet }) => pet.categoryId),
+    texts(sql, first, ({ pet }) => pet.status ?? null),
+    texts(sql, first, ({ key }) => key?.scope ?? null),
+    texts(sql, first, ({ key }) => key?.key ?? null),
+    texts(sql, first, ({ pet, key }) => (key ? fingerprintOf(pet) : null)),
+    bigints(sql, first, ({ key }) => (key ? msOf(key.at) : null)),
+    idempotencyKeyMs,
   ])
-  if (rows.length !== pets.length) throw new Error(`INSERT … RETURNING returned ${rows.length} rows`)
-  // RETURNING guarantees no order, but the ids were assigned in the animals' order.
-  const ids = rows.map(({ id }) => id).sort((a, b) => (a < b ? -1 : 1))
-  return pets.map((pet, index) => ({ ...pet, id: ids[index] as bigint }))
-}
-
-type KeyRow = { scope: string; key: string; fingerprint: string; pet_id: bigint; created_at_ms: bigint }
-
-/** Stores the animals and their idempotency keys. The lock means no key is ever seen as in progress. */
-async function createOnceAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
-  const [counter] = await sql.unsafe<{ last_id: bigint }[]>(statements.lock)
-  const known = await findKeys(sql, writes)
-  const newPets: Pet[] = []
-  const newKeys = new Map<string, KeyRow>()
-  let lastId = counter?.last_id ?? 0n
-  // Decides each write as if it were alone; later ones see the keys of earlier ones.
-  const creations = writes.map(({ pet, key }): Creation => {
-    const row = key && (newKeys.get(nameOf(key)) ?? known.get(nameOf(key)))
-    if (row && Number(row.created_at_ms) > key.at.getTime() - idempotencyKeyMs) {
-      if (row.fingerprint !== fingerprintOf(pet)) return { outcome: 'conflict' }
-      return { outcome: 'replayed', pet: { ...pet, id: row.pet_id } }
-    }
-    const created = { ...pet, id: ++lastId }
-    newPets.push(created)
-    if (key) newKeys.set(nameOf(key), keyRowOf(key, created))
-    return { outcome: 'created', pet: created }
+  if (rows.length !== first.length) throw new Error(`petstore_create returned ${rows.length} rows`)
+  const holders = new Map([...sent.keys()].map((name, index) => [name, rows[index] as CreatedRow]))
+  return writes.map((write): Creation => {
+    const { pet_id: id, fingerprint, created } = holders.get(nameOf(write)) as CreatedRow
+    const pet = { ...write.pet, id }
+    if (created && sent.get(nameOf(write)) === write) return { outcome: 'created', pet }
+    return fingerprint === fingerprintOf(pet) ? { outcome: 'replayed', pet } : { outcome: 'conflict' }
   })
-  if (newPets.length > 0) await insertPets(sql, newPets)
-  if (newKeys.size > 0) await storeKeys(sql, [...newKeys.values()])
-  return creations
 }
 
-function nameOf({ scope, key }: { readonly scope: string; readonly key: string }): string {
-  return JSON.stringify([scope, key])
-}
-
-function keyRowOf({ scope, key, at }: IdempotencyKey, pet: Pet): KeyRow {
-  return { scope, key, fingerprint: fingerprintOf(pet), pet_id: pet.id, created_at_ms: msOf(at) }
-}
-
-async function findKeys(sql: SQL, writes: readonly PetWrite[]): Promise<Map<string, KeyRow>> {
-  const keys = writes.flatMap(({ key }) => key ?? [])
-  const rows = await sql.unsafe<KeyRow[]>(
-    `SELECT scope, key, fingerprint, pet_id, created_at_ms FROM creation_keys
-     WHERE (scope, key) IN (SELECT * FROM unnest($1::text[], $2::text[]))`,
-    [texts(sql, keys, ({ scope }) => scope), texts(sql, keys, ({ key }) => key)],
-  )
-  return new Map(rows.map(row => [nameOf(row), row]))
-}
-
-/** Replaces expired keys that are not deleted yet. */
-async function storeKeys(sql: SQL, rows: readonly KeyRow[]): Promise<void> {
-  await sql.unsafe(
-    `INSERT INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
-     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
-     ON CONFLICT (scope, key) DO UPDATE SET
-       fingerprint = excluded.fingerprint, pet_id = excluded.pet_id, created_at_ms = excluded.created_at_ms`,
-    [
-      ...(['scope', 'key', 'fingerprint'] as const).map(column => texts(sql, rows, row => row[column])),
-      ...(['pet_id', 'created_at_ms'] as const).map(column => bigints(sql, rows, row => row[column])),
-    ],
-  )
+/** A write without a key is its own name. */
+function nameOf(write: PetWrite): string | PetWrite {
+  return write.key ? JSON.stringify([write.key.scope, write.key.key]) : write
 }
 
 /** One column of many rows as one parameter: the statement has the same text for any number of rows. */
@@ -159,6 +102,6 @@ export function texts<T>(sql: SQL, rows: readonly T[], value: (row: T) => string
   return sql.array(rows.map(value), 'TEXT')
 }
 
-export function bigints<T>(sql: SQL, rows: readonly T[], value: (row: T) => bigint) {
+export function bigints<T>(sql: SQL, rows: readonly T[], value: (row: T) => bigint | null) {
   return sql.array(rows.map(value), 'BIGINT')
 }

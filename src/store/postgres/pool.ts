@@ -2,12 +2,12 @@ import { SQL } from 'bun'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import type { OnStoreEvent } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
+import { isConflictWithRecovery, isConnectionLost, poolerAdvice, setupErrorOf, storeErrorOf } from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
 /** The server ends a statement that runs or waits for a lock longer than this. */
 const statementMsMax = 4_000
-const lockMsMax = 3_000
+export const lockMsMax = 3_000
 /** A migration may build an index on the whole table; an export waits for its reader. */
 const longStatementMsMax = 600_000
 const connectSecondsMax = 2
@@ -17,6 +17,9 @@ const closeSeconds = 1
 const idleSeconds = 60
 /** For a host to accept a connection and describe itself. */
 const probeMsMax = 3_000
+/** How long to wait for a preferred host when another one is usable; for the present primary longer. */
+const preferredMsMax = 100
+const presentPrimaryMsMax = 1_000
 /** Between two searches while no host is usable. */
 const searchIntervalMs = 500
 /** Between two checks whether the preferred replica is back. */
@@ -39,24 +42,37 @@ export interface Server {
    * that a later change of the configuration has no effect.
    */
   readonly synchronousCommit: string
+  /** ALTER ROLE statements for settings that its sessions lack, which happens only behind a pooler. */
+  readonly missingSettings: readonly string[]
 }
 
-/** Connections to one host, each opened when it is first needed. `session` adds or replaces settings of the session. */
-function connect({ url }: PostgresHost, connectionsMax: number, session: Record<string, string | number> = {}): SQL {
+/** Limits of every session. Behind a pooler, the operator sets them for the role. */
+const sessionLimits = {
+  statement_timeout: statementMsMax,
+  lock_timeout: lockMsMax,
+  idle_in_transaction_session_timeout: 2 * statementMsMax,
+}
+
+/** After waiting for the lock, a creation must see what the lock's previous holder has committed. */
+const isolation = 'read committed'
+
+/** Connections to one host, each opened when it is first needed. `session` adds settings of the session. */
+function connect({ url, pooled }: PostgresHost, connectionsMax: number, session: Record<string, string> = {}): SQL {
   return new SQL(url, {
     max: connectionsMax,
     bigint: true,
     connectionTimeout: connectSecondsMax,
     idleTimeout: idleSeconds,
-    connection: {
-      application_name: 'petstore',
-      statement_timeout: statementMsMax,
-      lock_timeout: lockMsMax,
-      idle_in_transaction_session_timeout: 2 * statementMsMax,
-      // After waiting for the counter's lock, a statement must see what the lock's holder has committed.
-      default_transaction_isolation: 'read committed',
-      ...session,
-    },
+    // A pooler may run every transaction in another session: nothing may depend on the session.
+    prepare: !pooled,
+    ...(!pooled && {
+      connection: {
+        application_name: 'petstore setup',
+        default_transaction_isolation: isolation,
+        ...sessionLimits,
+        ...session,
+      },
+    }),
   })
 }
 
@@ -65,51 +81,100 @@ async function close(sql: SQL): Promise<void> {
   await withTimeout(sql.close({ timeout: closeSeconds }), 2 * closeSeconds * 1_000, () => {}).catch(() => {})
 }
 
-/** One connection for work that may take minutes. Dispose of it to close it. */
+/** One connection for {@link longTransaction}s. Dispose of it to close it. */
 export function connectForLongWork({ host, synchronousCommit }: Server): AsyncDisposable & { readonly sql: SQL } {
-  const sql = connect(host, 1, {
-    synchronous_commit: synchronousCommit,
-    statement_timeout: longStatementMsMax,
-    lock_timeout: longStatementMsMax,
-    idle_in_transaction_session_timeout: longStatementMsMax,
-  })
+  const sql = connect(host, 1, { synchronous_commit: synchronousCommit })
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }
 
-/** The first usable host. Throws the problem of every host if none is usable. */
-export async function findServer(hosts: readonly PostgresHost[], role: Role): Promise<Server> {
-  const errors: unknown[] = []
-  for (const host of hosts) {
-    try {
-      return await checkHost(host, role)
-    } catch (error) {
-      errors.push(error)
-    }
+/** To be run first in a transaction that may take minutes. If we are killed, the server ends it within a second. */
+export const longTransaction = `
+  SET LOCAL statement_timeout = ${longStatementMsMax};
+  SET LOCAL lock_timeout = ${longStatementMsMax};
+  SET LOCAL idle_in_transaction_session_timeout = ${longStatementMsMax};
+  SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+  DO $$ BEGIN
+    PERFORM set_config('client_connection_check_interval', '1s', true);
+  EXCEPTION WHEN OTHERS THEN
+    -- Not every version and system can do it.
+  END $$`
+
+/**
+ * Asks all hosts at once, and returns the first usable one. Does not wait for a host for longer than `preferredMs` after
+ * another one is usable. Throws every host's problem if none is usable.
+ */
+export async function findServer(
+  hosts: readonly PostgresHost[],
+  role: Role,
+  preferredMs = preferredMsMax,
+): Promise<Server> {
+  const checks = hosts.map(host => checkHost(host, role))
+  const patience = Promise.any(checks).then(
+    () => Bun.sleep(preferredMs),
+    () => {},
+  )
+  for (const answer of checks.map(check => check.catch(() => {}))) {
+    const found = await Promise.race([answer, patience])
+    if (found) return found
   }
+  const outcomes = await Promise.allSettled(checks)
+  const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
   if (errors.length === 1) throw errors[0]
   const messages = errors.map((error, index) => messageOf(setupErrorOf(error, hosts[index]?.name ?? '')))
   throw new StoreUnreachable(messages.join('; '))
 }
 
+interface HostDescription {
+  readonly standby: boolean
+  readonly synchronousCommit: string
+  readonly encoding: string
+  readonly isolation: string
+  readonly role: string
+  /** In milliseconds; 0 means no limit. */
+  readonly limits: Readonly<Record<string, string>>
+}
+
+/** Set for a session that only checks a host. No role has it by chance, so a pooler that ignores it is noticed. */
+const checkLockMsMax = lockMsMax - 1
+
 async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
-  const sql = connect(host, 1)
-  const query = sql<[{ standby: boolean; synchronousCommit: string; encoding: string }]>`
+  const sql = connect(host, 1, { lock_timeout: String(checkLockMsMax) })
+  const query = sql.unsafe<[HostDescription]>(`
     SELECT current_setting('transaction_read_only') = 'on' AS standby,
-      current_setting('synchronous_commit') AS "synchronousCommit", current_setting('server_encoding') AS encoding`
-  const [{ standby, synchronousCommit, encoding }] = await withTimeout(query, probeMsMax, () => {
+      current_setting('synchronous_commit') AS "synchronousCommit", current_setting('server_encoding') AS encoding,
+      current_setting('default_transaction_isolation') AS isolation, quote_ident(current_user) AS role,
+      (SELECT json_object_agg(name, setting) FROM pg_settings WHERE name LIKE '%_timeout') AS limits`)
+  const [found] = await withTimeout(query, probeMsMax, () => {
     throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
   }).finally(() => void close(sql))
-  if (encoding !== 'UTF8') {
-    throw new SetupError(
-      `Cannot use the database at ${host.name}: its encoding is ${encoding}; create it with ENCODING 'UTF8'`,
-    )
+  const refuse = (problem: string, kind = SetupError) => {
+    throw new kind(`Cannot use ${host.name}: ${problem}`)
   }
-  if (standby && role === 'primary') {
-    throw new StoreUnreachable(
-      `Cannot use ${host.name}: it takes no writes (a standby, or read-only); name its primary`,
-    )
+  const { encoding, synchronousCommit } = found
+  if (encoding !== 'UTF8') refuse(`the encoding of its database is ${encoding}; create one with ENCODING 'UTF8'`)
+  if (found.standby && role === 'primary') {
+    refuse('it takes no writes (a standby, or read-only); name its primary', StoreUnreachable)
   }
-  return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit }
+  if (!host.pooled && Number(found.limits['lock_timeout']) !== checkLockMsMax) {
+    refuse(`it ignores the settings of a session. ${poolerAdvice}`)
+  }
+  if (found.isolation !== isolation) {
+    const statement = setForRole(found.role, 'default_transaction_isolation', isolation)
+    refuse(`its sessions have the isolation level ${found.isolation}; run ${statement}`)
+  }
+  const missingSettings = missingIn(found)
+  return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit, missingSettings }
+}
+
+const setForRole = (role: string, name: string, value: string) => `ALTER ROLE ${role} SET ${name} = '${value}'`
+
+function missingIn({ role, limits, synchronousCommit }: HostDescription): string[] {
+  const missing = Object.entries(sessionLimits).filter(([name, ms]) => {
+    const given = Number(limits[name])
+    return given === 0 || given > ms
+  })
+  const statements = missing.map(([name, ms]) => setForRole(role, name, `${ms / 1_000}s`))
+  return synchronousCommit === 'off' ? [...statements, setForRole(role, 'synchronous_commit', 'on')] : statements
 }
 
 interface PoolOptions {
@@ -128,6 +193,8 @@ export class Pool {
   #sql: SQL
   #running = 0
   #searching: Promise<void> | undefined
+  /** If not, work fails at once. */
+  #reachable = true
   #closed = false
   readonly #returnTimer: ReturnType<typeof setInterval> | undefined
 
@@ -141,7 +208,7 @@ export class Pool {
     }
   }
 
-  /** Rows of a statement that changes nothing: after a lost connection, it is run once more. */
+  /** Rows of a statement that changes nothing: after a lost connection, or a conflict on a standby, it is run once more. */
   read<Row>(statement: string, values: unknown[] = []): Promise<Row[]> {
     return this.run(sql => sql.unsafe<Row[]>(statement, values), 2)
   }
@@ -149,6 +216,7 @@ export class Pool {
   /** Runs statements, for at most {@link workMsMax}; after a lost connection again, if there are `attempts` left. */
   async run<T>(work: (sql: SQL) => Promise<T>, attempts = 1): Promise<T> {
     if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
+    if (!this.#reachable) throw new StoreUnavailable('no PostgreSQL server is usable')
     this.#running++
     const sql = this.#sql
     try {
@@ -163,6 +231,11 @@ export class Pool {
     }
   }
 
+  /** False while no host is known to be usable. */
+  get isReachable(): boolean {
+    return this.#reachable
+  }
+
   async close(): Promise<void> {
     this.#closed = true
     clearInterval(this.#returnTimer)
@@ -173,8 +246,8 @@ export class Pool {
     try {
       return await work(this.#sql)
     } catch (error) {
-      if (!isConnectionLost(error)) throw error
-      this.#startSearch()
+      if (isConnectionLost(error)) this.#startSearch()
+      else if (!isConflictWithRecovery(error)) throw error
       if (attempts === 1) throw error
       return await this.#attempt(work, attempts - 1)
     }
@@ -183,6 +256,7 @@ export class Pool {
   /** Replaces connections that do not answer, and looks for a usable host. */
   #abandon(sql: SQL): void {
     if (sql !== this.#sql || this.#searching) return
+    this.#reachable = false
     this.#moveTo(this.#server)
     this.#startSearch()
   }
@@ -201,12 +275,14 @@ export class Pool {
       // The current host first: a former primary that comes back may still believe that it is the primary.
       const inOrder = [current, ...hosts.filter(host => host !== current)]
       try {
-        const found = await findServer(inOrder, role)
+        const found = await findServer(inOrder, role, role === 'primary' ? presentPrimaryMsMax : preferredMsMax)
         if (this.#closed) return
+        this.#reachable = true
         if (found.host !== current) this.#moveTo(found)
         if (found.host !== current || attempt > 0) this.#reportServer()
         return
       } catch (error) {
+        this.#reachable = false
         const problem = messageOf(storeErrorOf(error))
         const message = `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`
         if (attempt === 0) onEvent('error', message)
@@ -235,7 +311,11 @@ export class Pool {
     const { connectionsMax, role } = this.#options
     const { host, synchronousCommit } = this.#server
     return connect(host, connectionsMax, {
+      // Not the sessions that migrate: a migration ends those of the previous version by their name.
+      application_name: 'petstore',
       synchronous_commit: synchronousCommit,
+      // Prepared statements are planned once, perhaps while the table is small.
+      enable_seqscan: 'off',
       // Makes a standby refuse the connection.
       ...(role === 'primary' && { transaction_read_only: 'off' }),
     })

@@ -1,7 +1,10 @@
 import type { SQL } from 'bun'
 import { SetupError } from '../../errors.ts'
 import { checkSchemaVersion } from '../rows.ts'
-import { connectForLongWork, type Server } from './pool.ts'
+import { connectForLongWork, lockMsMax, longTransaction, type Server } from './pool.ts'
+
+/** "PETI" in ASCII. */
+const creationLock = 0x50455449
 
 /** Append only: never edit a released migration. petstore_schema holds the number of those applied. */
 export const migrations: readonly string[] = [
@@ -48,6 +51,90 @@ export const migrations: readonly string[] = [
    CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);`,
 
   'ALTER TABLE api_keys ADD COLUMN metrics boolean NOT NULL DEFAULT false',
+
+  `-- The previous version, which may be running, locks pet_ids first, too: another order could deadlock.
+   LOCK TABLE pet_ids IN ACCESS EXCLUSIVE MODE;
+
+   -- These indexes do not depend on the sort order of the system's C library, which an upgrade can change.
+   -- The larger table first: while it is changed, keys of clients can be looked up.
+   ALTER TABLE creation_keys ALTER COLUMN scope TYPE text COLLATE "C", ALTER COLUMN key TYPE text COLLATE "C";
+   ALTER TABLE api_keys ALTER COLUMN hash TYPE text COLLATE "C";
+
+   -- No id up to this one is assigned again. Raised only when animals are deleted (see the next step): a row that
+   -- changed with every creation would bloat during a long snapshot.
+   ALTER TABLE pet_ids RENAME TO pet_id_floor;
+
+   -- Returns the last id given. Every creation holds this lock until COMMIT, so ids become visible in their order, and
+   -- later statements see all keys. Sequential scans are off in both functions: a plan made while a table is small is
+   -- used after it has grown. So is JIT: before version 18, this makes plans look so expensive that each is compiled.
+   CREATE FUNCTION petstore_lock_ids() RETURNS bigint LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+   BEGIN
+     IF current_setting('transaction_isolation') <> 'read committed' THEN
+       RAISE 'creating animals needs the isolation level read committed' USING ERRCODE = '25001';
+     END IF;
+     PERFORM pg_advisory_xact_lock(${creationLock});
+     -- A new statement: it sees what the previous holder of the lock has committed.
+     RETURN (SELECT greatest(last_id, (SELECT max(id) FROM pets)) FROM pet_id_floor);
+   END $$;
+
+   -- Creates animals, each with or without an idempotency key, and returns the animal of each, in order.
+   -- A key appears at most once.
+   CREATE FUNCTION petstore_create(
+     names text[], category_ids bigint[], statuses text[],
+     scopes text[], keys text[], fingerprints text[], times_ms bigint[], valid_ms bigint
+   ) RETURNS TABLE (pet_id bigint, fingerprint text, created boolean)
+   LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+   #variable_conflict use_column
+   DECLARE
+     last_id bigint := petstore_lock_ids();
+   BEGIN
+     IF current_setting('synchronous_commit') = 'off' THEN
+       PERFORM set_config('synchronous_commit', 'on', true);
+     END IF;
+     RETURN QUERY
+     WITH given AS (
+       SELECT given.*, known.pet_id AS known_id, known.fingerprint AS known_fingerprint
+       FROM unnest(names, category_ids, statuses, scopes, keys, fingerprints, times_ms) WITH ORDINALITY
+         AS given (name, category_id, status, scope, key, fingerprint, time_ms, place)
+       LEFT JOIN LATERAL (
+         SELECT creation_keys.pet_id, creation_keys.fingerprint FROM creation_keys
+         WHERE creation_keys.scope = given.scope AND creation_keys.key = given.key
+           AND created_at_ms > time_ms - valid_ms
+         LIMIT 1
+       ) AS known ON true
+     ), numbered AS MATERIALIZED (
+       SELECT *, last_id + count(*) FILTER (WHERE known_id IS NULL) OVER (ORDER BY place) AS new_id FROM given
+     ), new_pets AS (
+       INSERT INTO pets (id, name, category_id, status)
+       SELECT new_id, name, category_id, status FROM numbered WHERE known_id IS NULL
+     ), new_keys AS (
+       -- Replaces expired keys that are not deleted yet.
+       INSERT INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+       SELECT scope, key, fingerprint, new_id, time_ms FROM numbered WHERE known_id IS NULL AND key IS NOT NULL
+       ON CONFLICT (scope, key) DO UPDATE SET
+         fingerprint = excluded.fingerprint, pet_id = excluded.pet_id, created_at_ms = excluded.created_at_ms
+     )
+     SELECT coalesce(known_id, new_id), coalesce(known_fingerprint, fingerprint), known_id IS NULL
+     FROM numbered ORDER BY place;
+   END $$;
+
+   -- For instances of the previous version, which may still be running: they lock the row and count it up.
+   CREATE VIEW pet_ids AS SELECT true AS single, petstore_lock_ids() AS last_id;
+   CREATE FUNCTION petstore_ignore_update() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+   CREATE TRIGGER ignore_update INSTEAD OF UPDATE ON pet_ids FOR EACH ROW EXECUTE FUNCTION petstore_ignore_update();
+   GRANT SELECT, UPDATE ON pet_ids TO PUBLIC;
+   -- Their prepared statements do not match the changed columns: ends their sessions.
+   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+   WHERE datname = current_database() AND application_name = 'petstore' AND pid <> pg_backend_pid()
+     AND pg_has_role(usesysid, 'MEMBER');`,
+
+  `-- A step of its own, so that no transaction holds both locks.
+   CREATE FUNCTION petstore_raise_floor() RETURNS trigger LANGUAGE plpgsql AS $$
+   BEGIN
+     UPDATE pet_id_floor SET last_id = greatest(last_id, (SELECT max(id) FROM pets));
+     RETURN NULL;
+   END $$;
+   CREATE TRIGGER raise_floor BEFORE DELETE OR TRUNCATE ON pets EXECUTE FUNCTION petstore_raise_floor();`,
 ]
 
 /** "PETS" in ASCII. Held during a migration, so that several instances can start at once. */
@@ -66,9 +153,12 @@ export async function migrate(server: Server, location: string, create: boolean)
   for (const [index, step] of migrations.entries()) {
     if (index < found) continue
     await sql.begin(async transaction => {
+      await transaction.unsafe(longTransaction)
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
       // Another instance may have applied it meanwhile.
       if ((await versionIn(transaction)) > index) return
+      // Running instances wait behind this step. If another program has locked a table, they must not wait for long.
+      await transaction.unsafe(`SET LOCAL lock_timeout = ${lockMsMax}`)
       await transaction.unsafe(step)
       await transaction`CREATE TABLE IF NOT EXISTS petstore_schema (version integer NOT NULL)`
       await transaction`DELETE FROM petstore_schema`

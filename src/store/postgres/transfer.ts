@@ -5,7 +5,7 @@ import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '.
 import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
 import { bigints, statements, texts } from './pets.ts'
-import { connectForLongWork, findServer } from './pool.ts'
+import { connectForLongWork, findServer, longTransaction } from './pool.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** Every read and every import has its own connection and transaction. */
@@ -17,10 +17,10 @@ export class PostgresTransfer implements Transfer {
   }
 
   /** Ids have no gaps, and the interface deletes no animal. */
-  estimate(): Promise<number | undefined> {
+  estimate(): Promise<number> {
     return this.#run(async sql => {
-      const [row] = await sql<{ last_id: bigint }[]>`SELECT last_id FROM pet_ids`
-      return row && Number(row.last_id)
+      const [row] = await sql<[{ last_id: bigint | null }]>`SELECT max(id) AS last_id FROM pets`
+      return Number(row.last_id ?? 0n)
     })
   }
 
@@ -30,7 +30,7 @@ export class PostgresTransfer implements Transfer {
       await using connection = await this.#connect()
       // Reserved: after a lost connection, the pool would continue with another one and see later data.
       using sql = await connection.sql.reserve()
-      await sql.unsafe('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
+      await sql.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${longTransaction}`)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = await sql.unsafe<PetRow[]>(statements.list, [after, batchPetsMax])
         if (rows.length > 0) yield rows.map(petOf)
@@ -45,15 +45,15 @@ export class PostgresTransfer implements Transfer {
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     let committing = false
     const work = async (transaction: TransactionSQL) => {
-      // An import may wait for other writers.
+      await transaction.unsafe(longTransaction)
       await transaction`SET LOCAL lock_timeout = '60s'`
       // Fails early; checked again under the lock.
       if (ids === 'keep') await this.#checkEmpty(transaction)
-      const staged = await stage(transaction, batches, ids, signal)
-      await this.#insert(transaction, ids, staged)
+      const count = await stage(transaction, batches, ids, signal)
+      await this.#insert(transaction, ids, count)
       signal?.throwIfAborted()
       committing = true
-      return BigInt(staged.count)
+      return BigInt(count)
     }
     return this.#run(sql =>
       sql.begin(work).catch((cause: unknown) => {
@@ -63,18 +63,14 @@ export class PostgresTransfer implements Transfer {
     )
   }
 
-  async #insert(transaction: TransactionSQL, ids: ImportIds, { count, keptId }: Staged): Promise<void> {
-    const [counter] = await transaction.unsafe<{ last_id: bigint }[]>(statements.lock)
-    const before = counter?.last_id ?? 0n
+  async #insert(transaction: TransactionSQL, ids: ImportIds, count: number): Promise<void> {
+    const [{ last_id: before }] = await transaction.unsafe<[{ last_id: bigint }]>(statements.lockIds)
     if (ids === 'keep') await this.#checkEmpty(transaction)
     else checkIdsLeft(this.#address.location, count, before)
     await transaction.unsafe(
       `INSERT INTO pets (id, name, category_id, status)
        SELECT ${ids === 'keep' ? 'id' : `${before} + place`}, name, category_id, status FROM staged ORDER BY place`,
     )
-    const last = ids === 'keep' ? keptId : before + BigInt(count)
-    // Never lowered: the id of an animal that was deleted by hand is not assigned again.
-    if (last > before) await transaction`UPDATE pet_ids SET last_id = ${last}`
   }
 
   async #checkEmpty(transaction: TransactionSQL): Promise<void> {
@@ -100,15 +96,13 @@ export class PostgresTransfer implements Transfer {
   }
 }
 
-/** `keptId` is the highest id to keep. */
-type Staged = { readonly count: number; readonly keptId: bigint }
-
+/** Returns how many animals are in the table `staged` now. */
 async function stage(
   transaction: TransactionSQL,
   batches: AsyncIterable<readonly ImportedPet[]>,
   ids: ImportIds,
   signal?: AbortSignal,
-): Promise<Staged> {
+): Promise<number> {
   await transaction`
     CREATE TEMP TABLE staged (
       place bigint GENERATED ALWAYS AS IDENTITY, id bigint, name text, category_id bigint, status text
@@ -117,10 +111,10 @@ async function stage(
     INSERT INTO staged (id, name, category_id, status)
     SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])`
   let count = 0
-  let keptId = 0n
+  let previous = 0n
   for await (const pets of batches) {
     signal?.throwIfAborted()
-    if (ids === 'keep') for (const { id } of pets) keptId = checkedKeptId(id, keptId)
+    if (ids === 'keep') for (const { id } of pets) previous = checkedKeptId(id, previous)
     await transaction.unsafe(insert, [
       bigints(transaction, pets, ({ id }) => id ?? 0n),
       texts(transaction, pets, ({ name }) => name),
@@ -129,5 +123,5 @@ async function stage(
     ])
     count += pets.length
   }
-  return { count, keptId }
+  return count
 }

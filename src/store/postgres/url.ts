@@ -10,6 +10,8 @@ export interface PostgresHost {
   readonly name: string
   /** For the driver, with user and password. */
   readonly url: string
+  /** Whether it is a connection pooler, which may run each transaction in another session. */
+  readonly pooled: boolean
 }
 
 const form =
@@ -22,7 +24,7 @@ export const postgresUrlExpected =
   'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with further hosts after commas, sslmode as the only option, and @ / # % in a password written as %40 %2F %23 %25'
 
 /** Undefined if the URL is invalid. */
-export function parsePostgresUrl(url: string): PostgresAddress | undefined {
+export function parsePostgresUrl(url: string, pooled = false): PostgresAddress | undefined {
   const { user, password, hosts = '', database = '', options = '' } = form.exec(url)?.groups ?? {}
   const hostList = hosts.split(',')
   const sslMode = sslModeOf(options)
@@ -30,7 +32,7 @@ export function parsePostgresUrl(url: string): PostgresAddress | undefined {
   const credentials = user === undefined ? '' : `${user}${password === undefined ? '' : `:${password}`}@`
   const names = hostList.map(host => (/:\d+$/.test(host) ? host : `${host}:${portDefault}`))
   return {
-    hosts: names.map(name => ({ name, url: `postgres://${credentials}${name}/${database}${sslMode}` })),
+    hosts: names.map(name => ({ name, url: `postgres://${credentials}${name}/${database}${sslMode}`, pooled })),
     location: `postgres://${names.join(',')}/${database}`,
   }
 }

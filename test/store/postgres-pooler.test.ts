@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { SQL } from 'bun'
+import { conform } from '../../src/conform/run.ts'
+import { pgbouncer as findPgbouncer } from '../support/debian.ts'
+import { key, serveFrom } from '../support/load.ts'
+import {
+  ask,
+  type Cluster,
+  describeWithOwnPostgres,
+  newDatabase,
+  own,
+  postgresPrograms,
+  startCluster,
+} from '../support/postgres.ts'
+import { createKey, freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
+
+const pgbouncer = await findPgbouncer()
+const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
+const otherSettings = ['default_transaction_isolation', 'synchronous_commit', 'enable_seqscan', 'transaction_read_only']
+
+/** PgBouncer in front of the database of this address, as configured by default but for these lines. */
+async function startPooler(url: string, ...lines: readonly string[]) {
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.use(temporaryFolder())
+  const port = freePort()
+  const { host, pathname } = new URL(url)
+  const [address, serverPort] = host.split(':')
+  const inside = (name: string) => join(folder.path, name)
+  writeFileSync(inside('users.txt'), '"postgres" ""\n')
+  const configuration = `[databases]
+    * = host=${address} port=${serverPort}
+    [pgbouncer]
+    listen_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =
+    auth_type = trust\nauth_file = ${inside('users.txt')}\nadmin_users = postgres
+    ${lines.join('\n')}\n`
+  writeFileSync(inside('pgbouncer.ini'), configuration.replace(/^ +/gm, ''))
+  const programs = postgresPrograms()
+  if (programs instanceof Error) throw programs
+  own(programs, folder.path)
+  const pooled = `postgres://postgres@127.0.0.1:${port}${pathname}`
+  const start = async () => {
+    const child = Bun.spawn([...programs.as, pgbouncer ?? '', inside('pgbouncer.ini')], {
+      stdout: 'ignore',
+      stderr: 'ignore',
+    })
+    await until('PgBouncer', () =>
+      console('SHOW VERSION').then(
+        () => true,
+        () => undefined,
+      ),
+    )
+    return child
+  }
+  /** Runs a command on its administration console. */
+  const console = async (command: string) => {
+    await using sql = new SQL(pooled.replace(/[^/]*$/, 'pgbouncer'), { max: 1, prepare: false })
+    await sql.unsafe(command).simple()
+  }
+  let child = await start()
+  stack.defer(async () => {
+    child.kill('SIGKILL')
+    await child.exited
+  })
+  const owned = stack.move()
+  return {
+    url: pooled,
+    console,
+    async restart() {
+      child.kill('SIGKILL')
+      await child.exited
+      child = await start()
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+describeWithOwnPostgres('behind PgBouncer', () => {
+  let cluster: Cluster
+  beforeAll(async () => {
+    cluster = await startCluster()
+  })
+  afterAll(() => cluster[Symbol.asyncDispose]())
+
+  test.skipIf(!pgbouncer).each(['session', 'transaction'])(
+    'in %s mode every check passes, all commands work, and missing limits are logged with the statements that set them',
+    async mode => {
+      const { url } = await newDatabase(cluster.url())
+      await using pooler = await startPooler(url, `pool_mode = ${mode}`)
+      await using serving = await serveFrom(pooler.url, '--database-pooler')
+      const results = await conform({ baseUrl: serving.server.url, key, readOnly: false }, { strict: true })
+      expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
+      const env = { DATABASE_URL: pooler.url, PETSTORE_DATABASE_POOLER: 'true' }
+      const command = (...args: string[]) => petstore(args, { cwd: serving.server.cwd, env })
+      for (const args of [
+        ['keys', 'create', '--name', 'till'],
+        ['export', 'all.ndjson'],
+        ['import', 'all.ndjson'],
+      ]) {
+        expect(await command(...args)).toMatchObject({ exitCode: 0 })
+      }
+      const logged = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.startsWith('warn '))
+      expect(logged).toEqual(limits.map(name => expect.stringMatching(`run ALTER ROLE postgres SET ${name} = '`)))
+    },
+  )
+
+  test.skipIf(!pgbouncer)('in transaction mode clients are served through RECONNECT, PAUSE and a restart', async () => {
+    const { url } = await newDatabase(cluster.url())
+    await using pooler = await startPooler(url, 'pool_mode = transaction', 'default_pool_size = 3')
+    await using serving = await serveFrom(pooler.url, '--database-pooler')
+    await serving.underLoad(/^PostgreSQL/, async load => {
+      await load.makesProgress(100)
+      await pooler.console('RECONNECT')
+      await load.makesProgress(100)
+      await pooler.console('PAUSE')
+      await Bun.sleep(500)
+      await pooler.console('RESUME')
+      await load.makesProgress(100)
+      await pooler.restart()
+      await serving.readyIs(200)
+      await load.makesProgress(100)
+    })
+  })
+
+  const ignoring = `ignore_startup_parameters = ${[...limits, ...otherSettings].join()}`
+  const ignored = 'ignores the settings of a session'
+  test.skipIf(!pgbouncer).each([
+    ['refuses the settings of our sessions', [], false, 'unsupported startup parameter'],
+    ['ignores them', [ignoring], false, ignored],
+    ['ignores them, although the database has them', [ignoring], true, ignored],
+  ])(
+    'without PETSTORE_DATABASE_POOLER, a pooler that %s is named in one line',
+    async (_, lines, hasLimits, problem) => {
+      const { url } = await newDatabase(cluster.url())
+      const name = new URL(url).pathname.slice(1)
+      for (const limit of hasLimits ? limits : []) await ask(url, `ALTER DATABASE ${name} SET ${limit} = '3s'`)
+      await using pooler = await startPooler(url, 'pool_mode = transaction', ...lines)
+      using folder = temporaryFolder()
+      await createKey(folder.path, 'till', '--database-url', url)
+      const ended = await petstore(['serve', '--port', '0', '--database-url', pooler.url], { cwd: folder.path })
+      const stderr = expect.stringMatching(
+        new RegExp(`^petstore: .*${problem}.* a connection pooler .*PETSTORE_DATABASE_POOLER.*\n$`),
+      )
+      expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
+    },
+  )
+
+  test.skipIf(!pgbouncer)(
+    'another isolation level of the database is refused, with the statement that sets ours',
+    async () => {
+      const { url } = await newDatabase(cluster.url())
+      await ask(
+        url,
+        `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_isolation = 'serializable'`,
+      )
+      await using pooler = await startPooler(url, 'pool_mode = transaction')
+      using folder = temporaryFolder()
+      const args = ['serve', '--port', '0', '--database-url', pooler.url, '--database-pooler']
+      const advice = "run ALTER ROLE postgres SET default_transaction_isolation = 'read committed'\n"
+      const stderr = expect.stringMatching(new RegExp(`^petstore: .* isolation level serializable; ${advice}$`))
+      expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })
+    },
+  )
+})
