@@ -64,7 +64,7 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
   return { pets, queue }
 }
 
-type CreatedRow = { pet_id: bigint; fingerprint: string; created: boolean }
+type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean }
 
 /** One round trip and one transaction, however many animals and idempotency keys. */
 async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
@@ -72,14 +72,19 @@ async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creatio
   const sent = new Map<string | PetWrite, PetWrite>()
   for (const write of writes) if (!sent.has(nameOf(write))) sent.set(nameOf(write), write)
   const first = [...sent.values()]
+  const keyColumns = first.some(({ key }) => key)
+    ? [
+        texts(sql, first, ({ key }) => key?.scope ?? null),
+        texts(sql, first, ({ key }) => key?.key ?? null),
+        texts(sql, first, ({ pet, key }) => (key ? fingerprintOf(pet) : null)),
+        bigints(sql, first, ({ key }) => (key ? msOf(key.at) : null)),
+      ]
+    : [null, null, null, null]
   const rows = await sql.unsafe<CreatedRow[]>(statements.create, [
     texts(sql, first, ({ pet }) => pet.name),
     bigints(sql, first, ({ pet }) => pet.categoryId),
     texts(sql, first, ({ pet }) => pet.status ?? null),
-    texts(sql, first, ({ key }) => key?.scope ?? null),
-    texts(sql, first, ({ key }) => key?.key ?? null),
-    texts(sql, first, ({ pet, key }) => (key ? fingerprintOf(pet) : null)),
-    bigints(sql, first, ({ key }) => (key ? msOf(key.at) : null)),
+    ...keyColumns,
     idempotencyKeyMs,
   ])
   if (rows.length !== first.length) throw new Error(`petstore_create returned ${rows.length} rows`)

@@ -316,6 +316,8 @@ export class Pool {
       synchronous_commit: synchronousCommit,
       // Prepared statements are planned once, perhaps while the table is small.
       enable_seqscan: 'off',
+      // Otherwise every list is planned again, which takes as long as running it.
+      plan_cache_mode: 'force_generic_plan',
       // Makes a standby refuse the connection.
       ...(role === 'primary' && { transaction_read_only: 'off' }),
     })

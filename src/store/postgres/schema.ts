@@ -78,18 +78,26 @@ export const migrations: readonly string[] = [
    END $$;
 
    -- Creates animals, each with or without an idempotency key, and returns the animal of each, in order.
-   -- A key appears at most once.
+   -- A key appears at most once; keys is null if there is none. A plan for any values saves planning every call.
    CREATE FUNCTION petstore_create(
      names text[], category_ids bigint[], statuses text[],
      scopes text[], keys text[], fingerprints text[], times_ms bigint[], valid_ms bigint
    ) RETURNS TABLE (pet_id bigint, fingerprint text, created boolean)
-   LANGUAGE plpgsql SET enable_seqscan = off SET jit = off AS $$
+   LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
    #variable_conflict use_column
    DECLARE
      last_id bigint := petstore_lock_ids();
    BEGIN
      IF current_setting('synchronous_commit') = 'off' THEN
        PERFORM set_config('synchronous_commit', 'on', true);
+     END IF;
+     -- For speed: the statement below gives the same result in twice the time.
+     IF keys IS NULL THEN
+       INSERT INTO pets (id, name, category_id, status)
+       SELECT last_id + place, name, category_id, status
+       FROM unnest(names, category_ids, statuses) WITH ORDINALITY AS given (name, category_id, status, place);
+       RETURN QUERY SELECT last_id + place, NULL, true FROM generate_series(1, cardinality(names)) AS place ORDER BY 1;
+       RETURN;
      END IF;
      RETURN QUERY
      WITH given AS (
