@@ -54,6 +54,7 @@ export function unknownNames(
   known: readonly string[],
 ): string[] {
   const unknown = sent.filter(name => !known.includes(name))
+  if (unknown.length === 0) return []
   const expected = known.length > 0 ? oneOfText(known) : 'none'
   const problems = unknown.slice(0, namedMax).map(name => `unknown ${kind} ${show(name)}: expected ${expected}`)
   const unnamed = unknown.length - problems.length
