@@ -89,6 +89,9 @@ export function petToJson({ id, name, categoryId, status }: Pet): string {
   return status === undefined ? `${known}}` : `${known},"status":"${status}"}`
 }
 
+/** Animals as lines of JSON, each as the API writes it. */
+export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
+
 /** Equal for equal animals, however the client wrote them. */
 export function fingerprintOf(pet: NewPet): string {
   return new Bun.CryptoHasher('sha256').update(petToJson({ ...pet, id: 0n })).digest('hex')

@@ -71,8 +71,8 @@ export interface KeyUse {
 export interface Transfer {
   /** Roughly how many animals there are, for a progress bar. Undefined if counting is expensive. */
   estimate(): Promise<number | undefined>
-  /** Every animal as of one moment, ascending by id, while others read and write. */
-  read(): AsyncIterable<readonly Pet[]>
+  /** Every animal as of one moment, as lines of JSON, ascending by id, while others read and write. */
+  read(): AsyncIterable<string>
   /**
    * Adds all animals or none, and returns how many. Throws a SetupError if ids are to be kept in a store that has
    * animals, or if {@link keptIdProblem} refuses one; OutcomeUnknown if the connection is lost during COMMIT; an error

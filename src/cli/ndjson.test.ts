@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import type { Pet } from '../pet.ts'
+import { type Pet, petLines } from '../pet.ts'
 import { batchPetsMax, type ImportIds } from '../store.ts'
-import { InvalidLine, lineBytesMax, petLines, readLines, readPetLine, readPetLines } from './ndjson.ts'
+import { InvalidLine, lineBytesMax, readLines, readPetLine, readPetLines } from './ndjson.ts'
 
 const utf8 = new TextEncoder()
 

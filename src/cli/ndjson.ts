@@ -1,6 +1,6 @@
 import { int64, invalid, unknownNames } from '../field.ts'
 import { int64Max, isJsonObject, parseJson } from '../int64.ts'
-import { newPetFields, type Pet, petToJson, readNewPet } from '../pet.ts'
+import { newPetFields, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 
 /** The first invalid line; lines count from 1. */
@@ -16,9 +16,6 @@ export class InvalidLine extends Error {
 
 /** The same limit as for a request body. */
 export const lineBytesMax = 64 * 1024
-
-/** Animals as lines of JSON, each as the API writes it. */
-export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
 /** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. Ignores a BOM. */
 export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: ImportIds) {

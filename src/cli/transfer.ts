@@ -4,7 +4,7 @@ import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { command, switchOption } from './arguments.ts'
-import { InvalidLine, petLines, readPetLines } from './ndjson.ts'
+import { InvalidLine, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 import { animals, explained, type Io, type Progress, startProgress, visible } from './output.ts'
 import { settings, storeOptions } from './settings.ts'
@@ -58,10 +58,10 @@ async function exportTo(write: Io['out'], { transfer, location }: Stores, signal
     const total = await transfer.estimate()
     if (io) progress = startProgress(`Exporting the animals of ${location}`, io, total !== undefined)
     let count = 0
-    for await (const pets of transfer.read()) {
+    for await (const lines of transfer.read()) {
       signal.throwIfAborted()
-      await write(petLines(pets))
-      count += pets.length
+      await write(lines)
+      count += lines.split('\n').length - 1
       progress?.update(Math.min(0.99, count / Math.max(1, total ?? 1)))
       // Signals arrive between event-loop ticks.
       await new Promise(setImmediate)

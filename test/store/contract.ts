@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
+import { readPetLine } from '../../src/cli/ndjson.ts'
 import { IdsExhausted, SetupError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
-import { type NewPet, type Pet, type PetStatus, petStatus } from '../../src/pet.ts'
+import { type NewPet, type Pet, type PetStatus, petLines, petStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
 import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/service.ts'
@@ -24,6 +25,16 @@ const failureOf = async (work: () => unknown) =>
     () => 'no failure',
     error => error,
   )
+
+/** U+0001 to U+007F. */
+const everyControl = String.fromCharCode(...Array.from({ length: 0x7f }, (_, i) => i + 1))
+
+function petsIn(lines: string): Pet[] {
+  return lines.split('\n').flatMap(line => {
+    const read = readPetLine(line, 'keep', 0n)
+    return read.ok ? (read.pet as Pet) : []
+  })
+}
 
 export async function* batches(...all: (readonly ImportedPet[])[]) {
   yield* all
@@ -293,23 +304,25 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
   })
 
-  async function everything(): Promise<Pet[]> {
-    const pets: Pet[] = []
-    for await (const batch of stores.transfer.read()) pets.push(...batch)
-    return pets
+  async function exported(): Promise<string> {
+    let lines = ''
+    for await (const some of stores.transfer.read()) lines += some
+    return lines
   }
+
+  const everything = async () => petsIn(await exported())
 
   describe(`${engine}: export`, () => {
     test('animals come in bounded batches as of one moment, and others can add meanwhile', async () => {
       const pets = many(2 * batchPetsMax + 1)
       await stores.transfer.load(batches(pets), 'keep')
-      const seen: Pet[] = []
-      for await (const batch of stores.transfer.read()) {
-        if (seen.length === 0) await add({ name: 'too late' })
-        expect(batch.length).toBeLessThanOrEqual(batchPetsMax)
-        seen.push(...batch)
+      let seen = ''
+      for await (const lines of stores.transfer.read()) {
+        if (seen === '') await add({ name: 'too late' })
+        expect(lines.length).toBeLessThan(100 * batchPetsMax)
+        seen += lines
       }
-      expect(seen).toEqual(pets)
+      expect(seen).toBe(petLines(pets))
       expect((await everything()).at(-1)?.name).toBe('too late')
     })
 
@@ -335,12 +348,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const pets: Pet[] = [
         { id: 3n, name: '  spaces ', categoryId: int64Min },
         { id: 4n, name: 'e\u0301 \u00e9 🐕‍🦺 \u202e\u2028\u0001"\\', categoryId: 0n, status: 'available' },
+        { id: 5n, name: `${everyControl}\\v\\\\v\\N,"status":"\\N"`, categoryId: 1n },
         { id: 2n ** 53n + 1n, name: 'x'.repeat(1_000), categoryId: int64Max, status: 'pending' },
         { id: int64Max - 1_000_000_000n, name: "'); DROP", categoryId: 2n ** 53n + 1n, status: 'sold' },
       ]
       const given = batches(pets.slice(0, 1), [], pets.slice(1))
-      expect(await stores.transfer.load(given, 'keep')).toBe(4n)
+      expect(await stores.transfer.load(given, 'keep')).toBe(5n)
       await reopen()
+      expect(await exported()).toBe(petLines(pets))
       expect(await everything()).toEqual(pets)
       expect((await add()).id).toBe(int64Max - 999_999_999n)
     })

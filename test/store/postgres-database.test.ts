@@ -5,7 +5,8 @@ import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors
 import { openStores } from '../../src/store/open.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
 import { migrations } from '../../src/store/postgres/schema.ts'
-import { batchPetsMax } from '../../src/store.ts'
+import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
+import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
@@ -290,18 +291,54 @@ describeWithPostgres('PostgreSQL: export and import', () => {
     expect((await place.petstore('export', '--database-url', 'sqlite:back.db')).stdout).toBe(lines)
   })
 
-  test('an export that loses its connection fails instead of continuing with later data', async () => {
+  /** More than the buffers of both sides of a connection hold. */
+  const storeManyAnimals = async () => {
+    await created()
+    await run(`INSERT INTO pets SELECT n, repeat('x', 1000), 1 FROM generate_series(1, 30000) AS n`)
+  }
+  const copying = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'COPY%' AND datname = current_database()`
+  const endOfSession = () => until('the end of the session', async () => ((await rows(copying))[0] ? undefined : true))
+  const transferWith = (idleMsMax: number) =>
+    new PostgresTransfer(parsePostgresUrl(database.url) as PostgresAddress, idleMsMax)
+
+  test('ids can be kept after all animals were deleted by hand', async () => {
     const stores = await opened()
-    await stores.transfer.load(batches(Array(batchPetsMax + 10).fill(rex)), 'new')
+    for (const [deleted, id] of [[false, 50n] as const, [true, 7n] as const]) {
+      if (deleted) await run('DELETE FROM pets')
+      await stores.transfer.load(batches([{ ...rex, id }]), 'keep')
+    }
+    expect(await rows('SELECT id::text FROM pets')).toEqual([{ id: '7' }])
+    expect(await stores.pets.create(rex)).toMatchObject({ id: 51n })
+    await stores.close()
+  })
+
+  test('an export that loses its connection fails', async () => {
+    await storeManyAnimals()
     const failure = await (async () => {
-      for await (const _ of stores.transfer.read()) {
-        await run(`${endOurSessions} AND state = 'idle in transaction'`)
-        // Until the driver has noticed: only then would it use another connection.
-        await Bun.sleep(200)
-      }
+      for await (const _ of transferWith(60_000).read()) await run(`${endOurSessions} AND query LIKE 'COPY%'`)
     })().catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(StoreUnavailable)
-    await stores.close()
+  })
+
+  test('an export that nobody reads is ended', async () => {
+    await storeManyAnimals()
+    const failure = await (async () => {
+      for await (const _ of transferWith(100).read()) await endOfSession()
+    })().catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(StoreUnavailable)
+  })
+
+  test('an import whose source stands still is ended, and nothing is added', async () => {
+    await created()
+    async function* slow() {
+      yield [rex]
+      await endOfSession()
+    }
+    const failure = await transferWith(100)
+      .load(slow(), 'new')
+      .catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(StoreUnavailable)
+    expect(await rows('SELECT 1 FROM pets')).toEqual([])
   })
 })
 

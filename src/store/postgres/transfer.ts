@@ -1,19 +1,27 @@
 import type { SQL, TransactionSQL } from 'bun'
 import { OutcomeUnknown } from '../../errors.ts'
-import type { Pet } from '../../pet.ts'
-import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
-import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
+import type { ImportedPet, ImportIds, Transfer } from '../../store.ts'
+import { checkedKeptId, checkIdsLeft, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
-import { bigints, statements, texts } from './pets.ts'
+import { statements } from './pets.ts'
 import { connectForLongWork, findServer, longTransaction } from './pool.ts'
 import type { PostgresAddress } from './url.ts'
+
+/** Exported at a time: fewer writes are faster. */
+const chunkCharsMin = 64 * 1024
+/** A transfer without progress is ended: meanwhile PostgreSQL cannot vacuum. */
+const idleMsDefault = 600_000
+/** A COPY lasts as long as its source or its reader needs. */
+const withoutTimeLimit = `${longTransaction}; SET LOCAL statement_timeout = 0`
 
 /** Every read and every import has its own connection and transaction. */
 export class PostgresTransfer implements Transfer {
   readonly #address: PostgresAddress
+  readonly #idleMsMax: number
 
-  constructor(address: PostgresAddress) {
+  constructor(address: PostgresAddress, idleMsMax = idleMsDefault) {
     this.#address = address
+    this.#idleMsMax = idleMsMax
   }
 
   /** Ids have no gaps, and the interface deletes no animal. */
@@ -24,18 +32,23 @@ export class PostgresTransfer implements Transfer {
     })
   }
 
-  /** One transaction for all batches: each sees the data as of the first one. */
-  async *read(): AsyncGenerator<readonly Pet[]> {
+  /** A single statement sees the data of one moment. */
+  async *read(): AsyncGenerator<string> {
     try {
       await using connection = await this.#connect()
-      // Reserved: after a lost connection, the pool would continue with another one and see later data.
       using sql = await connection.sql.reserve()
-      await sql.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${longTransaction}`)
-      for (let after: bigint | undefined = 0n; after !== undefined; ) {
-        const rows: PetRow[] = await sql.unsafe<PetRow[]>(statements.list, [after, batchPetsMax])
-        if (rows.length > 0) yield rows.map(petOf)
-        after = rows.at(-1)?.id
+      await sql.unsafe(`BEGIN READ ONLY; ${withoutTimeLimit}`)
+      const copy = sql.unsafe('COPY (SELECT id, name, category_id, status FROM pets ORDER BY id) TO STDOUT').readable()
+      const decoder = new TextDecoder()
+      let rows = ''
+      for await (const chunk of this.#watched(copy, connection.sql)) {
+        rows += decoder.decode(chunk, { stream: true })
+        if (rows.length < chunkCharsMin) continue
+        const end = rows.lastIndexOf('\n') + 1
+        yield jsonLines(rows.slice(0, end))
+        rows = rows.slice(end)
       }
+      if (rows !== '') yield jsonLines(rows)
     } catch (error) {
       throw this.#errorOf(error)
     }
@@ -44,22 +57,24 @@ export class PostgresTransfer implements Transfer {
   /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     let committing = false
-    const work = async (transaction: TransactionSQL) => {
-      await transaction.unsafe(longTransaction)
+    const work = async (transaction: TransactionSQL, source: AsyncIterable<readonly ImportedPet[]>) => {
+      await transaction.unsafe(withoutTimeLimit)
       await transaction`SET LOCAL lock_timeout = '60s'`
       // Fails early; checked again under the lock.
       if (ids === 'keep') await this.#checkEmpty(transaction)
-      const count = await stage(transaction, batches, ids, signal)
+      const count = await stage(transaction, source, ids, signal)
       await this.#insert(transaction, ids, count)
       signal?.throwIfAborted()
       committing = true
       return BigInt(count)
     }
     return this.#run(sql =>
-      sql.begin(work).catch((cause: unknown) => {
-        if (!committing || !isConnectionLost(cause)) throw cause
-        throw new OutcomeUnknown('the connection was lost', { cause })
-      }),
+      sql
+        .begin(transaction => work(transaction, this.#watched(batches, sql)))
+        .catch((cause: unknown) => {
+          if (!committing || !isConnectionLost(cause)) throw cause
+          throw new OutcomeUnknown('the connection was lost', { cause })
+        }),
     )
   }
 
@@ -69,13 +84,26 @@ export class PostgresTransfer implements Transfer {
     else checkIdsLeft(this.#address.location, count, before)
     await transaction.unsafe(
       `INSERT INTO pets (id, name, category_id, status)
-       SELECT ${ids === 'keep' ? 'id' : `${before} + place`}, name, category_id, status FROM staged ORDER BY place`,
+       SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
     )
   }
 
   async #checkEmpty(transaction: TransactionSQL): Promise<void> {
     const [row] = await transaction`SELECT 1 FROM pets LIMIT 1`
     if (row) throw storeNotEmpty(this.#address.location)
+  }
+
+  /** The items; closes the connection when the next one is not requested or does not arrive in time. */
+  async *#watched<T>(items: AsyncIterable<T>, sql: SQL): AsyncGenerator<T> {
+    const timer = setTimeout(() => void sql.close({ timeout: 0 }), this.#idleMsMax)
+    try {
+      for await (const item of items) {
+        timer.refresh()
+        yield item
+      }
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   async #run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
@@ -103,25 +131,35 @@ async function stage(
   ids: ImportIds,
   signal?: AbortSignal,
 ): Promise<number> {
-  await transaction`
-    CREATE TEMP TABLE staged (
-      place bigint GENERATED ALWAYS AS IDENTITY, id bigint, name text, category_id bigint, status text
-    ) ON COMMIT DROP`
-  const insert = `
-    INSERT INTO staged (id, name, category_id, status)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])`
+  await transaction`CREATE TEMP TABLE staged (id bigint, name text, category_id bigint, status text) ON COMMIT DROP`
+  const copy = transaction.unsafe('COPY staged FROM STDIN').writable().getWriter()
   let count = 0
   let previous = 0n
   for await (const pets of batches) {
     signal?.throwIfAborted()
     if (ids === 'keep') for (const { id } of pets) previous = checkedKeptId(id, previous)
-    await transaction.unsafe(insert, [
-      bigints(transaction, pets, ({ id }) => id ?? 0n),
-      texts(transaction, pets, ({ name }) => name),
-      bigints(transaction, pets, ({ categoryId }) => categoryId),
-      texts(transaction, pets, ({ status }) => status ?? null),
-    ])
+    await copy.write(pets.map((pet, index) => copyRow(ids === 'keep' ? pet.id : count + index + 1, pet)).join(''))
     count += pets.length
   }
+  await copy.close()
   return count
+}
+
+/** Rows in the text format of COPY as lines of JSON. */
+function jsonLines(rows: string): string {
+  return rows
+    .replace(/\\[\\v]|"|(?![\t\n])\p{Cc}/gu, jsonEscape)
+    .replace(/([^\t]*)\t([^\t]*)\t([^\t]*)\t([^\n]*)\n/g, '{"id":$1,"name":"$2","categoryId":$3,"status":"$4"}\n')
+    .replaceAll(',"status":"\\N"', '')
+}
+
+/** COPY has the escapes of JSON, and `\v`; but it does not escape quotes and the other control characters. */
+function jsonEscape(found: string): string {
+  if (found === '\\\\') return found
+  return found === '\\v' ? '\\u000b' : JSON.stringify(found).slice(1, -1)
+}
+
+/** In the text format of COPY. */
+function copyRow(id: bigint | number | undefined, { name, categoryId, status }: ImportedPet): string {
+  return `${id}\t${name.replace(/[\\\t\n\r]/g, '\\$&')}\t${categoryId}\t${status ?? '\\N'}\n`
 }

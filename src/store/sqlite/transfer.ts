@@ -1,5 +1,5 @@
 import type { Database } from 'bun:sqlite'
-import type { Pet, PetStatus } from '../../pet.ts'
+import { type PetStatus, petLines } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { setupErrorOf, storeErrorOf } from './errors.ts'
@@ -28,14 +28,14 @@ export class SqliteTransfer implements Transfer {
   }
 
   /** One read transaction for all batches: the write-ahead log keeps the data as of its start. */
-  async *read(): AsyncGenerator<readonly Pet[]> {
+  async *read(): AsyncGenerator<string> {
     using connection = this.#connect('readonly')
     try {
       connection.database.run('BEGIN')
       const page = connection.database.query<PetRow, { after: bigint; rows: number }>(statements.list)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = page.all({ after, rows: batchPetsMax })
-        if (rows.length > 0) yield rows.map(petOf)
+        if (rows.length > 0) yield petLines(rows.map(petOf))
         after = rows.at(-1)?.id
       }
     } catch (error) {
