@@ -107,6 +107,12 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       for (const other of [int64Max, int64Min, 0n, -1n]) expect(await stores.pets.get(other)).toBeUndefined()
     })
 
+    test('gets at the same moment find each their animal, or none', async () => {
+      const [one, two] = [await add({ name: 'one' }), await add({ name: 'two' })]
+      const gets = [two.id, one.id, int64Max, two.id].map(async id => stores.pets.get(id))
+      expect(await Promise.all(gets)).toEqual([two, one, undefined, two])
+    })
+
     test('a list says whether more animals follow', async () => {
       expect(await stores.pets.list({ limit: 20 })).toEqual({ pets: [], more: false })
       expect(await stores.pets.get(1n)).toBeUndefined()

@@ -1,6 +1,6 @@
 import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
-import { fingerprintOf, type NewPet } from '../../pet.ts'
+import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { CommitQueue } from '../commit-queue.ts'
 import { msOf, type PetRow, petOf } from '../rows.ts'
@@ -14,7 +14,7 @@ export const statements = {
   listByStatus: `
     SELECT id, name, category_id, status FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
-  get: 'SELECT id, name, category_id, status FROM pets WHERE id = $1',
+  get: 'SELECT id, name, category_id, status FROM pets WHERE id = ANY ($1::bigint[])',
   lockIds: 'SELECT petstore_lock_ids() AS last_id',
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
 } as const
@@ -40,10 +40,7 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
         : await reading.read<PetRow>(statements.list, [after, rows])
       return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
     },
-    async get(id) {
-      const [row] = await reading.read<PetRow>(statements.get, [id])
-      return row && petOf(row)
-    },
+    get: getTogether(reading),
     async create(pet) {
       const creation = await queue.add({ pet })
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
@@ -62,6 +59,27 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
     },
   }
   return { pets, queue }
+}
+
+/** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
+function getTogether(reading: Pool): PetStore['get'] {
+  let asked = new Map<bigint, PromiseWithResolvers<Pet | undefined>>()
+  const fetch = async () => {
+    const pets = asked
+    asked = new Map()
+    try {
+      const ids = [...pets.keys()]
+      const rows = await reading.run(sql => sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)]), 2)
+      for (const row of rows) pets.get(row.id)?.resolve(petOf(row))
+      for (const { resolve } of pets.values()) resolve(undefined)
+    } catch (error) {
+      for (const { reject } of pets.values()) reject(error)
+    }
+  }
+  return id => {
+    if (asked.size === 0) setImmediate(fetch)
+    return asked.getOrInsertComputed(id, () => Promise.withResolvers()).promise
+  }
 }
 
 type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean }
