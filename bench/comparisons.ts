@@ -1,13 +1,12 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startCluster } from '../test/support/postgres.ts'
 import { buildCatalogue, type Catalogue } from './catalogue.ts'
 import { type Contender, fastify, petstore, postgresContenders } from './contenders.ts'
-import { type Bench, measureRounds, type Plan, Results } from './measure.ts'
-import type { Comparison } from './record.ts'
-import { start } from './start.ts'
+import { type Bench, measureRounds, type Plan, Results, withCluster } from './measure.ts'
+import type { Comparison, PostgresComparison } from './record.ts'
+import { freePort, start } from './start.ts'
 import { captureResponses } from './verify.ts'
-import { selectWorkloads } from './workloads.ts'
+import { selectWorkloads, type Workload } from './workloads.ts'
 
 /** More than a million, so that animals follow the deep page. */
 const peerAnimals = 1_000_200
@@ -29,18 +28,41 @@ function newCatalogue(bench: Bench, animals: number): Promise<Catalogue> {
 }
 
 const postgresAnimals = 100_000
+const instancesAtDistance = 4
 
-/** The petstore and Fastify on the same PostgreSQL server. */
-export async function compareOnPostgres(bench: Bench): Promise<Comparison | undefined> {
-  const cluster = await startCluster().catch((error: Error) => bench.log(`left out: ${error.message}`))
-  if (!cluster) return undefined
-  await using server = cluster
-  // Each contender fills its own database.
-  const given = { catalogue: { file: '', animals: postgresAnimals } }
-  const contenders = postgresContenders(server.url())
-  const workloads = selectWorkloads('list', 'get', 'create')
-  const results = await measureRounds(bench, { contenders, workloads, given })
-  return results.compare('petstore')
+/** The petstore, Bun.sql and Fastify on the same PostgreSQL server. */
+export function compareOnPostgres(bench: Bench): Promise<PostgresComparison | undefined> {
+  return withCluster(bench, async cluster => {
+    // Each contender fills its own database.
+    const given = { catalogue: { file: '', animals: postgresAnimals } }
+    const serverUrl = cluster.url()
+    const compare = async (contenders: readonly Contender[], workloads: readonly Workload[]) =>
+      (await measureRounds(bench, { contenders, workloads, given })).compare('petstore')
+    const contendersUrl = await startDistance(bench, serverUrl)
+    const compareAtDistance = (instances: number) => {
+      const { petstore, bunSql } = postgresContenders({ serverUrl, contendersUrl, instances })
+      const workloads = selectWorkloads('keyed').map(each => ({ ...each, connections: each.connections * instances }))
+      return compare([petstore, bunSql], workloads)
+    }
+    return {
+      local: await compare(
+        Object.values(postgresContenders({ serverUrl })),
+        selectWorkloads('list', 'get', 'create', 'keyed'),
+      ),
+      distant: await compareAtDistance(1),
+      distantFour: await compareAtDistance(instancesAtDistance),
+    }
+  })
+}
+
+/** Returns the address of a server that is 5 ms away. */
+async function startDistance({ session }: Bench, serverUrl: string): Promise<string> {
+  const url = new URL(serverUrl)
+  const port = String(await freePort())
+  const script = join(import.meta.dir, 'distance.js')
+  session.spawn([process.execPath, '--no-env-file', script, port, url.port], { stdout: 'ignore', stderr: 'inherit' })
+  url.port = port
+  return url.href
 }
 
 /** The petstore with catalogues of several sizes, the smallest first. */

@@ -49,7 +49,7 @@ function wrkCommand({ origin, requests, connections, seconds }: Load): readonly 
   // Without a script wrk sends a fixed request, which costs it least.
   if (kind === 'read') return ['wrk', ...flags, ...headers, `${origin}${listPath}`]
   const script = ['-s', join(import.meta.dir, 'wrk.lua')]
-  const args = [kind, petsPath, listPath, fromId, toId, newPet].map(String)
+  const args = [kind, petsPath, listPath, fromId, toId, newPet, `${crypto.randomUUID()}-`].map(String)
   return ['wrk', ...flags, ...headers, ...script, `${origin}${petsPath}`, '--', ...args]
 }
 
@@ -87,7 +87,7 @@ function autocannonRequests({ kind, petsPath, listPath, fromId, toId }: Requests
   const headers = { authorization, 'content-type': 'application/json' }
   const create = { method: 'POST', path: petsPath, headers, body: newPet }
   if (kind === 'read') return [read(listPath)]
-  if (kind === 'create') return [create]
+  if (kind === 'create' || kind === 'keyed') return [{ ...create, keyed: kind === 'keyed' }]
   if (kind === 'get') return Array.from({ length: 200 }, get)
   // The same mix as in wrk.lua.
   return Array.from({ length: 200 }, (_, i) => {

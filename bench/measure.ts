@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { type Cluster, startCluster } from '../test/support/postgres.ts'
 import type { Contender, Given } from './contenders.ts'
 import { createDriver, type Driver, type Measured } from './load.ts'
 import { type Comparison, type Figures, median, type Spread, spreadOf } from './record.ts'
@@ -186,4 +187,12 @@ export function isInstalled(bench: Bench, { title, packages = [], programs = [] 
   ]
   if (missing.length > 0) bench.log(`left out: ${title} needs ${missing.join(', ')}`)
   return missing.length === 0
+}
+
+/** Undefined if PostgreSQL cannot run here. */
+export async function withCluster<T>(bench: Bench, work: (cluster: Cluster) => Promise<T>): Promise<T | undefined> {
+  const cluster = await startCluster().catch((error: Error) => bench.log(`left out: ${error.message}`))
+  if (!cluster) return undefined
+  await using server = cluster
+  return await work(server)
 }

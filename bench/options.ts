@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { contenders } from './contenders.ts'
 
-const parts = ['peers', 'postgres', 'slow-disk', 'growth'] as const
+export const parts = ['peers', 'postgres', 'transfer', 'slow-disk', 'growth'] as const
 export type Part = (typeof parts)[number]
 const contenderNames = contenders.map(({ name }) => name)
 
@@ -25,7 +25,7 @@ Usage: npm run bench -- [options]
   --seconds <n>     seconds for each load (default 2)
   --only <names>    only these contenders, separated by commas: ${contenderNames.join(', ')}
   --part <names>    only these parts: ${parts.join(', ')}
-  --write           also write the results of a quick or partial run
+  --write           also write the results of a quick or partial run; other parts keep their recorded figures
   --page            measure nothing; write docs/benchmarks.md again from bench/recorded.json
 
 A full run writes docs/benchmarks.md, its chart and bench/recorded.json.

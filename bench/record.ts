@@ -11,7 +11,8 @@ export interface Recorded {
   readonly driver: string
   readonly machine: ReturnType<typeof describeMachine>
   readonly peers?: Comparison | undefined
-  readonly postgres?: Comparison | undefined
+  readonly postgres?: PostgresComparison | undefined
+  readonly transfer?: TransferComparison | undefined
   readonly slowDisk?: Comparison | undefined
   /** Servers are named by the size of their catalogue. */
   readonly growth?: Comparison | undefined
@@ -21,6 +22,26 @@ export interface Recorded {
 export interface Comparison {
   readonly workloads: Readonly<Partial<Record<WorkloadName, Readonly<Record<string, Figures>>>>>
   readonly servers: Readonly<Record<string, Footprint>>
+}
+
+export interface PostgresComparison {
+  readonly local: Comparison
+  /** With a round trip of 5 ms to PostgreSQL. */
+  readonly distant: Comparison
+  /** The same with four instances on one database. */
+  readonly distantFour: Comparison
+}
+
+/** A million animals, between PostgreSQL and a file. */
+export type TransferComparison = Readonly<Record<'export' | 'import', TransferFigures>>
+
+export interface TransferFigures {
+  readonly seconds: number
+  /** PostgreSQL's COPY of the same rows. */
+  readonly copySeconds: number
+  /** The petstore's time divided by that of COPY, in the same round. */
+  readonly ratio?: Spread
+  readonly peakMb: number
 }
 
 export interface Figures {

@@ -31,7 +31,8 @@ function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
     conditions: conditions(recorded),
     ratios: ratioTable(recorded),
     costs: costTable(recorded),
-    postgres: fastifyTable(recorded.postgres),
+    postgres: postgresTable(recorded),
+    transfer: transferTable(recorded),
     'slow-disk': fastifyTable(recorded.slowDisk),
     growth: growthTable(recorded),
   }
@@ -107,6 +108,35 @@ function fastifyTable(comparison: Comparison | undefined): string {
     return [[title, whole(ours.requestsPerSecond), whole(fastify.requestsPerSecond), showRatio(fastify.ratio)]]
   })
   return table(['Requests per second', 'petstore', 'Fastify', 'Ratio'], rows)
+}
+
+function postgresTable({ postgres }: Recorded): string {
+  const row = (comparison: Comparison | undefined, { name, title }: Workload, where = '') => {
+    const { petstore: ours, bun_sql: bunSql, fastify } = comparison?.workloads[name] ?? {}
+    if (!ours) return []
+    const cells = [ours, bunSql, fastify].map(each => whole(each?.requestsPerSecond))
+    return [[`${title}${where}`, ...cells, showRatio(bunSql?.ratio), showRatio(fastify?.ratio)]]
+  }
+  const keyed = selectWorkloads('keyed')
+  const rows = [
+    ...selectWorkloads('list', 'get', 'create', 'keyed').flatMap(each => row(postgres?.local, each)),
+    ...keyed.flatMap(each => row(postgres?.distant, each, ', PostgreSQL 5 ms away')),
+    ...keyed.flatMap(each => row(postgres?.distantFour, each, ', 5 ms away, four instances')),
+  ]
+  return table(
+    ['Requests per second', 'petstore', 'Bun.sql', 'Fastify', 'petstore / Bun.sql', 'petstore / Fastify'],
+    rows,
+  )
+}
+
+function transferTable({ transfer }: Recorded): string {
+  const rows = (['export', 'import'] as const).flatMap(what => {
+    const figures = transfer?.[what]
+    if (!figures) return []
+    const { seconds, copySeconds, ratio, peakMb } = figures
+    return [[`petstore ${what}`, short(seconds), short(copySeconds), showRatio(ratio), short(peakMb)]]
+  })
+  return table(['A million animals', 'Seconds', 'COPY, seconds', 'Ratio', 'Memory, MB'], rows)
 }
 
 function growthTable({ growth = { workloads: {}, servers: {} } }: Recorded): string {

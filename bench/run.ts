@@ -2,9 +2,10 @@
 import { compareGrowth, compareOnPostgres, compareOnSlowDisk, measurePeers } from './comparisons.ts'
 import { contenders, petstore } from './contenders.ts'
 import { Bench } from './measure.ts'
-import { type Options, type Part, readOptions, usage } from './options.ts'
+import { type Options, type Part, parts, readOptions, usage } from './options.ts'
 import { describeMachine, type Recorded, readRecord, writeRecord } from './record.ts'
 import { printReport, writeReport } from './report.ts'
+import { compareTransfers } from './transfer.ts'
 import { workloads } from './workloads.ts'
 
 async function main(args: readonly string[]): Promise<number> {
@@ -26,10 +27,15 @@ async function main(args: readonly string[]): Promise<number> {
   const recorded = await measureParts(options)
   process.stdout.write(printReport(recorded))
   if (options.write) {
-    writeRecord(recorded)
-    writeReport(recorded)
+    const all = options.parts.length < parts.length ? { ...readRecord(), ...definedIn(recorded) } : recorded
+    writeRecord(all)
+    writeReport(all)
   }
   return 0
+}
+
+function definedIn(recorded: Recorded): Recorded {
+  return Object.fromEntries(Object.entries(recorded).filter(([, value]) => value !== undefined)) as Recorded
 }
 
 async function measureParts({ rounds, seconds, quick, only, parts }: Options): Promise<Recorded> {
@@ -52,6 +58,7 @@ async function measureParts({ rounds, seconds, quick, only, parts }: Options): P
       (await measurePeers(bench, { contenders: peers, workloads: peerWorkloads })).compare(petstore.name),
     ),
     postgres: await measured('postgres', () => compareOnPostgres(bench)),
+    transfer: await measured('transfer', () => compareTransfers(bench)),
     slowDisk: await measured('slow-disk', () => compareOnSlowDisk(bench)),
     growth: await measured('growth', () => compareGrowth(bench, sizes)),
   }

@@ -27,26 +27,29 @@ export async function start(session: Session, contender: Contender, given: Given
   const origin = `http://127.0.0.1:${place.port}`
   const { PATH = '', HOME = '' } = process.env
   const startedMs = performance.now()
-  const child = session.spawn(contender.command(place), {
-    cwd: folder,
-    env: { PATH, HOME, NODE_ENV: 'production', PETSTORE_API_KEY: benchKey, ...contender.env },
-    stdout: Bun.file(join(folder, 'stdout')),
-    stderr: Bun.file(join(folder, 'stderr')),
-  })
-  const responds = await waitForResponse(`${origin}${contender.paths.list}`, child)
+  const spawn = () =>
+    session.spawn(contender.command(place), {
+      cwd: folder,
+      env: { PATH, HOME, NODE_ENV: 'production', PETSTORE_API_KEY: benchKey, ...contender.env },
+      stdout: Bun.file(join(folder, 'stdout')),
+      stderr: Bun.file(join(folder, 'stderr')),
+    })
+  const first = spawn()
+  const responds = await waitForResponse(`${origin}${contender.paths.list}`, first)
   const firstResponseMs = performance.now() - startedMs
   if (!responds) {
-    await stop(child)
+    await stop(first)
     throw new Error(`did not start: ${lastLine(folder)}`)
   }
+  const instances = [first, ...Array.from({ length: (contender.instances ?? 1) - 1 }, spawn)]
   return {
     contender,
     origin,
     animals: Math.min(given.catalogue.animals, contender.animalsMax ?? Number.POSITIVE_INFINITY),
     firstResponseMs,
-    usage: () => usageOf(child.pid),
+    usage: () => sumOf(instances.map(({ pid }) => usageOf(pid))),
     async [Symbol.asyncDispose]() {
-      await stop(child)
+      await Promise.all(instances.map(stop))
       rmSync(folder, { recursive: true, force: true })
     },
   }
@@ -66,7 +69,7 @@ async function waitForResponse(url: string, child: Subprocess): Promise<boolean>
   return false
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().on('error', reject)
     server.listen(0, '127.0.0.1', () => {
@@ -91,7 +94,7 @@ interface Usage {
 const tickMs = 10
 
 /** Not a number on systems without /proc. */
-function usageOf(pid: number): Usage {
+export function usageOf(pid: number): Usage {
   if (!existsSync(`/proc/${pid}/stat`)) return { cpuMs: Number.NaN, peakMb: Number.NaN }
   // The program's name, in parentheses, may contain spaces: count the fields after it.
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -104,5 +107,9 @@ function usageOf(pid: number): Usage {
     .filter(Boolean)
     .map(child => usageOf(Number(child)))
   const own = { cpuMs: (Number(fields[11]) + Number(fields[12])) * tickMs, peakMb: (peakKb * 1_024) / 1e6 }
-  return children.reduce((sum, { cpuMs, peakMb }) => ({ cpuMs: sum.cpuMs + cpuMs, peakMb: sum.peakMb + peakMb }), own)
+  return sumOf([own, ...children])
+}
+
+function sumOf(usages: readonly Usage[]): Usage {
+  return usages.reduce((sum, { cpuMs, peakMb }) => ({ cpuMs: sum.cpuMs + cpuMs, peakMb: sum.peakMb + peakMb }))
 }

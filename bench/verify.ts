@@ -49,6 +49,12 @@ const checks: Record<CheckName, (server: Server, ours?: PetstoreResponses) => Pr
       expectEqual(await (await send(server, `${server.contender.paths.pets}/${id}`)).json(), pet)
     }
   },
+  async once(server) {
+    const headers = { 'idempotency-key': crypto.randomUUID() }
+    const [first, second] = [await post(server, newPet, headers), await post(server, newPet, headers)]
+    expectEqual([first.status, second.status], [201, 201])
+    expectEqual(await second.json(), await first.json())
+  },
   async key({ origin, contender }) {
     const url = `${origin}${contender.paths.list}`
     expectEqual((await fetch(url)).status, 401)
@@ -106,8 +112,8 @@ function send({ origin }: Server, path: string): Promise<Response> {
   return fetch(`${origin}${path}`, { headers: { authorization } })
 }
 
-function post({ origin, contender }: Server, body: string): Promise<Response> {
-  const headers = { authorization, 'content-type': 'application/json' }
+function post({ origin, contender }: Server, body: string, added = {}): Promise<Response> {
+  const headers = { authorization, 'content-type': 'application/json', ...added }
   return fetch(`${origin}${contender.paths.pets}`, { method: 'POST', headers, body })
 }
 

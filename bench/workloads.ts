@@ -1,4 +1,4 @@
-export type WorkloadName = 'list' | 'list-1' | 'list-512' | 'filtered' | 'deep' | 'get' | 'create' | 'mix'
+export type WorkloadName = 'list' | 'list-1' | 'list-512' | 'filtered' | 'deep' | 'get' | 'create' | 'keyed' | 'mix'
 
 export interface Workload {
   readonly name: WorkloadName
@@ -16,6 +16,7 @@ export const workloads: readonly Workload[] = [
   { name: 'deep', title: 'List of 20, deep', connections: 64, slow: true },
   { name: 'get', title: 'Get one', connections: 64 },
   { name: 'create', title: 'Durable create', connections: 64 },
+  { name: 'keyed', title: 'Durable create with an idempotency key', connections: 64 },
   { name: 'mix', title: 'Mix 90/8/2', connections: 64 },
 ]
 
@@ -34,7 +35,8 @@ export interface Paths {
 
 /** What a load program sends, over and over. */
 export interface Requests {
-  readonly kind: 'read' | 'get' | 'create' | 'mix'
+  /** `keyed`: creations, each with an idempotency key of its own. */
+  readonly kind: 'read' | 'get' | 'create' | 'keyed' | 'mix'
   readonly petsPath: string
   readonly listPath: string
   /** `get` asks for ids spread over this range, so caching the last animal gains nothing. */
@@ -42,9 +44,11 @@ export interface Requests {
   readonly toId: number
 }
 
+const kinds = ['get', 'create', 'keyed', 'mix'] as const
+
 export function requestsFor(paths: Paths, workload: WorkloadName, animals: number): Requests {
   return {
-    kind: workload === 'get' || workload === 'create' || workload === 'mix' ? workload : 'read',
+    kind: kinds.find(kind => kind === workload) ?? 'read',
     petsPath: paths.pets,
     listPath: listPath(paths, workload, animals),
     // Ids of the most common length: these responses are as long as the one of the fixed-bytes servers.

@@ -1,4 +1,5 @@
--- The requests of wrk. Arguments: kind, path of the pets, path of the list, first id, last id, body of a new pet.
+-- The requests of wrk. Arguments: kind, path of the pets, path of the list, first id, last id, body of a new pet,
+-- prefix of the idempotency keys.
 
 -- Builds the GET requests before the clock runs, so that they cost wrk no more than a fixed request.
 local function spread(prefix, from, to)
@@ -26,14 +27,26 @@ local function mix(list, get, create)
   end
 end
 
+local function keyed(pets, body, prefix)
+  local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
+  local last = 0
+  return function()
+    last = last + 1
+    headers["Idempotency-Key"] = prefix .. last
+    return wrk.format("POST", pets, headers, body)
+  end
+end
+
 function init(args)
-  local kind, pets, list, from, to, body = unpack(args)
+  local kind, pets, list, from, to, body, prefix = unpack(args)
   if kind == "get" then
     request = spread(pets .. "/", from, to)
   elseif kind == "create" then
     wrk.method = "POST"
     wrk.headers["Content-Type"] = "application/json"
     wrk.body = body
+  elseif kind == "keyed" then
+    request = keyed(pets, body, prefix)
   else
     local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
     request = mix(wrk.format("GET", list), spread(pets .. "/", from, to), wrk.format("POST", pets, headers, body))
