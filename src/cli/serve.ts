@@ -9,7 +9,7 @@ import { repeat } from '../timeout.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
-import { inBackground, startServing } from './serving.ts'
+import { databasePoolOf, inBackground, startServing } from './serving.ts'
 import { checkSettings, type ServeSettings, settings } from './settings.ts'
 
 export const serveCommand = command({
@@ -76,7 +76,8 @@ function startSweeping({ pets }: Stores, log: Log): Disposable {
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
 async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
-  const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
+  const { databaseUrl, readUrl, databasePooler: pooler, waitForDatabaseMs } = settings
+  const connectionsMax = databasePoolOf(settings)
   const onEvent: Log['write'] = (level, message) => log.write(level, message)
   const endMs = performance.now() + waitForDatabaseMs
   const stop = stopped.then(() => undefined)

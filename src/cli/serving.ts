@@ -38,7 +38,6 @@ export type ThreadReply =
 
 export interface ThreadStart {
   readonly settings: ServeSettings
-  /** 0 lets the kernel choose. */
   readonly port: number
   readonly isTerminal: boolean
   readonly shared: SharedMemory | undefined
@@ -95,7 +94,7 @@ export async function inBackground<T>(log: Log, work: () => Awaitable<T>): Promi
 
 const post = (reply: ThreadReply) => postMessage(reply)
 
-/** One of several threads that serve a store on one port. */
+/** Serves in a thread that the main thread has started. */
 class ServingThread {
   readonly #stores: Stores
   readonly #log: BufferedLog
@@ -161,14 +160,19 @@ class ServingThread {
   }
 }
 
+/** The connections of one thread. */
+export function databasePoolOf({ databasePool, threads }: ServeSettings): number {
+  return Math.max(1, Math.floor(databasePool / threads))
+}
+
 async function openInThread({ settings, shared }: ThreadStart): Promise<Stores> {
-  const { databaseUrl, readUrl, databasePooler: pooler, databasePool, threads } = settings
+  const { databaseUrl, readUrl, databasePooler: pooler } = settings
   return await openStores(databaseUrl, {
     create: false,
     shared,
     readUrl,
     pooler,
-    connectionsMax: Math.max(1, Math.floor(databasePool / threads)),
+    connectionsMax: databasePoolOf(settings),
     onEvent: (level, message) => post({ type: 'event', level, message }),
   })
 }

@@ -1,4 +1,5 @@
 import { SetupError } from '../errors.ts'
+import type { SharedByThreads } from '../http/app.ts'
 import { combine, type MetricFamily, processFamilies } from '../http/metrics.ts'
 import { newRateLimitMemory } from '../http/rate-limit.ts'
 import { claimPort, type Listener } from '../http/server.ts'
@@ -7,7 +8,7 @@ import type { Awaitable, Stores } from '../store.ts'
 import { KeptThread } from '../thread.ts'
 import { withTimeout } from '../timeout.ts'
 import type { Io } from './output.ts'
-import type { ThreadReply, ThreadRequest, ThreadStart } from './serving.ts'
+import { type Serving, startServing, type ThreadReply, type ThreadRequest, type ThreadStart } from './serving.ts'
 import type { ServeSettings } from './settings.ts'
 
 /** A thread that does not answer in this time counts with its last metrics. */
@@ -24,7 +25,10 @@ interface ThreadsParts {
   readonly io: Io
 }
 
-/** Serves a store in several threads on one port. This thread starts them, replaces one that ends, and writes their log. */
+/**
+ * Serves a store in several threads on one port: this one and further ones, which this one starts and replaces when they end.
+ * It also writes their log.
+ */
 export async function serveInThreads(parts: ThreadsParts): Promise<Listener> {
   const threads = new ServingThreads(parts)
   try {
@@ -38,15 +42,14 @@ export async function serveInThreads(parts: ThreadsParts): Promise<Listener> {
 
 class ServingThreads implements Listener {
   readonly #parts: ThreadsParts
-  readonly #threads: readonly ServingThread[]
+  readonly #others: readonly ServingThread[]
   readonly #rateLimits = newRateLimitMemory()
   readonly #eventsMs = new Map<string, number>()
-  #port: number
+  #own: Serving | undefined
 
   constructor(parts: ThreadsParts) {
     const { stores, settings, log, io } = parts
     this.#parts = parts
-    this.#port = settings.port
     const group: ThreadGroup = {
       stores,
       newStart: () => this.#newStart(),
@@ -55,24 +58,30 @@ class ServingThreads implements Listener {
       onError: message => log.write('error', message),
       onEvent: (level, message) => this.#logEvent(level, message),
     }
-    this.#threads = Array.from({ length: settings.threads }, () => new ServingThread(group))
+    this.#others = Array.from({ length: settings.threads - 1 }, () => new ServingThread(group))
   }
 
   get port(): number {
-    return this.#port
+    return this.#own?.port ?? this.#parts.settings.port
   }
 
   async start(): Promise<void> {
-    const { reusePort, port, host } = this.#parts.settings
+    const { stores, settings, log } = this.#parts
+    const { reusePort, port, host } = settings
     // For port 0, the kernel chooses one that no other server has.
     using _ = reusePort || port === 0 ? undefined : claimPort({ host, port })
-    const [first, ...others] = this.#threads
-    if (first) this.#port = await first.start()
-    await Promise.all(others.map(thread => thread.start()))
+    const threads: SharedByThreads = {
+      count: settings.threads,
+      rateLimits: this.#rateLimits,
+      nowMs: () => performance.now(),
+      collectMetrics: () => this.#collectMetrics(),
+    }
+    this.#own = await startServing({ stores, settings, log, port, threads })
+    await Promise.all(this.#others.map(thread => thread.start()))
   }
 
   async stop(drainMs: number): Promise<number> {
-    const unanswered = await Promise.all(this.#threads.map(thread => thread.stop(drainMs)))
+    const unanswered = await Promise.all([this.#own, ...this.#others].map(thread => thread?.stop(drainMs) ?? 0))
     return unanswered.reduce((sum, requests) => sum + requests)
   }
 
@@ -80,7 +89,7 @@ class ServingThreads implements Listener {
     const { settings, stores, io } = this.#parts
     return {
       settings,
-      port: this.#port,
+      port: this.port,
       isTerminal: io.isTerminal,
       shared: stores.forThreads?.shared,
       rateLimits: this.#rateLimits,
@@ -89,8 +98,8 @@ class ServingThreads implements Listener {
   }
 
   async #collectMetrics(): Promise<readonly MetricFamily[]> {
-    const counted = await Promise.all(this.#threads.map(thread => thread.metrics()))
-    return [...combine(counted), ...processFamilies()]
+    const others = await Promise.all(this.#others.map(thread => thread.metrics()))
+    return [...combine([this.#own?.app.metrics() ?? [], ...others]), ...processFamilies()]
   }
 
   #logEvent(level: LogLevel, message: string): void {
@@ -101,7 +110,7 @@ class ServingThreads implements Listener {
   }
 }
 
-/** What the threads have in common. */
+/** What the further threads have in common. */
 interface ThreadGroup {
   readonly stores: Stores
   newStart(): ThreadStart
@@ -111,6 +120,7 @@ interface ThreadGroup {
   onEvent(level: LogLevel, message: string): void
 }
 
+/** One of the further threads. */
 class ServingThread {
   readonly #group: ThreadGroup
   readonly #kept: KeptThread<ThreadRequest, ThreadReply>
