@@ -5,7 +5,7 @@ const pauseMsMax = 5_000
 
 interface ThreadParts<Reply> {
   readonly module: URL
-  /** For messages, such as `writer thread`. */
+  /** For messages, such as `The writer thread`. */
   readonly name: string
   /** Sends the first messages to a thread that has just started. */
   onStart(): void
@@ -36,7 +36,7 @@ export class KeptThread<Request, Reply> {
     // A small heap that is collected often saves 13 MB and costs no measurable time.
     const worker = new Worker(module, { smol: true })
     worker.onmessage = ({ data }: MessageEvent<Reply>) => onMessage(data)
-    worker.onerror = ({ message }) => onError(`The ${name} failed: ${firstErrorLine(message)}`)
+    worker.onerror = ({ message }) => onError(`${name} failed: ${firstErrorLine(message)}`)
     worker.addEventListener('close', () => this.#ended(worker))
     this.#worker = worker
     this.#startedMs = performance.now()
@@ -61,7 +61,7 @@ export class KeptThread<Request, Reply> {
     this.#worker = undefined
     const { name, onEnd, onError } = this.#parts
     if (performance.now() - this.#startedMs >= shortLifeMs) this.#pauseMs = 0
-    onError(`The ${name} ended: starting another one${this.#pauseMs > 0 ? ` in ${this.#pauseMs} ms` : ''}`)
+    onError(`${name} ended: starting another one${this.#pauseMs > 0 ? ` in ${this.#pauseMs} ms` : ''}`)
     this.#timer = setTimeout(() => this.start(), this.#pauseMs).unref()
     this.#pauseMs = Math.min(Math.max(2 * this.#pauseMs, firstPauseMs), pauseMsMax)
     onEnd?.()

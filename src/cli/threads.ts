@@ -137,7 +137,7 @@ class ServingThread {
     this.#group = group
     this.#kept = new KeptThread({
       module: new URL('./serving.ts', import.meta.url),
-      name: 'serving thread',
+      name: 'A serving thread',
       onStart: () => {},
       onMessage: reply => this.#receive(reply),
       onEnd: () => this.#onEnd(),

@@ -56,9 +56,13 @@ export function loggedBy({ stderr }: Ended): readonly string[] {
     .map(({ level, message }) => `${level} ${message}`)
 }
 
-const { PATH = '', __STRYKER_ACTIVE_MUTANT__: mutant } = process.env
-/** What every program gets from our own environment. The second one selects the change to run with. */
-export const inherited = { PATH, ...(mutant && { __STRYKER_ACTIVE_MUTANT__: mutant }) }
+const { PATH = '', __STRYKER_ACTIVE_MUTANT__: mutant, PETSTORE_TEST_THREADS: threads } = process.env
+/** What every program gets from our own environment: the change to run with in a mutation run, and the number of threads. */
+export const inherited = {
+  PATH,
+  ...(mutant && { __STRYKER_ACTIVE_MUTANT__: mutant }),
+  ...(threads && { PETSTORE_THREADS: threads }),
+}
 
 /** `bin/petstore ARGS`, until it has ended. */
 export const petstore = (args: readonly string[], surroundings: Surroundings) =>
@@ -184,6 +188,11 @@ export class Server extends Child {
 
   get port(): number {
     return portOf(this)
+  }
+
+  /** Whether it serves or has ended. */
+  get isSettled(): boolean {
+    return this.end !== undefined || this.greetedAt() !== undefined
   }
 
   greetedAt(): string | undefined {

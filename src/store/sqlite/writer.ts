@@ -45,7 +45,7 @@ export class WriterThread {
     const identity = identityOf(file)
     this.#thread = new KeptThread({
       module,
-      name: 'writer thread',
+      name: 'The writer thread',
       onStart: () => {
         this.#thread.post({ file, identity, commits: this.commits })
         for (const onPort of this.#onPorts) this.#connect(onPort)
