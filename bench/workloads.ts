@@ -47,13 +47,14 @@ export interface Requests {
 const kinds = ['get', 'create', 'keyed', 'mix'] as const
 
 export function requestsFor(paths: Paths, workload: WorkloadName, animals: number): Requests {
+  // Ids of the most common length: these responses are as long as the one of the fixed-bytes servers.
+  const fromId = 10 ** Math.floor(Math.log10(animals / 2))
   return {
     kind: kinds.find(kind => kind === workload) ?? 'read',
     petsPath: paths.pets,
     listPath: listPath(paths, workload, animals),
-    // Ids of the most common length: these responses are as long as the one of the fixed-bytes servers.
-    fromId: 10 ** Math.floor(Math.log10(animals - 1)),
-    toId: animals - 1,
+    fromId,
+    toId: Math.min(fromId * 10, animals) - 1,
   }
 }
 
