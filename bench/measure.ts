@@ -161,18 +161,19 @@ async function playRound(bench: Bench, plan: Plan, results: Results): Promise<re
   return failed
 }
 
-async function warmUp({ driver, effort }: Bench, { contender, origin, animals }: Server): Promise<void> {
+async function warmUp({ driver, effort }: Bench, { contender, origin, authorization, animals }: Server): Promise<void> {
   const workload = contender.workloads.includes('mix') ? 'mix' : 'list'
   const requests = requestsFor(contender.paths, workload, animals)
-  await driver.drive({ origin, requests, connections: 64, seconds: effort.warmupSeconds })
+  await driver.drive({ origin, authorization, requests, connections: 64, seconds: effort.warmupSeconds })
 }
 
 async function measure(bench: Bench, server: Server, workload: Workload): Promise<Sample> {
-  const { contender, origin, animals } = server
+  const { contender, origin, authorization, animals } = server
   const { name, title, connections } = workload
   const requests = requestsFor(contender.paths, name, animals)
   const before = server.usage()
-  const measured = await bench.driver.drive({ origin, requests, connections, seconds: bench.effort.seconds })
+  const { seconds } = bench.effort
+  const measured = await bench.driver.drive({ origin, authorization, requests, connections, seconds })
   const after = server.usage()
   const what = `${title}: ${contender.title}`
   bench.log(`${what}: ${Math.round(measured.requestsPerSecond).toLocaleString('en')} requests/s`)

@@ -93,7 +93,7 @@ export function writeRecord(recorded: Recorded): void {
 
 export function describeMachine() {
   const manifestOf = (path: string) => JSON.parse(readFileSync(join(import.meta.dir, path), 'utf8'))
-  const { dependencies, optionalDependencies } = manifestOf('package.json')
+  const { config, dependencies, optionalDependencies } = manifestOf('package.json')
   return {
     system: `${platform()} ${release()} ${arch()}`,
     processor: cpus()[0]?.model.trim() ?? 'unknown',
@@ -105,6 +105,7 @@ export function describeMachine() {
       node: programVersion(['node', '--version'], /v(\S+)/),
       nginx: programVersion(['nginx', '-v'], /nginx\/(\S+)/),
       wrk: programVersion(['wrk', '-v'], /wrk (\S+)/),
+      ...config,
       ...dependencies,
       ...optionalDependencies,
     },

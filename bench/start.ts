@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import type { Contender, Given } from './contenders.ts'
-import { authorization, benchKey } from './load.ts'
+import { benchAuthorization, benchKey } from './load.ts'
 import { type Session, stop } from './session.ts'
 
 /** A contender that answers requests. */
@@ -11,6 +11,7 @@ export interface Server extends AsyncDisposable {
   readonly contender: Contender
   /** http://127.0.0.1:PORT */
   readonly origin: string
+  readonly authorization: string
   readonly animals: number
   readonly firstResponseMs: number
   usage(): Usage
@@ -25,6 +26,7 @@ export async function start(session: Session, contender: Contender, given: Given
   const place = { folder, port: await freePort(), file: join(folder, 'served') }
   await contender.prepare(place, given, session)
   const origin = `http://127.0.0.1:${place.port}`
+  const authorization = contender.authorization?.(place) ?? benchAuthorization
   const { PATH = '', HOME = '' } = process.env
   const startedMs = performance.now()
   const spawn = () =>
@@ -35,7 +37,7 @@ export async function start(session: Session, contender: Contender, given: Given
       stderr: Bun.file(join(folder, 'stderr')),
     })
   const first = spawn()
-  const responds = await waitForResponse(`${origin}${contender.paths.list}`, first)
+  const responds = await waitForResponse(`${origin}${contender.paths.list}`, authorization, first)
   const firstResponseMs = performance.now() - startedMs
   if (!responds) {
     await stop(first)
@@ -45,6 +47,7 @@ export async function start(session: Session, contender: Contender, given: Given
   return {
     contender,
     origin,
+    authorization,
     animals: Math.min(given.catalogue.animals, contender.animalsMax ?? Number.POSITIVE_INFINITY),
     firstResponseMs,
     usage: () => sumOf(instances.map(({ pid }) => usageOf(pid))),
@@ -55,7 +58,7 @@ export async function start(session: Session, contender: Contender, given: Given
   }
 }
 
-async function waitForResponse(url: string, child: Subprocess): Promise<boolean> {
+async function waitForResponse(url: string, authorization: string, child: Subprocess): Promise<boolean> {
   const deadlineMs = performance.now() + startMsMax
   while (performance.now() < deadlineMs && child.exitCode === null) {
     try {
