@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { contenders } from './contenders.ts'
 
-export const parts = ['peers', 'postgres', 'transfer', 'slow-disk', 'growth'] as const
+export const parts = ['peers', 'threads', 'postgres', 'transfer', 'slow-disk', 'growth'] as const
 export type Part = (typeof parts)[number]
 const contenderNames = contenders.map(({ name }) => name)
 
