@@ -119,7 +119,24 @@ export interface Stores {
   isReadOnly?(): boolean
   /** For the metrics. */
   activity(): StoreActivity
+  /** SQLite only: for opening the store in further threads, which write through the same writer thread. */
+  readonly forThreads?: {
+    readonly shared: SharedMemory
+    /** Gives a port for `connectWriter`, now and whenever the writer thread starts again. */
+    connect(onPort: (port: MessagePort) => void): void
+    disconnect(onPort: (port: MessagePort) => void): void
+  }
+  /** SQLite only, if opened with `shared`: from now on, writes go through this port. */
+  connectWriter?(port: MessagePort): void
   close(): Awaitable<void>
+}
+
+/** Shared by the threads of a process. Each has one cell, which is accessed with Atomics. */
+export interface SharedMemory {
+  /** Counts commits. Only the writer thread changes it, after COMMIT and before it replies. */
+  readonly commits: Int32Array
+  /** 1 once a thread has found the file damaged. No thread sets it back. */
+  readonly damaged: Int32Array
 }
 
 export interface StoreActivity {
@@ -133,6 +150,8 @@ export interface StoreActivity {
 export type OnStoreEvent = (level: 'error' | 'warn', message: string) => void
 
 export interface OpenOptions {
+  /** SQLite only: set in further threads, see {@link Stores.forThreads}. */
+  readonly shared?: SharedMemory | undefined
   /** Whether to create the store if there is none; otherwise that is a SetupError. */
   readonly create: boolean
   readonly onEvent?: OnStoreEvent

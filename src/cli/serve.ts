@@ -1,16 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { issueApiKey } from '../api-key.ts'
-import { SetupError, StoreDamaged, StoreUnreachable } from '../errors.ts'
-import { App } from '../http/app.ts'
-import { listen } from '../http/server.ts'
+import { SetupError, StoreUnreachable } from '../errors.ts'
+import type { Listener } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { Awaitable, Stores } from '../store.ts'
+import type { Stores } from '../store.ts'
 import { repeat } from '../timeout.ts'
-import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
+import { inBackground, startServing } from './serving.ts'
 import { checkSettings, type ServeSettings, settings } from './settings.ts'
 
 export const serveCommand = command({
@@ -23,8 +22,6 @@ export const serveCommand = command({
   run: (settings, _, io) => serve(settings, io),
 })
 
-/** If the process is killed, at most this much recorded use of keys is lost. */
-const flushEveryMs = 5_000
 /** Expired idempotency keys are deleted in small batches, so that no write waits long. */
 const sweepEveryMs = 60_000
 const sweepBatch = 500
@@ -37,18 +34,14 @@ const retryDatabaseMs = 500
 async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
-  const pages = createPages()
   const stores = await openWithRetry(settings, log, stopped)
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
-  // The writer thread starts while the app is built.
-  const writing = stores.startWriting()
-  const app = new App({ ...stores, ...settings, log, pages })
-  const background = startBackgroundWork(app, stores, log)
+  // The writer thread starts while the server is built.
+  void stores.startWriting()
+  const sweeping = startSweeping(stores, log)
   try {
-    await writing
-    const { tlsCert: cert, tlsKey: key } = settings
-    const listener = listen(app, { ...settings, ...(cert && key && { tls: { cert, key } }) })
+    const listener = await startListener(settings, stores, log, io)
     try {
       await greet(settings, listener.port, stores, io)
       await stopped
@@ -59,7 +52,7 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {
-    await background.end()
+    sweeping[Symbol.dispose]()
     await stores.close()
     log.end()
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
@@ -67,31 +60,18 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   }
 }
 
-/** Records the use of keys, and deletes expired idempotency keys, until `end`, which records once more. */
-function startBackgroundWork(app: App, { pets }: Stores, log: Log) {
-  const logFailure = async <T>(work: () => Awaitable<T>) => {
-    try {
-      return await work()
-    } catch (cause) {
-      // The store itself reports damage.
-      if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
-      return undefined
-    }
-  }
-  const flush = async () => void (await logFailure(() => app.flush()))
-  const sweep = async () => {
-    const deleted = await logFailure(() => pets.deleteExpiredIdempotencyKeys(new Date(), sweepBatch))
+async function startListener(settings: ServeSettings, stores: Stores, log: Log, io: Io): Promise<Listener> {
+  if (settings.threads === 1) return startServing({ stores, settings, log, port: settings.port })
+  const { serveInThreads } = await import('./threads.ts')
+  return serveInThreads({ stores, settings, log, io })
+}
+
+/** Deletes expired idempotency keys. */
+function startSweeping({ pets }: Stores, log: Log): Disposable {
+  return repeat(sweepEveryMs, async () => {
+    const deleted = await inBackground(log, () => pets.deleteExpiredIdempotencyKeys(new Date(), sweepBatch))
     return deleted === sweepBatch ? sweepPauseMs : sweepEveryMs
-  }
-  const repeated = new DisposableStack()
-  repeated.use(repeat(flushEveryMs, flush))
-  repeated.use(repeat(sweepEveryMs, sweep))
-  return {
-    async end() {
-      repeated.dispose()
-      await flush()
-    },
-  }
+  })
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */

@@ -26,7 +26,7 @@ test('the defaults apply to settings that are not set or empty', () => {
   const empty = Object.fromEntries(Object.values(settings).map(({ variable }) => [variable, '']))
   for (const env of [{}, empty, { PORTS: 'x', port: 'x', API_KEY: 'x' }]) {
     expect<unknown>(readSettings({}, env)).toEqual({
-      ...{ port: 8080, host: '127.0.0.1', reusePort: false, logLevel: 'info', drainMs: 10_000 },
+      ...{ port: 8080, host: '127.0.0.1', reusePort: false, threads: 1, logLevel: 'info', drainMs: 10_000 },
       ...{ databaseUrl: 'sqlite:data/petstore.db', databasePooler: false, databasePool: 10, waitForDatabaseMs: 0 },
     })
   }
@@ -41,6 +41,7 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   port: { '0': 0, '65535': 65_535 },
   host: { '[::1]': '::1', ...sameText('0.0.0.0', 'pets-1.example.com', '::') },
   reusePort: { true: true, false: false },
+  threads: { '1': 1, '64': 64, auto: navigator.hardwareConcurrency },
   databaseUrl: sameText('postgres://db.example.com/pets'),
   readUrl: sameText('postgresql://a,b:6543/pets'),
   databasePooler: { true: true, false: false },
@@ -91,6 +92,7 @@ test.each<[Name, string, string]>([
   ['port', 'an integer from 0 to 65535', '65536|99999|100000|-1|+1|1.0|1e3|0x50| 80|80 |http|８０'],
   ['host', 'a host name or an IP address', ' |a b|http://localhost|localhost/|[]|[::1|a,b|höst|*'],
   ['reusePort', 'true or false', 'yes|1|TRUE| true'],
+  ['threads', 'an integer from 1 to 64, or auto', '0|65|-1|1.5|AUTO| 2|two'],
   ['databasePool', 'an integer from 1 to 1000', '0|1001|10000|-1|+1|1.5|1e2|0x10| 1|1 |many|１'],
   ['waitForDatabaseMs', time, '301s|300001ms|30|-1s|1.5s|1m|s|30 s| 30s|30S|forever'],
   ['drainMs', time, '301s|10'],

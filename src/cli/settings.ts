@@ -13,6 +13,8 @@ const baseUrl = {
 }
 const pemFile = { expected: 'a file that exists', read: (file: string) => (existsSync(file) ? file : undefined) }
 
+const threadsMax = 64
+
 /** Every setting of `serve`, in the order of the help and the documentation. */
 export const settings = {
   port: setting('PORT', '--port <number>', '8080', {
@@ -28,6 +30,11 @@ export const settings = {
     ...switchOption('--reuse-port', 'Share the port with other instances of the same store (Linux only)'),
     variable: 'PETSTORE_REUSE_PORT',
   },
+  threads: setting('PETSTORE_THREADS', '--threads <number>', '1', {
+    help: `Threads that serve, 1 to ${threadsMax}, or auto for one per core (more than 1 on Linux only)`,
+    expected: `an integer from 1 to ${threadsMax}, or auto`,
+    read: text => (text === 'auto' ? threadsForCores() : integer(1, threadsMax).read(text)),
+  }),
   databaseUrl: setting('DATABASE_URL', '--database-url <url>', 'sqlite:data/petstore.db', {
     help: `The store: sqlite:FILE, or ${postgresUrl}`,
     expected: `sqlite:FILE or ${postgresUrl}`,
@@ -103,8 +110,11 @@ export type ServeSettings = Values<typeof settings>
 type Check = Required<Command<typeof settings>>['check']
 
 /** Problems of settings that contradict each other. */
-export const checkSettings: Check = ({ reusePort, readUrl, databaseUrl }, isGiven) => {
+export const checkSettings: Check = ({ reusePort, threads, readUrl, databaseUrl }, isGiven) => {
   const problems: string[] = []
+  if (threads !== undefined && threads > 1 && process.platform !== 'linux') {
+    problems.push('--threads above 1 works on Linux only: start several instances behind a proxy')
+  }
   if (reusePort && process.platform !== 'linux') {
     problems.push('--reuse-port works on Linux only: put a proxy in front of several instances')
   }
@@ -113,6 +123,11 @@ export const checkSettings: Check = ({ reusePort, readUrl, databaseUrl }, isGive
   }
   if (isGiven('tlsCert') !== isGiven('tlsKey')) problems.push('--tls-cert and --tls-key: set both or neither')
   return problems
+}
+
+/** Elsewhere than on Linux, threads cannot share a port. */
+function threadsForCores(): number {
+  return process.platform === 'linux' ? Math.min(navigator.hardwareConcurrency, threadsMax) : 1
 }
 
 function readHost(text: string): string | undefined {

@@ -4,9 +4,9 @@ import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
-import { Metrics, RequestObserver } from './metrics.ts'
+import { type MetricFamily, Metrics, processFamilies, RequestObserver } from './metrics.ts'
 import { petRoutes } from './pets.ts'
-import { type RateLimit, RateLimiter } from './rate-limit.ts'
+import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
 import { prefersStrict, RequestContext } from './request.ts'
 import { Links, problem, type Reply, versionPrefix, withHeaders } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
@@ -27,7 +27,19 @@ export interface AppParts {
   /** For each key, on this instance. */
   readonly rateLimit?: RateLimit | undefined
   readonly corsOrigins?: readonly string[] | undefined
+  /** Set if other threads serve the same store on the same port. */
+  readonly threads?: SharedByThreads | undefined
   readonly limits?: Partial<TimeLimits> | undefined
+}
+
+/** What makes several threads one server. */
+export interface SharedByThreads {
+  readonly count: number
+  readonly rateLimits: RateLimitMemory
+  /** A monotonic clock that all threads have in common: each has its own `performance.now`. */
+  nowMs(): number
+  /** The metrics of all threads. */
+  collectMetrics(): Promise<readonly MetricFamily[]>
 }
 
 /** Fixed, except in tests. */
@@ -54,6 +66,9 @@ const limitDefaults: TimeLimits = {
 
 const retryAfterSeconds = 1
 
+/** All threads together. */
+const pageCacheBytesMax = 16 * 1024 ** 2
+
 /** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
 
@@ -62,6 +77,7 @@ export class App {
   readonly #observer: RequestObserver
   readonly #authenticator: Authenticator
   readonly #usage: KeyUsage
+  readonly #metrics: () => readonly MetricFamily[]
   readonly #rateLimiter: RateLimiter | undefined
   readonly #cors: Cors
   readonly #router: Router
@@ -79,11 +95,18 @@ export class App {
     this.#observer = new RequestObserver(shared)
     this.#authenticator = authenticator
     this.#usage = usage
-    this.#rateLimiter = parts.rateLimit && new RateLimiter(parts.rateLimit)
+    this.#metrics = () => metrics.families(usage, parts.activity?.())
+    const { rateLimit, threads } = parts
+    this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, threads?.rateLimits, threads?.nowMs)
     this.#cors = new Cors(parts.corsOrigins ?? [])
     const links = new Links(parts.publicUrl)
-    this.#router = new Router(petRoutes({ ...shared, links, documentation: documentationOf(parts) }))
-    this.#site = siteHandlers({ ...shared, isDraining: () => this.#draining })
+    const pageCacheBytes = pageCacheBytesMax / (threads?.count ?? 1)
+    this.#router = new Router(petRoutes({ ...shared, links, pageCacheBytes, documentation: documentationOf(parts) }))
+    this.#site = siteHandlers({
+      ...shared,
+      isDraining: () => this.#draining,
+      collectMetrics: threads?.collectMetrics ?? (() => [...this.#metrics(), ...processFamilies()]),
+    })
     this.#discardMs = limits.discardMs
   }
 
@@ -128,6 +151,11 @@ export class App {
   /** Stores when each key was last used. */
   flush(): Promise<void> {
     return this.#usage.flush()
+  }
+
+  /** What this thread has counted. */
+  metrics(): readonly MetricFamily[] {
+    return this.#metrics()
   }
 
   /** From now on every response closes its connection, so that clients connect elsewhere. */

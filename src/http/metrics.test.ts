@@ -4,7 +4,7 @@ import { Histogram } from '../histogram.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
 import type { KeyStore } from '../store.ts'
 import { KeyUsage } from './auth.ts'
-import { Metrics, RequestObserver } from './metrics.ts'
+import { combine, Metrics, metricsText, processFamilies, RequestObserver } from './metrics.ts'
 import { RequestContext } from './request.ts'
 
 const noUsage = new KeyUsage({} as KeyStore)
@@ -28,7 +28,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   commitSizes.observe(2)
   using _cpu = spyOn(process, 'cpuUsage').mockReturnValue({ user: 3_000_000, system: 1_000_000 })
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
-  const text = metrics.render(noUsage, { writesWaiting: 3, commitSizes })
+  const text = metricsText([...metrics.families(noUsage, { writesWaiting: 3, commitSizes }), ...processFamilies()])
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
       '# TYPE petstore_http_requests_total counter',
@@ -60,7 +60,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   expect(text).toEndWith('\n')
   const [, startedAt] = /^process_start_time_seconds (\d+)$/m.exec(text) ?? []
   expect(Math.abs(Date.now() / 1_000 - 1_000 - Number(startedAt))).toBeLessThan(60)
-  expect(metrics.render(noUsage, undefined)).not.toContain('petstore_commit_writes')
+  expect(metricsText(metrics.families(noUsage, undefined))).not.toContain('petstore_commit_writes')
 })
 
 test('the metrics show at most 1,000 keys that call deprecated operations, with escaped names', () => {
@@ -70,12 +70,44 @@ test('the metrics show at most 1,000 keys that call deprecated operations, with 
     usage.recordUse(caller, undefined)
     usage.recordDeprecatedCall(caller)
   }
-  const lines = new Metrics().render(usage, undefined).split('\n')
+  const lines = metricsText(new Metrics().families(usage, undefined)).split('\n')
   const labels = '{operation="getPet",key="a\\"b\\\\c\\nd 0"}'
   expect(lines).toContain(`petstore_deprecated_requests_total${labels} 1`)
   expect(lines.filter(line => line.startsWith('petstore_deprecated_requests_total'))).toHaveLength(1_000)
   const last = lines.find(line => line.startsWith(`petstore_deprecated_last_request_timestamp_seconds${labels} `))
   expect(Math.abs(Number(last?.split(' ').at(-1)) - Date.now() / 1_000)).toBeLessThan(60)
+})
+
+test('counts of several threads, and of keys with one name, are added up; the last time is the latest', () => {
+  const usageAt = (...names: string[]) => {
+    const usage = new KeyUsage({} as KeyStore)
+    for (const [index, keyName] of names.entries()) {
+      const caller = { keyName, permission: 'read-only', scope: String(index) } as const
+      usage.recordUse(caller, undefined)
+      usage.recordDeprecatedCall(caller)
+    }
+    return usage
+  }
+  const threads = [usageAt('till', 'till'), usageAt('till', 'shop')].map(usage => {
+    const metrics = new Metrics()
+    metrics.requestBegan()
+    metrics.requestBegan()
+    metrics.requestEnded('getPet', 200, 1)
+    return metrics.families(usage, undefined)
+  })
+  const text = metricsText(combine(threads))
+  expect(text.split('\n')).toEqual(
+    expect.arrayContaining([
+      'petstore_http_requests_total{operation="getPet",status="200"} 2',
+      'petstore_http_request_duration_seconds_bucket{operation="getPet",le="1"} 2',
+      'petstore_http_requests_in_flight 2',
+      'petstore_deprecated_requests_total{operation="getPet",key="till"} 3',
+      'petstore_deprecated_requests_total{operation="getPet",key="shop"} 1',
+    ]),
+  )
+  const [, last] = /^petstore_deprecated_last\w+{operation="getPet",key="till"} (\S+)$/m.exec(text) ?? []
+  expect(Math.abs(Number(last) - Date.now() / 1_000)).toBeLessThan(60)
+  expect(text.match(/^# TYPE petstore_pets_created_total/gm)).toHaveLength(1)
 })
 
 describe('the log', () => {
@@ -119,7 +151,7 @@ describe('the log', () => {
     clock.mockReturnValue(12_000)
     observer.end(context, 200)
     const sum = '\npetstore_http_request_duration_seconds_sum{operation="none"} 2\n'
-    expect(metrics.render(noUsage, undefined)).toContain(sum)
+    expect(metricsText(metrics.families(noUsage, undefined))).toContain(sum)
   })
 
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

@@ -86,6 +86,21 @@ const deprecatedKeysMax = 1_000
 /** The only deprecated operation. */
 const deprecatedOperation = 'getPet'
 
+type Labels = Readonly<Record<string, string>>
+type MetricType = 'counter' | 'gauge' | 'histogram'
+
+/** One metric with all its samples. It can be sent to another thread. */
+export interface MetricFamily {
+  readonly name: string
+  readonly type: MetricType
+  readonly help: string
+  /** The sum of several threads' values is shown, or the highest of them. */
+  readonly combine: 'sum' | 'max'
+  /** Values by name and labels, as in the text. */
+  readonly samples: Map<string, number>
+}
+
+/** What one thread has counted since it started. */
 export class Metrics {
   readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
   #inFlight = 0
@@ -117,95 +132,112 @@ export class Metrics {
     else this.#pageCacheMisses++
   }
 
-  /** Everything in Prometheus' text format. */
-  render(usage: KeyUsage, activity: StoreActivity | undefined): string {
-    const text = new MetricsText()
-    this.#renderRequests(text)
-    text.single('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated)
-    text.single('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits)
-    text.single('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses)
-    renderDeprecatedCalls(text, usage)
-    if (activity) {
-      const help = 'Writes that wait or are being committed.'
-      text.single('petstore_writes_waiting', 'gauge', help, activity.writesWaiting)
-      text.family('petstore_commit_writes', 'histogram', 'Writes in each commit.')
-      text.histogram('petstore_commit_writes', {}, activity.commitSizes)
-    }
-    renderProcess(text)
-    return text.end()
+  families(usage: KeyUsage, activity: StoreActivity | undefined): readonly MetricFamily[] {
+    return [
+      ...this.#requestFamilies(),
+      single('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated),
+      single('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits),
+      single('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses),
+      ...deprecatedFamilies(usage),
+      ...(activity ? activityFamilies(activity) : []),
+    ]
   }
 
-  #renderRequests(text: MetricsText): void {
-    text.family('petstore_http_requests_total', 'counter', 'Responses by operation and status.')
-    for (const [operation, { statuses }] of this.#requests) {
-      for (const [status, count] of statuses) {
-        text.sample('petstore_http_requests_total', { operation, status: String(status) }, count)
-      }
+  #requestFamilies(): readonly MetricFamily[] {
+    const responses = family('petstore_http_requests_total', 'counter', 'Responses by operation and status.')
+    const durations = family('petstore_http_request_duration_seconds', 'histogram', 'Time from request to response.')
+    for (const [operation, counts] of this.#requests) {
+      for (const [status, count] of counts.statuses) addSample(responses, { operation, status: String(status) }, count)
+      addHistogram(durations, { operation }, counts.durations)
     }
-    text.family('petstore_http_request_duration_seconds', 'histogram', 'Time from request to response.')
-    for (const [operation, { durations }] of this.#requests) {
-      text.histogram('petstore_http_request_duration_seconds', { operation }, durations)
-    }
-    text.single('petstore_http_requests_in_flight', 'gauge', 'Requests without a response yet.', this.#inFlight)
+    const help = 'Requests without a response yet.'
+    return [responses, durations, single('petstore_http_requests_in_flight', 'gauge', help, this.#inFlight)]
   }
 }
 
-function renderDeprecatedCalls(text: MetricsText, usage: KeyUsage): void {
-  const callers = usage.deprecatedCallers().slice(0, deprecatedKeysMax)
-  text.family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
-  for (const { keyName: key, deprecatedCalls } of callers) {
+function deprecatedFamilies(usage: KeyUsage): readonly MetricFamily[] {
+  const calls = family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
+  const lastName = 'petstore_deprecated_last_request_timestamp_seconds'
+  const last = { ...family(lastName, 'gauge', 'Time of the last such call.'), combine: 'max' as const }
+  for (const { keyName: key, deprecatedCalls, deprecatedLastUsedAtMs } of usage.deprecatedCallers()) {
+    if (calls.samples.size === deprecatedKeysMax) break
     const labels = { operation: deprecatedOperation, key }
-    text.sample('petstore_deprecated_requests_total', labels, deprecatedCalls)
+    addSample(calls, labels, deprecatedCalls)
+    addSample(last, labels, deprecatedLastUsedAtMs / 1_000)
   }
-  text.family('petstore_deprecated_last_request_timestamp_seconds', 'gauge', 'Time of the last such call.')
-  for (const { keyName: key, deprecatedLastUsedAtMs } of callers) {
-    const labels = { operation: deprecatedOperation, key }
-    const seconds = deprecatedLastUsedAtMs / 1_000
-    text.sample('petstore_deprecated_last_request_timestamp_seconds', labels, seconds)
-  }
+  return [calls, last]
 }
 
-function renderProcess(text: MetricsText): void {
+function activityFamilies({ writesWaiting, commitSizes }: StoreActivity): readonly MetricFamily[] {
+  const commits = family('petstore_commit_writes', 'histogram', 'Writes in each commit.')
+  addHistogram(commits, {}, commitSizes)
+  return [
+    single('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
+    commits,
+  ]
+}
+
+/** The process as a whole. Only the main thread knows when it started. */
+export function processFamilies(): readonly MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
-  text.single('process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss())
-  text.single('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6)
-  text.single('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt)
+  return [
+    single('process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss()),
+    single('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6),
+    single('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt),
+  ]
 }
 
-type Labels = Readonly<Record<string, string>>
-type MetricType = 'counter' | 'gauge' | 'histogram'
-
-class MetricsText {
-  readonly #lines: string[] = []
-
-  family(name: string, type: MetricType, help: string): void {
-    this.#lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
+/** The metrics of several threads as one. */
+export function combine(threads: readonly (readonly MetricFamily[])[]): readonly MetricFamily[] {
+  const all = new Map<string, MetricFamily>()
+  for (const each of threads.flat()) {
+    const total = all.get(each.name) ?? { ...each, samples: new Map<string, number>() }
+    all.set(each.name, total)
+    for (const [sample, value] of each.samples) addValue(total, sample, value)
   }
+  return [...all.values()]
+}
 
-  sample(name: string, labels: Labels, value: number): void {
-    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
-    this.#lines.push(`${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`)
-  }
+/** Prometheus' text format. */
+export function metricsText(families: readonly MetricFamily[]): string {
+  return families
+    .flatMap(({ name, type, help, samples }) => [
+      `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`,
+      ...Array.from(samples, ([sample, value]) => `${sample} ${value}\n`),
+    ])
+    .join('')
+}
 
-  single(name: string, type: MetricType, help: string, value: number): void {
-    this.family(name, type, help)
-    this.sample(name, {}, value)
-  }
+function family(name: string, type: MetricType, help: string): MetricFamily {
+  return { name, type, help, combine: 'sum', samples: new Map() }
+}
 
-  histogram(name: string, labels: Labels, { bounds, counts, sum }: Histogram): void {
-    let cumulative = 0
-    for (const [index, count] of counts.entries()) {
-      cumulative += count
-      this.sample(`${name}_bucket`, { ...labels, le: String(bounds[index] ?? '+Inf') }, cumulative)
-    }
-    this.sample(`${name}_sum`, labels, sum)
-    this.sample(`${name}_count`, labels, cumulative)
-  }
+function single(name: string, type: MetricType, help: string, value: number): MetricFamily {
+  const one = family(name, type, help)
+  addSample(one, {}, value)
+  return one
+}
 
-  end(): string {
-    return `${this.#lines.join('\n')}\n`
+function addSample(to: MetricFamily, labels: Labels, value: number, suffix = ''): void {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+  addValue(to, `${to.name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''}`, value)
+}
+
+/** Two keys may have one name: then their samples have the same labels. */
+function addValue({ samples, combine }: MetricFamily, sample: string, value: number): void {
+  const other = samples.get(sample) ?? 0
+  samples.set(sample, combine === 'sum' ? other + value : Math.max(other, value))
+}
+
+function addHistogram(to: MetricFamily, labels: Labels, { bounds, counts, sum }: Histogram): void {
+  let cumulative = 0
+  for (const [index, count] of counts.entries()) {
+    cumulative += count
+    addSample(to, { ...labels, le: String(bounds[index] ?? '+Inf') }, cumulative, '_bucket')
   }
+  addSample(to, labels, sum, '_sum')
+  addSample(to, labels, cumulative, '_count')
 }
 
 function escapeLabel(text: string): string {

@@ -18,9 +18,8 @@ export interface PetRouteParts {
   /** The page about the deprecated operation. */
   readonly documentation: { readonly path: string; readonly type: string }
   readonly bodyMs: number
+  readonly pageCacheBytes: number
 }
-
-const pageCacheBytesMax = 16 * 1024 ** 2
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
   return [
@@ -29,8 +28,8 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
   ]
 }
 
-function listPets({ pets, links, metrics }: PetRouteParts): Operation {
-  const cache = new PageCache(pets, pageCacheBytesMax)
+function listPets({ pets, links, metrics, pageCacheBytes }: PetRouteParts): Operation {
+  const cache = new PageCache(pets, pageCacheBytes)
 
   async function readPage(query: Query, version?: unknown): Promise<Reply> {
     const request = readPageRequest(query)

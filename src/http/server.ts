@@ -40,6 +40,27 @@ export function listen(app: App, address: Address): Listener {
   }
 }
 
+/**
+ * Makes sure that no other server listens on the port, before several threads do with `reusePort`. Dispose when they do. Until
+ * then a name in the kernel, gone with the process, keeps a second server from finding the port free at the same moment.
+ */
+export function claimPort(address: Address): Disposable {
+  const { host: hostname, port } = address
+  const socket = { data() {} }
+  try {
+    const claim = Bun.listen({ unix: `\0petstore ${hostname}:${port}`, socket })
+    try {
+      Bun.listen({ hostname, port, exclusive: true, socket }).stop(true)
+    } catch (error) {
+      claim.stop(true)
+      throw error
+    }
+    return { [Symbol.dispose]: () => claim.stop(true) }
+  } catch (error) {
+    throw setupErrorOf(error, { host: hostname, port })
+  }
+}
+
 /** Only forward secrecy and authenticated encryption, also for TLS 1.2 (RFC 9325, section 4.1). */
 const tlsOptions = {
   ciphers: [

@@ -1,7 +1,7 @@
-import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
+import type { Awaitable, KeyStore, PetStore } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
-import { type Authenticator, type KeyUsage, permissionRefusal } from './auth.ts'
-import type { Metrics } from './metrics.ts'
+import { type Authenticator, permissionRefusal } from './auth.ts'
+import { type MetricFamily, metricsText } from './metrics.ts'
 import { openApiDocument, type PublishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
 import { headersWith, type Reply } from './response.ts'
@@ -22,13 +22,11 @@ export interface SiteParts extends PublishedServers {
   readonly keys: KeyStore
   readonly isReadOnly?: (() => boolean) | undefined
   readonly authenticator: Authenticator
-  readonly usage: KeyUsage
-  readonly metrics: Metrics
-  readonly activity?: (() => StoreActivity) | undefined
   readonly pages?: ReadonlyMap<string, Asset> | undefined
   /** A store that does not answer within this time is not ready. */
   readonly readyMs: number
   isDraining(): boolean
+  collectMetrics(): Awaitable<readonly MetricFamily[]>
 }
 
 /** Everything outside of the version prefix, by path. Only the metrics need a key. */
@@ -61,7 +59,7 @@ async function readiness({ pets, keys, isReadOnly, readyMs }: SiteParts): Promis
 async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
   const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
-  return plainText(200, parts.metrics.render(parts.usage, parts.activity?.()), '; version=0.0.4')
+  return plainText(200, metricsText(await parts.collectMetrics()), '; version=0.0.4')
 }
 
 function plainText(status: number, body: string, parameters = ''): Reply {

@@ -14,6 +14,8 @@ const earlyBatchSize = 16
 export interface BatchResult<Result> {
   readonly values: readonly Result[]
   readonly errors?: ReadonlyMap<number, unknown>
+  /** The writes of the whole commit, if other queues share in it; 0 if another one reports it. */
+  readonly committed?: number
 }
 
 export interface CommitQueueOptions {
@@ -50,11 +52,6 @@ export class CommitQueue<Write, Result> {
 
   activity(): StoreActivity {
     return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
-  }
-
-  /** Writes that are being committed. */
-  get committing(): number {
-    return this.#committing
   }
 
   get #waiting(): number {
@@ -110,8 +107,8 @@ export class CommitQueue<Write, Result> {
     const batch = waiting.filter(({ timedOut }) => !timedOut)
     if (batch.length === 0) return
     try {
-      const { values, errors } = await this.#commit(batch.map(({ write }) => write))
-      const committed = batch.length - (errors?.size ?? 0)
+      const { values, errors, ...shared } = await this.#commit(batch.map(({ write }) => write))
+      const committed = shared.committed ?? batch.length - (errors?.size ?? 0)
       if (committed > 0) this.#commitSizes.observe(committed)
       for (const [index, { resolve, reject }] of batch.entries()) {
         if (errors?.has(index)) reject(errors.get(index))

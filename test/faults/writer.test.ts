@@ -7,22 +7,28 @@ import { StoreDamaged, StoreUnavailable } from '../../src/errors.ts'
 import type { PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { DamageGuard } from '../../src/store/sqlite/errors.ts'
-import { Writer } from '../../src/store/sqlite/writer.ts'
+import { Writer, WriterThread } from '../../src/store/sqlite/writer.ts'
 import type { Writes } from '../../src/store/sqlite/writer-thread.ts'
 import type { Stores } from '../../src/store.ts'
-import { temporaryFolder } from '../support/process.ts'
+import { temporaryFolder, until } from '../support/process.ts'
 import { diesAfter, diesBefore } from './dying-writer-thread.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
 /** Beside the writer: it has made the file, and it reads. */
 let stores: Stores
 let writer: Writer<Writes>
+let thread: WriterThread
 let troubles: string[]
 let guard: DamageGuard
 
 /** A writer whose thread runs this module. */
-const newWriter = (module: URL) =>
-  new Writer<Writes>(join(folder.path, 'pets.db'), guard, message => troubles.push(message), module)
+function newWriter(module: URL) {
+  thread = new WriterThread(join(folder.path, 'pets.db'), message => troubles.push(message), module)
+  const start = () => void thread.start()
+  const writer = new Writer<Writes>({ guard, commits: thread.commits, start })
+  thread.connect(writer.connect)
+  return writer
+}
 
 beforeEach(async () => {
   folder = temporaryFolder()
@@ -34,6 +40,7 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await writer.close()
+  await thread.close()
   await stores.close()
   folder[Symbol.dispose]()
 })
@@ -61,11 +68,10 @@ test('when the writer thread dies, writes passed to it fail, reads go on, and th
   const reading = Promise.all([names(), Bun.sleep(1).then(names)])
   await expectAll(waiting, 'unavailable')
   expect(await reading).toEqual([['Rex'], ['Rex']])
-  expect(troubles).toEqual([expect.stringContaining('16 writes failed')])
 
   expect(await add('Bella')).toBe('written')
+  expect(troubles).toEqual(['The writer thread ended: starting another one'])
   expect(await names()).toEqual(['Rex', 'Bella'])
-  expect(troubles).toHaveLength(1)
 })
 
 test('writes that were not yet passed to a thread that dies are committed by the next one', async () => {
@@ -84,7 +90,10 @@ test('while a thread dies again and again, each client learns the outcome of its
       written.push(writer.write('createPet', `Animal ${written.length}`, 1n, null).catch(String))
       await new Promise(setImmediate)
     }
-    const last = await writer.write('createPet', `Last ${round}`, 1n, null)
+    // The queue is full until another thread has started.
+    const last = await until('the next thread', () =>
+      writer.write('createPet', `Last ${round}`, 1n, null).catch(() => undefined),
+    )
     expect((await stores.pets.get(last))?.name).toBe(`Last ${round}`)
     for (const [index, id] of (await Promise.all(written)).entries()) {
       if (typeof id === 'bigint') expect((await stores.pets.get(id))?.name).toBe(`Animal ${index}`)

@@ -18,19 +18,24 @@ export function storeErrorOf(error: unknown): unknown {
  */
 export class DamageGuard {
   readonly #onDamage: (damage: StoreDamaged) => void
+  /** 1 once any thread has found damage, and never 0 again. */
+  readonly #damaged: Int32Array
   #damage: StoreDamaged | undefined
 
-  constructor(onDamage: (damage: StoreDamaged) => void = () => {}) {
+  /** Only the first thread that finds damage calls `onDamage`. */
+  constructor(onDamage: (damage: StoreDamaged) => void = () => {}, damaged: Int32Array = new Int32Array(1)) {
     this.#onDamage = onDamage
+    this.#damaged = damaged
   }
 
   get damage(): StoreDamaged | undefined {
+    if (Atomics.load(this.#damaged, 0) === 1) this.#damage ??= new StoreDamaged('SQLite: another thread found damage')
     return this.#damage
   }
 
   /** Runs a statement unless the file is damaged. */
   run<T>(statement: () => T): T {
-    if (this.#damage) throw this.#damage
+    if (this.damage) throw this.damage
     try {
       return statement()
     } catch (error) {
@@ -40,9 +45,9 @@ export class DamageGuard {
 
   /** Remembers the error if it means damage, and returns it. */
   note<T>(error: T): T {
-    if (error instanceof StoreDamaged && !this.#damage) {
-      this.#damage = error
-      this.#onDamage(error)
+    if (error instanceof StoreDamaged) {
+      this.#damage ??= error
+      if (Atomics.exchange(this.#damaged, 0, 1) === 0) this.#onDamage(error)
     }
     return error
   }

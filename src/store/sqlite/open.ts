@@ -2,13 +2,13 @@ import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { SetupError } from '../../errors.ts'
-import type { OpenOptions, Stores } from '../../store.ts'
+import type { OnStoreEvent, OpenOptions, SharedMemory, Stores } from '../../store.ts'
 import { DamageGuard, setupErrorOf } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect, prepare } from './schema.ts'
 import { SqliteTransfer } from './transfer.ts'
-import { Writer } from './writer.ts'
+import { Writer, WriterThread } from './writer.ts'
 import type { Writes } from './writer-thread.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
@@ -16,32 +16,66 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
   try {
     provideFile(file, create)
     using opening = new DisposableStack()
-    const open = (mode: 'readwrite' | 'readonly') => opening.adopt(connect(file, mode), database => database.close())
     // Stays open: the last connection to close moves the write-ahead log into the file, and a read-only one could not.
-    const anchor = open('readwrite')
+    const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file)
-    const reading = open('readonly')
-    const guard = new DamageGuard(({ message }) =>
-      onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
-    )
-    const writer = new Writer<Writes>(file, guard, message => onEvent('error', message))
+    const thread = new WriterThread(file, message => onEvent('error', message))
+    const shared = { commits: thread.commits, damaged: new Int32Array(new SharedArrayBuffer(4)) }
+    const { reading, writer, guard, ...stores } = openTables(file, shared, onEvent, () => void thread.start())
+    opening.adopt(reading, database => database.close())
+    thread.connect(writer.connect)
     const connections = opening.move()
     return {
-      pets: createSqlitePets(reading, writer, guard),
-      keys: createSqliteKeys(reading, writer, guard),
-      transfer: new SqliteTransfer(file),
-      location: file,
+      ...stores,
       ...(isNew && { newStorePath: resolve(file) }),
-      startWriting: () => writer.start(),
-      activity: () => writer.activity(),
+      startWriting: () => thread.start(),
+      forThreads: {
+        shared,
+        connect: onPort => thread.connect(onPort),
+        disconnect: onPort => thread.disconnect(onPort),
+      },
       async close() {
         await writer.close()
+        await thread.close()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
       },
     }
   } catch (error) {
     throw setupErrorOf(error, file)
+  }
+}
+
+/** Opens a store that the main thread has open, for another thread. Writes fail until `connectWriter` is called. */
+export function openSqliteInThread(file: string, shared: SharedMemory, onEvent: OnStoreEvent = () => {}): Stores {
+  const { reading, writer, guard: _, ...stores } = openTables(file, shared, onEvent)
+  return {
+    ...stores,
+    startWriting: async () => {},
+    connectWriter: writer.connect,
+    async close() {
+      await writer.close()
+      reading.close()
+    },
+  }
+}
+
+/** What every thread has of its own. */
+function openTables(file: string, { commits, damaged }: SharedMemory, onEvent: OnStoreEvent, start = () => {}) {
+  const reading = connect(file, 'readonly')
+  const onDamage = ({ message }: Error) =>
+    onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`)
+  const guard = new DamageGuard(onDamage, damaged)
+  const writer = new Writer<Writes>({ guard, commits, start })
+  return {
+    reading,
+    writer,
+    guard,
+    pets: createSqlitePets(reading, writer, guard),
+    keys: createSqliteKeys(reading, writer, guard),
+    transfer: new SqliteTransfer(file),
+    location: file,
+    activity: () => writer.activity(),
   }
 }
 

@@ -6,7 +6,7 @@ import { DamageGuard } from './errors.ts'
 import { openSqlite } from './open.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
-import { Writer } from './writer.ts'
+import { Writer, WriterThread } from './writer.ts'
 import type { Writes } from './writer-thread.ts'
 
 async function newStore() {
@@ -51,10 +51,14 @@ test('the file is asked once in an event-loop tick: a change by another process 
 
 test('a writer counts its commit before the write resolves', async () => {
   await using store = await newStore()
-  const writer = new Writer<Writes>(store.file)
+  const thread = new WriterThread(store.file)
+  const writer = new Writer<Writes>({ commits: thread.commits })
+  thread.connect(writer.connect)
+  await thread.start()
   await writer.write('createPet', 'Rex', 1n, null)
   expect(writer.commits).toBe(1)
   await writer.close()
+  await thread.close()
 })
 
 test('the writer thread may be started early and awaited later, or be closed while it starts', async () => {
@@ -62,7 +66,8 @@ test('the writer thread may be started early and awaited later, or be closed whi
   const starting = store.stores.startWriting()
   await store.stores.close()
   await starting
-  const missing = new Writer<Writes>(store.file, new DamageGuard(), () => {}, new URL('file:///no/such/thread.ts'))
+  const missing = new WriterThread(store.file, () => {}, new URL('file:///no/such/thread.ts'))
   const failing = missing.start()
   expect(await failing).toBeUndefined()
+  await missing.close()
 })

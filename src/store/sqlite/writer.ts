@@ -1,54 +1,131 @@
 import { StoreUnavailable } from '../../errors.ts'
-import type { StoreActivity } from '../../store.ts'
+import type { SharedMemory, StoreActivity } from '../../store.ts'
+import { KeptThread } from '../../thread.ts'
+import { withTimeout } from '../../timeout.ts'
 import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type WriteFailure } from './errors.ts'
 import { identityOf } from './schema.ts'
 
-/** A write as it is sent to the thread: flat, because nested values cost several times more to copy. */
-export type Write = readonly [name: string, ...args: readonly unknown[]]
-
-/** To the thread: first the file, then batches of writes, then `close`. */
+/** To the writer thread: first the file, then a port for each writer, then `close`. */
 export type WriterRequest =
-  | { readonly file: string; readonly identity: string | undefined }
-  | readonly Write[]
+  | { readonly file: string; readonly identity: string | undefined; readonly commits: Int32Array }
+  | MessagePort
   | 'close'
 
-/** From the thread: `ready` when the file is open, then the result of each batch in order, then `closed`. */
-export type WriterReply = 'ready' | WrittenBatch | 'closed'
+/** From the writer thread: `ready` when the file is open, then `closed`. */
+export type WriterReply = 'ready' | 'closed'
 
+/** A write as it is sent through a port: flat, because nested values cost several times more to copy. */
+export type Write = readonly [name: string, ...args: readonly unknown[]]
+
+/** The result of a batch, sent back through its port in the order of the batches. */
 export interface WrittenBatch {
   readonly values: readonly unknown[]
   /** The writes that failed, by their index. */
   readonly failures?: ReadonlyMap<number, WriteFailure>
+  /** The writes of the whole commit, in which several batches may share. One of them reports it, the others 0. */
+  readonly committed: number
 }
 
-interface WriterThread {
-  readonly worker: Worker
-  readonly ready: PromiseWithResolvers<void>
-  readonly closed: PromiseWithResolvers<void>
-  /** The batches sent to the thread, in order. */
-  readonly batches: PromiseWithResolvers<BatchResult<unknown>>[]
-}
-
-/** Runs the functions of `Writes` in the writer thread, which it starts when needed, and again if it ends by itself. */
-export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => unknown>> {
-  readonly #parts
-  readonly #queue = new CommitQueue<Write, unknown>(batch => this.#commit(batch), { overlap: true })
-  #thread: WriterThread | undefined
-  #commits = 0
+/** Starts the writer thread when it is needed, and again if it ends by itself. One for all threads that write. */
+export class WriterThread {
+  /** See {@link SharedMemory}. */
+  readonly commits = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+  readonly #thread: KeptThread<WriterRequest, WriterReply>
+  readonly #onPorts = new Set<(port: MessagePort) => void>()
+  readonly #ready = Promise.withResolvers<void>()
+  readonly #closed = Promise.withResolvers<void>()
+  #isStarted = false
 
   constructor(
     file: string,
-    guard = new DamageGuard(),
     onError: (message: string) => void = () => {},
-    threadModule = new URL('./writer-thread.ts', import.meta.url),
+    module = new URL('./writer-thread.ts', import.meta.url),
   ) {
-    this.#parts = { file, identity: identityOf(file), guard, onError, threadModule }
+    const identity = identityOf(file)
+    this.#thread = new KeptThread({
+      module,
+      name: 'writer thread',
+      onStart: () => {
+        this.#thread.post({ file, identity, commits: this.commits })
+        for (const onPort of this.#onPorts) this.#connect(onPort)
+      },
+      onMessage: reply => (reply === 'ready' ? this.#ready : this.#closed).resolve(),
+      onEnd: () => {
+        this.#ready.resolve()
+        this.#closed.resolve()
+      },
+      onError,
+    })
   }
 
-  /** The number of batches committed. It grows before their writes resolve. */
+  /** Resolves when the file is open or the thread has ended: the first write reports a failure. */
+  start(): Promise<void> {
+    if (!this.#isStarted) {
+      this.#isStarted = true
+      this.#thread.start()
+    }
+    return this.#ready.promise
+  }
+
+  /** Gives a port for a {@link Writer}, now or when the thread starts, and another one whenever it starts again. */
+  connect(onPort: (port: MessagePort) => void): void {
+    this.#onPorts.add(onPort)
+    if (this.#thread.isRunning) this.#connect(onPort)
+  }
+
+  disconnect(onPort: (port: MessagePort) => void): void {
+    this.#onPorts.delete(onPort)
+  }
+
+  /** Ends the thread. Close the writers first. */
+  async close(): Promise<void> {
+    if (this.#thread.isRunning) {
+      this.#thread.post('close')
+      await this.#closed.promise
+    }
+    this.#thread.stop()
+  }
+
+  #connect(onPort: (port: MessagePort) => void): void {
+    const { port1, port2 } = new MessageChannel()
+    this.#thread.post(port1, [port1])
+    onPort(port2)
+  }
+}
+
+/** A write waits at most this long for a writer thread that starts again. */
+const startMsMax = 1_000
+
+/** One thread's way to the writer thread, and the batches sent through it, in order. */
+interface Connection {
+  readonly port: MessagePort
+  readonly batches: PromiseWithResolvers<BatchResult<unknown>>[]
+}
+
+interface WriterParts {
+  readonly guard?: DamageGuard
+  readonly commits: Int32Array
+  /** Starts the writer thread, which calls `connect`. */
+  readonly start?: () => void
+}
+
+/** Runs the functions of `Writes` in the writer thread. Each serving thread has one. */
+export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => unknown>> {
+  readonly #parts: WriterParts
+  readonly #guard: DamageGuard
+  readonly #queue = new CommitQueue<Write, unknown>(batch => this.#commit(batch), { overlap: true })
+  #connection: Connection | undefined
+  #connecting = Promise.withResolvers<Connection>()
+
+  constructor(parts: WriterParts) {
+    this.#parts = parts
+    this.#guard = parts.guard ?? new DamageGuard()
+  }
+
+  /** The number of commits by all threads. It grows before their writes resolve. */
   get commits(): number {
-    return this.#commits
+    return Atomics.load(this.#parts.commits, 0)
   }
 
   activity(): StoreActivity {
@@ -57,76 +134,55 @@ export class Writer<Writes extends Record<keyof Writes, (...args: never[]) => un
 
   /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
   write<Name extends keyof Writes>(name: Name, ...args: Parameters<Writes[Name]>): Promise<ReturnType<Writes[Name]>> {
-    const { damage } = this.#parts.guard
+    const { damage } = this.#guard
     if (damage) return Promise.reject(damage)
     return this.#queue.add([name as string, ...args]) as Promise<ReturnType<Writes[Name]>>
   }
 
-  /** Starts the thread, and resolves when its file is open or it has ended: the first write reports a failure. */
-  start(): Promise<void> {
-    this.#thread ??= this.#startThread()
-    return this.#thread.ready.promise
+  /** From now on, sends batches through this port. */
+  readonly connect = (port: MessagePort): void => {
+    const connection: Connection = { port, batches: [] }
+    port.onmessage = ({ data }: { data: WrittenBatch }) => this.#receive(connection, data)
+    port.addEventListener('close', () => this.#lost(connection))
+    this.#connection = connection
+    this.#connecting.resolve(connection)
+    this.#connecting = Promise.withResolvers()
   }
 
-  /** Commits the waiting writes, then ends the thread. */
+  /** Resolves when the waiting writes are committed. */
   async close(): Promise<void> {
     await this.#queue.close()
-    this.#thread?.worker.postMessage('close' satisfies WriterRequest)
-    await this.#thread?.closed.promise
+    this.#connection?.port.close()
   }
 
-  #commit(batch: readonly Write[]): Promise<BatchResult<unknown>> {
-    this.#thread ??= this.#startThread()
+  async #commit(batch: readonly Write[]): Promise<BatchResult<unknown>> {
+    if (!this.#connection) this.#parts.start?.()
+    const { port, batches } = this.#connection ?? (await this.#nextConnection())
     const result = Promise.withResolvers<BatchResult<unknown>>()
-    this.#thread.batches.push(result)
-    this.#thread.worker.postMessage(batch satisfies WriterRequest)
+    batches.push(result)
+    port.postMessage(batch)
     return result.promise
   }
 
-  #startThread(): WriterThread {
-    const { file, identity, threadModule, onError } = this.#parts
-    const thread: WriterThread = {
-      // A small heap that is collected often saves 13 MB and costs no measurable time.
-      worker: new Worker(threadModule, { smol: true }),
-      ready: Promise.withResolvers(),
-      closed: Promise.withResolvers(),
-      batches: [],
-    }
-    thread.worker.onmessage = ({ data }: MessageEvent<WriterReply>) => {
-      if (data === 'ready') thread.ready.resolve()
-      else if (data === 'closed') this.#ended(thread, 'closed')
-      else this.#receive(thread, data)
-    }
-    thread.worker.onerror = ({ message }) => onError(`The writer thread failed: ${firstErrorLine(message)}`)
-    thread.worker.addEventListener('close', () => this.#ended(thread, 'failed'))
-    thread.worker.postMessage({ file, identity } satisfies WriterRequest)
-    return thread
+  #nextConnection(): Promise<Connection> {
+    return withTimeout(this.#connecting.promise, startMsMax, () => {
+      throw new StoreUnavailable('the writer thread has not started')
+    })
   }
 
-  #receive(thread: WriterThread, { values, failures }: WrittenBatch): void {
-    this.#commits++
-    const { guard } = this.#parts
+  #receive({ batches }: Connection, { values, failures, committed }: WrittenBatch): void {
     const errors = new Map<number, Error>()
-    for (const [index, failure] of failures ?? []) errors.set(index, guard.note(errorOf(failure)))
-    const batch = thread.batches.shift()
+    for (const [index, failure] of failures ?? []) errors.set(index, this.#guard.note(errorOf(failure)))
+    const batch = batches.shift()
     // If a read has found damage meanwhile, the writes may be lost.
-    if (guard.damage) batch?.reject(guard.damage)
-    else batch?.resolve({ values, errors })
+    const { damage } = this.#guard
+    if (damage) batch?.reject(damage)
+    else batch?.resolve({ values, errors, committed })
   }
 
-  #ended(thread: WriterThread, how: 'closed' | 'failed'): void {
-    if (this.#thread !== thread) return
-    this.#thread = undefined
-    const lost = `The writer thread ended: ${this.#queue.committing} writes failed; the next write starts it again`
-    if (how === 'closed') thread.worker.terminate()
-    else this.#parts.onError(lost)
-    for (const { reject } of thread.batches) reject(new StoreUnavailable('the writer thread ended'))
-    thread.ready.resolve()
-    thread.closed.resolve()
+  /** The writer thread has ended. */
+  #lost(connection: Connection): void {
+    if (this.#connection === connection) this.#connection = undefined
+    for (const { reject } of connection.batches) reject(new StoreUnavailable('the writer thread ended'))
   }
-}
-
-/** Bun formats an error with the lines of code around it. */
-function firstErrorLine(formatted: string): string {
-  return /^\w*error: .*$/im.exec(formatted)?.[0] ?? formatted
 }
