@@ -27,6 +27,21 @@ function newCatalogue(bench: Bench, animals: number): Promise<Catalogue> {
   return buildCatalogue(bench.session, animals)
 }
 
+/** The petstore with two serving threads against one. */
+export async function compareThreads(bench: Bench): Promise<Comparison> {
+  const contenders = ['1', '2'].map(
+    (threads): Contender => ({
+      ...petstore,
+      name: threads,
+      title: `petstore --threads ${threads}`,
+      command: place => [...petstore.command(place), '--threads', threads],
+    }),
+  )
+  const given = { catalogue: await newCatalogue(bench, peerAnimals) }
+  const workloads = selectWorkloads('list', 'get', 'create')
+  return (await measureRounds(bench, { contenders, workloads, given })).compare('2')
+}
+
 const postgresAnimals = 100_000
 const instancesAtDistance = 4
 

@@ -1,8 +1,10 @@
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { Database } from 'bun:sqlite'
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { writeCursor } from '../src/page.ts'
 import { animalsAfter, type Catalogue, importAnimals, petstoreProgram } from './catalogue.ts'
+import { config } from './package.json'
 import type { Session } from './session.ts'
 import { type Paths, type WorkloadName, workloads } from './workloads.ts'
 
@@ -24,6 +26,8 @@ export interface Contender {
   /** Processes that share the port; 1 by default. */
   readonly instances?: number
   readonly paths: Paths
+  /** The header of its requests, if it cannot accept the benchmark's key. */
+  authorization?(place: Place): string
   /** Puts its data into place. */
   prepare(place: Place, given: Given, session: Session): void | Promise<void>
   command(place: Place): readonly string[]
@@ -57,8 +61,8 @@ export interface FixedResponse {
 
 const interfaceChecks = ['bytes', 'pages', 'filter', 'get', 'create', 'key', 'validation'] as const
 /** `once`: one animal for each idempotency key. `same`: the petstore's own bytes and headers. `mock`: any animals, and any
- *  4xx for invalid requests. */
-export type CheckName = (typeof interfaceChecks)[number] | 'once' | 'same' | 'mock'
+ *  4xx for invalid requests. `records`: PocketBase's own interface. */
+export type CheckName = (typeof interfaceChecks)[number] | 'once' | 'same' | 'mock' | 'records'
 
 const modules = join(import.meta.dir, 'node_modules')
 
@@ -229,6 +233,42 @@ const prism: Contender = {
   ],
 }
 
+const pocketbaseProgram = `pocketbase/${config.pocketbase}/base`
+const records = '/api/collections/pets/records'
+
+/** Its own interface, in its fastest form: it does not count the animals, and its log is off. */
+const pocketbase: Contender = {
+  name: 'pocketbase',
+  title: 'PocketBase',
+  packages: [pocketbaseProgram],
+  workloads: everyWorkload.filter(name => name !== 'deep'),
+  checks: ['records'],
+  paths: {
+    pets: records,
+    pet: `${records}/%015d`,
+    list: `${records}?perPage=20&skipTotal=1&sort=@rowid`,
+    filtered: `${records}?perPage=100&skipTotal=1&sort=@rowid&filter=status='available'`,
+  },
+  async prepare({ folder, file }, { catalogue }, session) {
+    mkdirSync(join(folder, 'migrations'))
+    copyFileSync(join(import.meta.dir, 'contenders/pocketbase.js'), join(folder, 'migrations/1_pets.js'))
+    const migration = session.spawn(pocketbaseCommand(folder, file, 'migrate', 'up'), { stdout: 'ignore' })
+    if ((await migration.exited) !== 0) throw new Error('did not run its migration')
+    using database = new Database(join(file, 'data.db'))
+    database.run('ATTACH ? AS catalogue', [catalogue.file])
+    database.run(`
+      INSERT INTO main.pets (id, name, categoryId, status)
+        SELECT printf('%015d', id), name, category_id, status FROM catalogue.pets ORDER BY id`)
+  },
+  authorization: ({ file }) => readFileSync(join(file, 'token'), 'utf8'),
+  command: ({ port, folder, file }) => pocketbaseCommand(folder, file, 'serve', '--http', `127.0.0.1:${port}`),
+}
+
+function pocketbaseCommand(folder: string, file: string, ...args: readonly string[]): readonly string[] {
+  const folders = ['--dir', file, '--migrationsDir', join(folder, 'migrations')]
+  return [join(modules, pocketbaseProgram), ...args, ...folders]
+}
+
 /** In the order of the tables. */
 export const contenders: readonly Contender[] = [
   petstore,
@@ -236,6 +276,7 @@ export const contenders: readonly Contender[] = [
   hono,
   fastify,
   express,
+  pocketbase,
   jsonServer,
   prism,
   fixedBun,

@@ -1,14 +1,15 @@
 import { join } from 'node:path'
 import type { Session } from './session.ts'
-import type { Requests } from './workloads.ts'
+import { petPath, type Requests } from './workloads.ts'
 
 /** Any 16 characters: the servers listen on 127.0.0.1 for a few minutes. */
 export const benchKey = 'bench-key-0123456789'
-export const authorization = `Bearer ${benchKey}`
+export const benchAuthorization = `Bearer ${benchKey}`
 export const newPet = '{"name":"Rex","categoryId":7,"status":"available"}'
 
 interface Load {
   readonly origin: string
+  readonly authorization: string
   readonly requests: Requests
   readonly connections: number
   readonly seconds: number
@@ -42,14 +43,14 @@ export function createDriver(session: Session): Driver {
   return { name: 'autocannon', drive: async load => readAutocannon(await run(autocannonCommand(load))) }
 }
 
-function wrkCommand({ origin, requests, connections, seconds }: Load): readonly string[] {
-  const { kind, petsPath, listPath, fromId, toId } = requests
+function wrkCommand({ origin, authorization, requests, connections, seconds }: Load): readonly string[] {
+  const { kind, petsPath, petFormat, listPath, fromId, toId } = requests
   const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency']
   const headers = ['-H', `Authorization: ${authorization}`]
   // Without a script wrk sends a fixed request, which costs it least.
   if (kind === 'read') return ['wrk', ...flags, ...headers, `${origin}${listPath}`]
   const script = ['-s', join(import.meta.dir, 'wrk.lua')]
-  const args = [kind, petsPath, listPath, fromId, toId, newPet, `${crypto.randomUUID()}-`].map(String)
+  const args = [kind, petsPath, petFormat, listPath, fromId, toId, newPet, `${crypto.randomUUID()}-`].map(String)
   return ['wrk', ...flags, ...headers, ...script, `${origin}${petsPath}`, '--', ...args]
 }
 
@@ -76,14 +77,16 @@ function milliseconds(text: string): number {
   return Number(amount) * ({ us: 0.001, ms: 1, s: 1_000 }[unit] ?? Number.NaN)
 }
 
-function autocannonCommand({ origin, requests, connections, seconds }: Load): readonly string[] {
-  const plan = { url: origin, connections, duration: seconds, requests: autocannonRequests(requests) }
+function autocannonCommand(load: Load): readonly string[] {
+  const { origin, connections, seconds } = load
+  const plan = { url: origin, connections, duration: seconds, requests: autocannonRequests(load) }
   return ['node', join(import.meta.dir, 'autocannon.js'), JSON.stringify(plan)]
 }
 
-function autocannonRequests({ kind, petsPath, listPath, fromId, toId }: Requests): readonly object[] {
+function autocannonRequests({ authorization, requests }: Load): readonly object[] {
+  const { kind, petsPath, petFormat, listPath, fromId, toId } = requests
   const read = (path: string) => ({ method: 'GET', path, headers: { authorization } })
-  const get = () => read(`${petsPath}/${fromId + Math.floor(Math.random() * (toId - fromId))}`)
+  const get = () => read(petPath(petFormat, fromId + Math.floor(Math.random() * (toId - fromId))))
   const headers = { authorization, 'content-type': 'application/json' }
   const create = { method: 'POST', path: petsPath, headers, body: newPet }
   if (kind === 'read') return [read(listPath)]

@@ -43,6 +43,7 @@ export class Bench implements AsyncDisposable {
 interface Sample extends Measured {
   /** For each request. */
   readonly cpuMicroseconds: number
+  readonly workerMicroseconds: number
 }
 
 /** One figure for each round, by contender name. */
@@ -85,8 +86,9 @@ export class Results {
         const samples = this.#of(name, workload).filter(isValid)
         if (samples.length === 0) continue
         const ratio = name === reference ? undefined : this.ratio(reference, name, workload, kind)
+        const cpuRatio = ratio && kind === 'speed' ? this.ratio(name, reference, workload, 'cost') : undefined
         workloads[workload] ??= {}
-        workloads[workload][name] = { ...mediansOf(samples), ...(ratio && { ratio }) }
+        workloads[workload][name] = { ...mediansOf(samples), ...(ratio && { ratio }), ...(cpuRatio && { cpuRatio }) }
       }
     }
     const servers = [...this.#footprints].map(([name, rounds]) => {
@@ -104,11 +106,13 @@ export class Results {
 const isValid = ({ failures }: Sample) => failures === 0
 
 function mediansOf(samples: readonly Sample[]): Figures {
+  const workerMicroseconds = median(samples.map(each => each.workerMicroseconds))
   return {
     requestsPerSecond: median(samples.map(each => each.requestsPerSecond)),
     p50Ms: median(samples.map(each => each.p50Ms)),
     p99Ms: median(samples.map(each => each.p99Ms)),
     cpuMicroseconds: median(samples.map(each => each.cpuMicroseconds)),
+    ...(workerMicroseconds > 0 && { workerMicroseconds }),
   }
 }
 
@@ -161,23 +165,29 @@ async function playRound(bench: Bench, plan: Plan, results: Results): Promise<re
   return failed
 }
 
-async function warmUp({ driver, effort }: Bench, { contender, origin, animals }: Server): Promise<void> {
+async function warmUp({ driver, effort }: Bench, { contender, origin, authorization, animals }: Server): Promise<void> {
   const workload = contender.workloads.includes('mix') ? 'mix' : 'list'
   const requests = requestsFor(contender.paths, workload, animals)
-  await driver.drive({ origin, requests, connections: 64, seconds: effort.warmupSeconds })
+  await driver.drive({ origin, authorization, requests, connections: 64, seconds: effort.warmupSeconds })
 }
 
 async function measure(bench: Bench, server: Server, workload: Workload): Promise<Sample> {
-  const { contender, origin, animals } = server
+  const { contender, origin, authorization, animals } = server
   const { name, title, connections } = workload
   const requests = requestsFor(contender.paths, name, animals)
   const before = server.usage()
-  const measured = await bench.driver.drive({ origin, requests, connections, seconds: bench.effort.seconds })
+  const { seconds } = bench.effort
+  const measured = await bench.driver.drive({ origin, authorization, requests, connections, seconds })
   const after = server.usage()
   const what = `${title}: ${contender.title}`
   bench.log(`${what}: ${Math.round(measured.requestsPerSecond).toLocaleString('en')} requests/s`)
   if (measured.failures > 0) bench.log(`not counted: ${measured.failures} requests failed: ${what}`)
-  return { ...measured, cpuMicroseconds: ((after.cpuMs - before.cpuMs) * 1_000) / measured.requests }
+  const perRequest = (ms: number) => (ms * 1_000) / measured.requests
+  return {
+    ...measured,
+    cpuMicroseconds: perRequest(after.cpuMs - before.cpuMs),
+    workerMicroseconds: perRequest(after.workerMs - before.workerMs),
+  }
 }
 
 export function isInstalled(bench: Bench, { title, packages = [], programs = [] }: Contender): boolean {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { contenders } from './contenders.ts'
 
-export const parts = ['peers', 'postgres', 'transfer', 'slow-disk', 'growth'] as const
+export const parts = ['peers', 'threads', 'postgres', 'transfer', 'slow-disk', 'growth'] as const
 export type Part = (typeof parts)[number]
 const contenderNames = contenders.map(({ name }) => name)
 
@@ -20,7 +20,7 @@ export const usage = `Measures the petstore against other servers.
 
 Usage: npm run bench -- [options]
 
-  --quick           1 round of 1 s for each load, without the largest catalogue; about 2 minutes
+  --quick           1 round of 1 s for each load, without the largest catalogue; about 3 minutes
   --rounds <n>      rounds (default 5)
   --seconds <n>     seconds for each load (default 2)
   --only <names>    only these contenders, separated by commas: ${contenderNames.join(', ')}

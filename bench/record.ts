@@ -11,6 +11,8 @@ export interface Recorded {
   readonly driver: string
   readonly machine: ReturnType<typeof describeMachine>
   readonly peers?: Comparison | undefined
+  /** Servers are named by their number of threads; the ratios of one thread are those of two threads against it. */
+  readonly threads?: Comparison | undefined
   readonly postgres?: PostgresComparison | undefined
   readonly transfer?: TransferComparison | undefined
   readonly slowDisk?: Comparison | undefined
@@ -53,6 +55,10 @@ export interface Figures {
   /** Against the petstore in the same round: its requests per second divided by these. In `growth`: CPU time per
    *  request, divided by that with the smallest catalogue. Absent for the petstore itself. */
   readonly ratio?: Spread
+  /** The petstore's CPU time per request divided by this one, in the same round. In `threads`: that of two threads. */
+  readonly cpuRatio?: Spread
+  /** The CPU time in `Worker` threads: a petstore with one serving thread has only the writer. */
+  readonly workerMicroseconds?: number
 }
 
 interface Footprint {
@@ -93,7 +99,7 @@ export function writeRecord(recorded: Recorded): void {
 
 export function describeMachine() {
   const manifestOf = (path: string) => JSON.parse(readFileSync(join(import.meta.dir, path), 'utf8'))
-  const { dependencies, optionalDependencies } = manifestOf('package.json')
+  const { config, dependencies, optionalDependencies } = manifestOf('package.json')
   return {
     system: `${platform()} ${release()} ${arch()}`,
     processor: cpus()[0]?.model.trim() ?? 'unknown',
@@ -105,6 +111,7 @@ export function describeMachine() {
       node: programVersion(['node', '--version'], /v(\S+)/),
       nginx: programVersion(['nginx', '-v'], /nginx\/(\S+)/),
       wrk: programVersion(['wrk', '-v'], /wrk (\S+)/),
+      ...config,
       ...dependencies,
       ...optionalDependencies,
     },

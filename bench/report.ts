@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Contender, contenders, petstore } from './contenders.ts'
 import type { Comparison, Recorded, Spread } from './record.ts'
-import { selectWorkloads, type Workload } from './workloads.ts'
+import { selectWorkloads, type Workload, type WorkloadName } from './workloads.ts'
 
 const page = join(import.meta.dir, '../docs/benchmarks.md')
 const chart = join(import.meta.dir, '../docs/images/benchmark-throughput.svg')
@@ -31,6 +31,9 @@ function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
     conditions: conditions(recorded),
     ratios: ratioTable(recorded),
     costs: costTable(recorded),
+    targets: targetTable(recorded),
+    threads: threadTable(recorded),
+    cores: coreTable(recorded),
     postgres: postgresTable(recorded),
     transfer: transferTable(recorded),
     'slow-disk': fastifyTable(recorded.slowDisk),
@@ -108,6 +111,58 @@ function fastifyTable(comparison: Comparison | undefined): string {
     return [[title, whole(ours.requestsPerSecond), whole(fastify.requestsPerSecond), showRatio(fastify.ratio)]]
   })
   return table(['Requests per second', 'petstore', 'Fastify', 'Ratio'], rows)
+}
+
+function targetTable({ peers, threads }: Recorded): string {
+  const cpu = (workload: WorkloadName, name: string) => showRatio(peers?.workloads[workload]?.[name]?.cpuRatio)
+  const speed = (workload: WorkloadName, name: string, comparison = peers) =>
+    showRatio(comparison?.workloads[workload]?.[name]?.ratio)
+  return table(
+    ['The petstore', 'Target', 'Measured'],
+    [
+      ['List of 20: CPU time, against Bun.serve with fixed bytes', '≤ 1.40', cpu('list', 'fixed-bun')],
+      ['Get one: CPU time, against plain Bun.serve + bun:sqlite', '≤ 1.40', cpu('get', 'plain-bun')],
+      ['Durable create: requests/s, against Fastify', '≥ 4.00', speed('create', 'fastify')],
+      ['Mix 90/8/2: requests/s, against Fastify', '≥ 5.00', speed('mix', 'fastify')],
+      ['List of 20: requests/s, two threads against one', '≥ 1.30', speed('list', '1', threads)],
+      ['Get one: requests/s, two threads against one', '≥ 1.50', speed('get', '1', threads)],
+      ['Durable create: requests/s, two threads against one', '≥ 0.95', speed('create', '1', threads)],
+      ['Memory of the second thread, MB', '≤ 12.0', short(secondThreadMb(threads))],
+    ],
+  )
+}
+
+function secondThreadMb(threads: Comparison | undefined): number | undefined {
+  const [one, two] = ['1', '2'].map(name => threads?.servers[name]?.peakMb)
+  return one && two ? two - one : undefined
+}
+
+function threadTable({ threads }: Recorded): string {
+  const rows = mainWorkloads.flatMap(({ name, title }) => {
+    const { 1: one, 2: two } = threads?.workloads[name] ?? {}
+    if (!one || !two) return []
+    const rates = [one, two].map(each => whole(each.requestsPerSecond))
+    const costs = [one, two].map(each => short(each.cpuMicroseconds))
+    return [[title, ...rates, showRatio(one.ratio), ...costs, showRatio(one.cpuRatio)]]
+  })
+  const memory = ['1', '2'].map(name => short(threads?.servers[name]?.peakMb))
+  return table(
+    ['', '1 thread, requests/s', '2 threads', 'Ratio', '1 thread, CPU µs', '2 threads', 'Ratio'],
+    rows.length === 0 ? [] : [...rows, ['Peak memory, MB', ...memory, none, none, none, none]],
+  )
+}
+
+/** Calculated from the CPU time of a request: one core is left to the writer, and each other one serves. */
+function coreTable({ threads }: Recorded): string {
+  const [list, get, create] = mainWorkloads.map(({ name }) => threads?.workloads[name]?.['2']?.cpuMicroseconds)
+  const writer = threads?.workloads.create?.['1']?.workerMicroseconds
+  if (!list || !get || !create || !writer) return table([], [])
+  const rows = [4, 8, 16].map(cores => {
+    const perSecond = (microseconds: number) => ((cores - 1) * 1e6) / microseconds
+    const rates = [perSecond(list), perSecond(get), Math.min(perSecond(create - writer), 1e6 / writer)]
+    return [String(cores), String(cores - 1), ...rates.map(rate => whole(Number(rate.toPrecision(2))))]
+  })
+  return table(['Cores', 'Serving threads', ...mainWorkloads.map(({ title }) => `${title}, requests/s`)], rows)
 }
 
 function postgresTable({ postgres }: Recorded): string {

@@ -1,5 +1,5 @@
 // `npm run bench`: measures the petstore against other servers in one run.
-import { compareGrowth, compareOnPostgres, compareOnSlowDisk, measurePeers } from './comparisons.ts'
+import { compareGrowth, compareOnPostgres, compareOnSlowDisk, compareThreads, measurePeers } from './comparisons.ts'
 import { contenders, petstore } from './contenders.ts'
 import { Bench } from './measure.ts'
 import { type Options, type Part, parts, readOptions, usage } from './options.ts'
@@ -29,7 +29,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (options.write) {
     const all = options.parts.length < parts.length ? { ...readRecord(), ...definedIn(recorded) } : recorded
     writeRecord(all)
-    writeReport(all)
+    writeReport(readRecord())
   }
   return 0
 }
@@ -57,6 +57,7 @@ async function measureParts({ rounds, seconds, quick, only, parts }: Options): P
     peers: await measured('peers', async () =>
       (await measurePeers(bench, { contenders: peers, workloads: peerWorkloads })).compare(petstore.name),
     ),
+    threads: await measured('threads', () => compareThreads(bench)),
     postgres: await measured('postgres', () => compareOnPostgres(bench)),
     transfer: await measured('transfer', () => compareTransfers(bench)),
     slowDisk: await measured('slow-disk', () => compareOnSlowDisk(bench)),

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import type { Contender, Given } from './contenders.ts'
-import { authorization, benchKey } from './load.ts'
+import { benchAuthorization, benchKey } from './load.ts'
 import { type Session, stop } from './session.ts'
 
 /** A contender that answers requests. */
@@ -11,6 +11,7 @@ export interface Server extends AsyncDisposable {
   readonly contender: Contender
   /** http://127.0.0.1:PORT */
   readonly origin: string
+  readonly authorization: string
   readonly animals: number
   readonly firstResponseMs: number
   usage(): Usage
@@ -25,6 +26,7 @@ export async function start(session: Session, contender: Contender, given: Given
   const place = { folder, port: await freePort(), file: join(folder, 'served') }
   await contender.prepare(place, given, session)
   const origin = `http://127.0.0.1:${place.port}`
+  const authorization = contender.authorization?.(place) ?? benchAuthorization
   const { PATH = '', HOME = '' } = process.env
   const startedMs = performance.now()
   const spawn = () =>
@@ -35,7 +37,7 @@ export async function start(session: Session, contender: Contender, given: Given
       stderr: Bun.file(join(folder, 'stderr')),
     })
   const first = spawn()
-  const responds = await waitForResponse(`${origin}${contender.paths.list}`, first)
+  const responds = await waitForResponse(`${origin}${contender.paths.list}`, authorization, first)
   const firstResponseMs = performance.now() - startedMs
   if (!responds) {
     await stop(first)
@@ -45,6 +47,7 @@ export async function start(session: Session, contender: Contender, given: Given
   return {
     contender,
     origin,
+    authorization,
     animals: Math.min(given.catalogue.animals, contender.animalsMax ?? Number.POSITIVE_INFINITY),
     firstResponseMs,
     usage: () => sumOf(instances.map(({ pid }) => usageOf(pid))),
@@ -55,7 +58,7 @@ export async function start(session: Session, contender: Contender, given: Given
   }
 }
 
-async function waitForResponse(url: string, child: Subprocess): Promise<boolean> {
+async function waitForResponse(url: string, authorization: string, child: Subprocess): Promise<boolean> {
   const deadlineMs = performance.now() + startMsMax
   while (performance.now() < deadlineMs && child.exitCode === null) {
     try {
@@ -87,6 +90,8 @@ function lastLine(folder: string): string {
 /** The CPU time and memory of a server since its start, with all its threads and child processes. */
 interface Usage {
   readonly cpuMs: number
+  /** The part of `cpuMs` that threads named `Worker` used: Bun's name for them. */
+  readonly workerMs: number
   readonly peakMb: number
 }
 
@@ -95,21 +100,35 @@ const tickMs = 10
 
 /** Not a number on systems without /proc. */
 export function usageOf(pid: number): Usage {
-  if (!existsSync(`/proc/${pid}/stat`)) return { cpuMs: Number.NaN, peakMb: Number.NaN }
-  // The program's name, in parentheses, may contain spaces: count the fields after it.
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    .replace(/^.*\) /s, '')
-    .split(' ')
+  if (!existsSync(`/proc/${pid}/stat`)) return { cpuMs: Number.NaN, workerMs: Number.NaN, peakMb: Number.NaN }
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const peakKb = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0)
-  const children = readdirSync(`/proc/${pid}/task`)
-    .flatMap(task => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' '))
+  const threads = readdirSync(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}`)
+  const children = threads
+    .flatMap(thread => readFileSync(`${thread}/children`, 'utf8').split(' '))
     .filter(Boolean)
     .map(child => usageOf(Number(child)))
-  const own = { cpuMs: (Number(fields[11]) + Number(fields[12])) * tickMs, peakMb: (peakKb * 1_024) / 1e6 }
+  const workers = threads
+    .map(thread => readFileSync(`${thread}/stat`, 'utf8'))
+    .filter(stat => stat.includes('(Worker)'))
+  const own = {
+    cpuMs: cpuMsIn(readFileSync(`/proc/${pid}/stat`, 'utf8')),
+    workerMs: workers.reduce((sum, stat) => sum + cpuMsIn(stat), 0),
+    peakMb: (peakKb * 1_024) / 1e6,
+  }
   return sumOf([own, ...children])
 }
 
+function cpuMsIn(stat: string): number {
+  // The program's name, in parentheses, may contain spaces: count the fields after it.
+  const fields = stat.replace(/^.*\) /s, '').split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * tickMs
+}
+
 function sumOf(usages: readonly Usage[]): Usage {
-  return usages.reduce((sum, { cpuMs, peakMb }) => ({ cpuMs: sum.cpuMs + cpuMs, peakMb: sum.peakMb + peakMb }))
+  return usages.reduce((sum, { cpuMs, workerMs, peakMb }) => ({
+    cpuMs: sum.cpuMs + cpuMs,
+    workerMs: sum.workerMs + workerMs,
+    peakMb: sum.peakMb + peakMb,
+  }))
 }

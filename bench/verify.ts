@@ -1,8 +1,8 @@
 import { type Animal, animalAt, animalsAfter } from './catalogue.ts'
 import type { CheckName, FixedResponse, PetstoreResponses } from './contenders.ts'
-import { authorization, newPet } from './load.ts'
+import { benchAuthorization, newPet } from './load.ts'
 import type { Server } from './start.ts'
-import { deepAfter, listPath } from './workloads.ts'
+import { deepAfter, listPath, petPath } from './workloads.ts'
 
 /** Throws unless a server responds as its contender claims: only correct responses are timed. */
 export async function verify(server: Server, ours?: PetstoreResponses): Promise<void> {
@@ -87,11 +87,44 @@ const checks: Record<CheckName, (server: Server, ours?: PetstoreResponses) => Pr
       expectEqual([body, status >= 400 && status < 500], [body, true])
     }
   },
+  records: checkRecords,
 }
 
+/** PocketBase's ids have 15 characters, and its pages have no links. */
+async function checkRecords(server: Server): Promise<void> {
+  const { pets, pet = '', list } = server.contender.paths
+  const petOf = ({ id, name, categoryId, status }: RecordOfPet) => ({ id, name, categoryId, status })
+  const expectRecords = async (path: string, expected: readonly Animal[]) => {
+    const { items } = (await (await send(server, path)).json()) as { items: readonly RecordOfPet[] }
+    expectEqual(items.map(petOf), expected.map(recordOf))
+  }
+  await expectRecords(list, animalsAfter(0, 20))
+  await expectRecords(`${list}&page=2`, animalsAfter(20, 20))
+  await expectRecords(listPath(server.contender.paths, 'filtered', server.animals), animalsAfter(0, 100, 'available'))
+  const id = server.animals - 1
+  expectEqual(petOf((await (await send(server, petPath(pet, id))).json()) as RecordOfPet), recordOf(animalAt(id)))
+  expectEqual((await send(server, petPath(pet, 999_999_999))).status, 404)
+  const created = (await (await post(server, newPet)).json()) as RecordOfPet
+  expectEqual(petOf(created), { ...JSON.parse(newPet), id: created.id })
+  expectEqual(await (await send(server, `${pets}/${created.id}`)).json(), created)
+  expectEqual((await fetch(`${server.origin}${list}`)).status, 403)
+  for (const body of invalidBodies.filter(body => body !== withoutCategory)) {
+    expectEqual([body, (await post(server, body)).status], [body, 400])
+  }
+}
+
+interface RecordOfPet extends Omit<Animal, 'id'> {
+  readonly id: string
+}
+
+function recordOf(animal: Animal): RecordOfPet {
+  return { ...animal, id: petPath('%015d', animal.id) }
+}
+
+const withoutCategory = '{"name":"Rex"}'
 const invalidBodies = [
   '{',
-  '{"name":"Rex"}',
+  withoutCategory,
   '{"name":" ","categoryId":7}',
   '{"name":"Rex","categoryId":1.5}',
   '{"name":"Rex","categoryId":7,"status":"lost"}',
@@ -108,11 +141,11 @@ async function expectPage(server: Server, path: string, expected: readonly Anima
   return `${pathname}${search}`
 }
 
-function send({ origin }: Server, path: string): Promise<Response> {
+function send({ origin, authorization }: Server, path: string): Promise<Response> {
   return fetch(`${origin}${path}`, { headers: { authorization } })
 }
 
-function post({ origin, contender }: Server, body: string, added = {}): Promise<Response> {
+function post({ origin, authorization, contender }: Server, body: string, added = {}): Promise<Response> {
   const headers = { authorization, 'content-type': 'application/json', ...added }
   return fetch(`${origin}${contender.paths.pets}`, { method: 'POST', headers, body })
 }
@@ -136,7 +169,7 @@ export async function captureResponses({ origin }: Server, petId: number): Promi
 const serverHeaders = ['date', 'content-length', 'connection', 'keep-alive', 'transfer-encoding']
 
 async function fixedResponse(url: string): Promise<FixedResponse> {
-  const response = await fetch(url, { headers: { authorization } })
+  const response = await fetch(url, { headers: { authorization: benchAuthorization } })
   if (!response.ok) throw new Error(`GET ${url} returned ${response.status}`)
   const headers = [...response.headers].filter(([name]) => !serverHeaders.includes(name))
   return { headers: Object.fromEntries(headers), body: await response.text() }

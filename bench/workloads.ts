@@ -27,6 +27,8 @@ export function selectWorkloads(...names: readonly WorkloadName[]): readonly Wor
 /** Where a contender serves each kind of request. */
 export interface Paths {
   readonly pets: string
+  /** An animal, with its id as `%d`; by default below `pets`. */
+  readonly pet?: string
   readonly list: string
   readonly filtered?: string
   /** The page after an id. */
@@ -38,6 +40,8 @@ export interface Requests {
   /** `keyed`: creations, each with an idempotency key of its own. */
   readonly kind: 'read' | 'get' | 'create' | 'keyed' | 'mix'
   readonly petsPath: string
+  /** With the id as `%d` or `%015d`. */
+  readonly petFormat: string
   readonly listPath: string
   /** `get` asks for ids spread over this range, so caching the last animal gains nothing. */
   readonly fromId: number
@@ -47,14 +51,20 @@ export interface Requests {
 const kinds = ['get', 'create', 'keyed', 'mix'] as const
 
 export function requestsFor(paths: Paths, workload: WorkloadName, animals: number): Requests {
+  // Ids of the most common length: these responses are as long as the one of the fixed-bytes servers.
+  const fromId = 10 ** Math.floor(Math.log10(animals / 2))
   return {
     kind: kinds.find(kind => kind === workload) ?? 'read',
     petsPath: paths.pets,
+    petFormat: paths.pet ?? `${paths.pets}/%d`,
     listPath: listPath(paths, workload, animals),
-    // Ids of the most common length: these responses are as long as the one of the fixed-bytes servers.
-    fromId: 10 ** Math.floor(Math.log10(animals - 1)),
-    toId: animals - 1,
+    fromId,
+    toId: Math.min(fromId * 10, animals) - 1,
   }
+}
+
+export function petPath(format: string, id: number): string {
+  return format.replace(/%0?(\d*)d/, (_, width) => String(id).padStart(Number(width), '0'))
 }
 
 export function listPath(paths: Paths, workload: WorkloadName, animals: number): string {

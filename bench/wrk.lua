@@ -1,13 +1,13 @@
--- The requests of wrk. Arguments: kind, path of the pets, path of the list, first id, last id, body of a new pet,
--- prefix of the idempotency keys.
+-- The requests of wrk. Arguments: kind, path of the pets, path of a pet with its id as %d, path of the list, first id,
+-- last id, body of a new pet, prefix of the idempotency keys.
 
 -- Builds the GET requests before the clock runs, so that they cost wrk no more than a fixed request.
-local function spread(prefix, from, to)
+local function spread(format, from, to)
   local count = 10000
   local requests = {}
   math.randomseed(4711)
   for i = 1, count do
-    requests[i] = wrk.format("GET", prefix .. math.random(tonumber(from), tonumber(to)))
+    requests[i] = wrk.format("GET", format:format(math.random(tonumber(from), tonumber(to))))
   end
   local last = 0
   return function()
@@ -38,9 +38,9 @@ local function keyed(pets, body, prefix)
 end
 
 function init(args)
-  local kind, pets, list, from, to, body, prefix = unpack(args)
+  local kind, pets, pet, list, from, to, body, prefix = unpack(args)
   if kind == "get" then
-    request = spread(pets .. "/", from, to)
+    request = spread(pet, from, to)
   elseif kind == "create" then
     wrk.method = "POST"
     wrk.headers["Content-Type"] = "application/json"
@@ -49,6 +49,6 @@ function init(args)
     request = keyed(pets, body, prefix)
   else
     local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
-    request = mix(wrk.format("GET", list), spread(pets .. "/", from, to), wrk.format("POST", pets, headers, body))
+    request = mix(wrk.format("GET", list), spread(pet, from, to), wrk.format("POST", pets, headers, body))
   end
 end
