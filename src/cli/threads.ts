@@ -154,7 +154,7 @@ class ServingThread {
   /** Resolves with the number of requests that had no response. */
   async stop(drainMs: number): Promise<number> {
     this.#isStopping = true
-    if (!this.#kept.isRunning) return 0
+    if (!this.#kept.isRunning) this.#stopped.resolve(0)
     this.#kept.post({ type: 'stop', drainMs })
     const unanswered = await withTimeout(this.#stopped.promise, drainMs + stopMs, () => 0)
     this.#kept.stop()
@@ -218,6 +218,6 @@ class ServingThread {
     this.#ended = combine([this.#ended, this.#families.filter(({ type }) => type !== 'gauge')])
     this.#families = []
     this.#listening.reject(new Error('A serving thread ended before it listened'))
-    this.#stopped.resolve(0)
+    if (this.#isStopping) this.#stopped.resolve(0)
   }
 }

@@ -34,7 +34,7 @@ export class WriterThread {
   readonly #thread: KeptThread<WriterRequest, WriterReply>
   readonly #onPorts = new Set<(port: MessagePort) => void>()
   readonly #ready = Promise.withResolvers<void>()
-  readonly #closed = Promise.withResolvers<void>()
+  #closed = Promise.withResolvers<void>()
   #isStarted = false
 
   constructor(
@@ -47,6 +47,7 @@ export class WriterThread {
       module,
       name: 'The writer thread',
       onStart: () => {
+        this.#closed = Promise.withResolvers()
         this.#thread.post({ file, identity, commits: this.commits })
         for (const onPort of this.#onPorts) this.#connect(onPort)
       },
