@@ -98,29 +98,31 @@ function jsonLine(level: LogLevel, message: string, fields: LogFields): string {
 /** Written by hand: `JSON.stringify` of an object costs several times more. */
 function jsonRequest(level: LogLevel, request: LoggedRequest): string {
   const { requestId, method, operation, path, status, durationMs, key, traceparent } = request
-  const what = operation === undefined ? '' : `,"operation":"${operation}"`
-  const where = path === undefined ? '' : `,"path":${JSON.stringify(path)}`
-  const who = key === undefined ? '' : `,"key":${JSON.stringify(key)}`
-  const trace = traceparent === undefined ? '' : `,"traceparent":"${traceparent}"`
-  const sent = `"request","requestId":"${requestId}","method":"${method}"${what}${where}`
-  return `${jsonHead(level)}${sent},"status":${status},"durationMs":${durationMs}${who}${trace}}\n`
+  const what = operation === undefined ? '' : `","operation":"${operation}`
+  const where = path === undefined ? '"' : `","path":${JSON.stringify(path)}`
+  const who = key === undefined ? '' : keyField(key)
+  const end = traceparent === undefined ? '}\n' : `,"traceparent":"${traceparent}"}\n`
+  const sent = `"request","requestId":"${requestId}","method":"${method}${what}${where}`
+  return `${jsonHead(level)}${sent},"status":${status},"durationMs":${numberText(durationMs)}${who}${end}`
 }
 
 /** Up to the message. */
 function jsonHead(level: LogLevel): string {
-  return `{"time":"${isoTime(Date.now())}","level":"${level}","message":`
+  return `${timeField(Date.now())}${level}","message":`
 }
 
-const lastTime = { ms: 0, text: '' }
-
-/** Caches the last result: many lines share a millisecond. */
-function isoTime(ms: number): string {
-  if (ms !== lastTime.ms) {
-    lastTime.ms = ms
-    lastTime.text = new Date(ms).toISOString()
+/** Remembers the last result: many lines in a row share the millisecond, the key and the duration. */
+function rememberLast<A, R>(make: (argument: A) => R): (argument: A) => R {
+  let last: { readonly argument: A; readonly result: R } | undefined
+  return argument => {
+    if (last?.argument !== argument) last = { argument, result: make(argument) }
+    return last.result
   }
-  return lastTime.text
 }
+
+const timeField = rememberLast((ms: number) => `{"time":"${new Date(ms).toISOString()}","level":"`)
+const keyField = rememberLast((key: string) => `,"key":${JSON.stringify(key)}`)
+const numberText = rememberLast(String)
 
 const colours = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 const paint = (colour: keyof typeof colours, text: unknown) => `\u001b[${colours[colour]}m${text}\u001b[0m`
