@@ -1,0 +1,70 @@
+import type { Database } from 'bun:sqlite'
+import type { DamageGuard } from './errors.ts'
+import type { Writer } from './writer.ts'
+
+/**
+ * One read transaction for all reads of an event-loop tick: a read outside of one locks the file, which costs three times
+ * the read. A commit of our own writer ends it early. A commit of another process shows in the next tick; a request that
+ * is sent after that commit is received in the next tick, too.
+ */
+export class TickSnapshot {
+  readonly #database: Database
+  readonly #writer: Pick<Writer<never>, 'commits'>
+  readonly #guard: DamageGuard
+  readonly #begin
+  readonly #dataVersion
+  #isTicking = false
+  #commits = 0
+  #version: bigint | undefined
+
+  constructor(database: Database, writer: Pick<Writer<never>, 'commits'>, guard: DamageGuard) {
+    this.#database = database
+    this.#writer = writer
+    this.#guard = guard
+    this.#begin = database.query('BEGIN')
+    this.#dataVersion = database.query<{ data_version: bigint }, []>('PRAGMA data_version')
+  }
+
+  read<T>(statement: () => T): T {
+    return this.#guard.run(() => {
+      this.#enter()
+      return statement()
+    })
+  }
+
+  /** Differs after every commit. data_version ignores commits of its own connection, but this connection only reads. */
+  version(): bigint | undefined {
+    if (this.#version === undefined || !this.#isCurrent()) {
+      this.#version = this.read(() => this.#dataVersion.get()?.data_version)
+    }
+    return this.#version
+  }
+
+  #isCurrent(): boolean {
+    return this.#isTicking && this.#commits === this.#writer.commits && this.#database.inTransaction
+  }
+
+  #enter(): void {
+    if (this.#isCurrent()) return
+    endSnapshot(this.#database)
+    if (!this.#isTicking) setImmediate(this.#endTick)
+    this.#isTicking = true
+    this.#commits = this.#writer.commits
+    this.#version = undefined
+    this.#begin.run()
+  }
+
+  readonly #endTick = () => {
+    this.#isTicking = false
+    try {
+      endSnapshot(this.#database)
+    } catch {
+      // The database was closed in this tick. After another failure, the next read tries again.
+    }
+  }
+}
+
+/** The next read sees every commit before it. */
+export function endSnapshot(database: Database): void {
+  if (database.inTransaction) database.query('COMMIT').run()
+}
