@@ -3,9 +3,8 @@ import type { DamageGuard } from './errors.ts'
 import type { Writer } from './writer.ts'
 
 /**
- * One read transaction for all reads of an event-loop tick: a read outside of one locks the file, which costs three times
- * the read. A commit of our own writer ends it early. A commit of another process shows in the next tick; a request that
- * is sent after that commit is received in the next tick, too.
+ * One read transaction for all reads of an event-loop tick: a read outside of one locks the file, which costs more than the
+ * read. A commit of our own writer ends it early. A request sent after a commit of another process arrives in a later tick.
  */
 export class TickSnapshot {
   readonly #database: Database
