@@ -38,9 +38,16 @@ async function newStore() {
 
 const nextTick = () => new Promise(setImmediate)
 
+/** After this long without a commit, the reads of a tick share a transaction. */
+async function becomeQuiet({ seen }: { seen(): unknown }) {
+  seen()
+  await Bun.sleep(150)
+}
+
 test('all reads of an event-loop tick see the same state: a change by another process shows in the next one', async () => {
   await using store = await newStore()
   store.changeByAnotherProcess()
+  await becomeQuiet(store)
   const before = store.seen()
   expect(before).toMatchObject({ version: expect.any(BigInt), listed: { pets: { length: 1 } }, got: undefined })
   await nextTick()
@@ -55,6 +62,7 @@ test('all reads of an event-loop tick see the same state: a change by another pr
 
 test('a commit of our own writer shows in the same tick', async () => {
   await using store = await newStore()
+  await becomeQuiet(store)
   const before = store.seen()
   store.changeByAnotherProcess()
   store.writer.commits++
@@ -67,12 +75,14 @@ test('a key that another process revokes shows in the same tick', async () => {
   await using store = await newStore()
   const { record } = issueApiKey({ name: 'till', permission: 'read-only', createdAt: new Date() })
   await store.stores.keys.create(record)
+  await becomeQuiet(store)
   store.seen()
   expect(await store.keys.find(record.hash)).not.toHaveProperty('revokedAt')
   await nextTick()
   store.seen()
   store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 1')
   expect(store.keys.find(record.hash)).toHaveProperty('revokedAt')
+  await becomeQuiet(store)
   store.seen()
   store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 2')
   expect(store.keys.list()).toMatchObject([{ revokedAt: new Date(2) }])
@@ -81,17 +91,32 @@ test('a key that another process revokes shows in the same tick', async () => {
 test('no transaction outlives its tick, even if a statement fails', async () => {
   await using store = await newStore()
   const snapshot = new TickSnapshot(store.reading, store.writer, new DamageGuard())
+  await becomeQuiet({ seen: () => snapshot.version() })
   expect(() => snapshot.read(() => store.reading.run('SELECT * FROM absent'))).toThrow('no such table')
   expect(store.reading.inTransaction).toBe(true)
   await nextTick()
   expect(store.reading.inTransaction).toBe(false)
   // If a COMMIT failed, the next read ends the transaction first.
-  store.seen()
-  await nextTick()
   store.reading.run('BEGIN')
-  store.seen()
+  expect(store.reading.query('SELECT count(*) AS count FROM pets').get()).toEqual({ count: 0n })
+  store.changeByAnotherProcess()
+  expect(store.seen().listed).toMatchObject({ pets: { length: 1 } })
   await nextTick()
   expect(store.reading.inTransaction).toBe(false)
+})
+
+test('reads share no transaction shortly after a commit, so that the write-ahead log can be reused', async () => {
+  await using store = await newStore()
+  await becomeQuiet(store)
+  store.changeByAnotherProcess()
+  store.seen()
+  expect(store.reading.inTransaction).toBe(false)
+  await nextTick()
+  store.seen()
+  expect(store.reading.inTransaction).toBe(false)
+  await becomeQuiet(store)
+  store.seen()
+  expect(store.reading.inTransaction).toBe(true)
 })
 
 test('a store may be closed in the tick of a read, and its write-ahead log is gone', async () => {
@@ -100,6 +125,7 @@ test('a store may be closed in the tick of a read, and its write-ahead log is go
   store.reading.close()
   const reopened = openSqlite(store.file, { create: false })
   store.changeByAnotherProcess()
+  await becomeQuiet({ seen: () => reopened.pets.get(1n) })
   expect(await reopened.pets.get(1n)).toBeDefined()
   await reopened.close()
   expect(existsSync(`${store.file}-wal`)).toBe(false)

@@ -2,6 +2,9 @@ import type { Database } from 'bun:sqlite'
 import type { DamageGuard } from './errors.ts'
 import type { Writer } from './writer.ts'
 
+/** SQLite reuses the write-ahead log only while no reader uses it, so reads share no transaction this long after a commit. */
+const quietMs = 100
+
 /**
  * One read transaction for all reads of an event-loop tick: a read outside of one locks the file, which costs more than the
  * read. A commit of our own writer ends it early. A request sent after a commit of another process arrives in a later tick.
@@ -13,6 +16,10 @@ export class TickSnapshot {
   readonly #begin
   readonly #dataVersion
   #isTicking = false
+  /** Whether the reads of this tick share a transaction. */
+  #isShared = false
+  #shareFromMs = 0
+  #sharedVersion: bigint | undefined
   #commits = 0
   #version: bigint | undefined
 
@@ -40,7 +47,7 @@ export class TickSnapshot {
   }
 
   #isCurrent(): boolean {
-    return this.#isTicking && this.#commits === this.#writer.commits && this.#database.inTransaction
+    return this.#isTicking && this.#commits === this.#writer.commits && this.#database.inTransaction === this.#isShared
   }
 
   #enter(): void {
@@ -50,7 +57,19 @@ export class TickSnapshot {
     this.#isTicking = true
     this.#commits = this.#writer.commits
     this.#version = undefined
+    const nowMs = performance.now()
+    this.#isShared = nowMs >= this.#shareFromMs
+    if (this.#isShared) this.#share(nowMs)
+  }
+
+  #share(nowMs: number): void {
     this.#begin.run()
+    this.#version = this.#dataVersion.get()?.data_version
+    if (this.#version === this.#sharedVersion) return
+    this.#sharedVersion = this.#version
+    this.#shareFromMs = nowMs + quietMs
+    this.#isShared = false
+    endSnapshot(this.#database)
   }
 
   readonly #endTick = () => {
