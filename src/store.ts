@@ -10,7 +10,8 @@ export type Awaitable<T> = T | Promise<T>
 
 /**
  * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
- * connection was lost between the commit and its answer: `createOnce` makes a retry safe.
+ * connection was lost between the commit and its answer: `createOnce` makes a retry safe. Reads see every earlier write of this
+ * process. They see one of another process at the latest in the next event-loop tick.
  */
 export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
@@ -23,8 +24,8 @@ export interface PetStore {
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
   deleteExpiredIdempotencyKeys(now: Date, max: number): Awaitable<number>
   /**
-   * Differs after every change, so that equal versions mean equal answers. Another process's change may show one
-   * event-loop tick late. Absent if the engine cannot tell cheaply.
+   * Differs after every change that a read would see, so that equal versions mean equal answers. Absent if the engine cannot
+   * tell cheaply.
    */
   version?(): unknown
 }

@@ -1,8 +1,15 @@
 import { describe, expect, test } from 'bun:test'
-import type { LogLevel } from '../log.ts'
+import type { LoggedRequest, LogLevel } from '../log.ts'
 import { BufferedLog, waitingRequestsMax } from './log.ts'
 
-const fields = { requestId: 'r-1', method: 'GET', operation: 'listPets', status: 200, durationMs: 0.4, key: 'till' }
+const fields: LoggedRequest = {
+  requestId: 'r-1',
+  method: 'GET',
+  operation: 'listPets',
+  status: 200,
+  durationMs: 0.4,
+  key: 'till',
+}
 const parseLines = (text: string) => Bun.JSONL.parse(text) as { level: string }[]
 
 function lines({ level = 'info' as LogLevel, isTerminal = false } = {}) {
@@ -12,21 +19,33 @@ function lines({ level = 'info' as LogLevel, isTerminal = false } = {}) {
 }
 
 describe('without a terminal', () => {
-  test('a line is a JSON object with time, level and message, without undefined fields', () => {
+  test.each<Partial<LoggedRequest>>([
+    {},
+    { operation: undefined, path: '/v1/x', status: 404, key: undefined },
+    { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', durationMs: 1_000 },
+  ])('a request is a line with time, level, message and the known fields, in this order: %j', given => {
     const { log, written } = lines()
-    log.request('info', { ...fields, path: undefined })
+    const { requestId, method, operation, path, status, durationMs, key, traceparent } = { ...fields, ...given }
+    log.request('warn', { traceparent, key, durationMs, status, path, operation, method, requestId })
     log.flush()
-    const time = expect.stringMatching(/^\d{4}-.*Z$/)
-    expect(JSON.parse(written.join(''))).toEqual({ time, level: 'info', message: 'request', ...fields })
+    const { time } = JSON.parse(written.join(''))
+    expect(new Date(time).toISOString()).toBe(time)
+    const expected = { requestId, method, operation, path, status, durationMs, key, traceparent }
+    expect(written.join('')).toBe(`${JSON.stringify({ time, level: 'warn', message: 'request', ...expected })}\n`)
   })
 
   test.each(['"quoted" \\ text', 'one\ntwo', 'Zoë 🐕', '\u0000\u001b[31m', '', '\ud800'])(
     'a field that is %j is read back as it was',
     value => {
       const { log, written } = lines()
+      log.request('info', { ...fields, path: value, key: value })
       log.write('error', value, { key: value })
-      expect(JSON.parse(written.join(''))).toMatchObject({ message: value, key: value })
-      expect(written.join('').match(/\n/g)).toHaveLength(1)
+      const read = parseLines(written.join(''))
+      expect(read).toMatchObject([
+        { path: value, key: value },
+        { message: value, key: value },
+      ])
+      expect(written.join('').match(/\n/g)).toHaveLength(2)
     },
   )
 })
@@ -73,7 +92,7 @@ describe('lines are written in batches', () => {
 })
 
 describe('if the log is not read', () => {
-  const request = (index: number) => ({ requestId: `r-${index}` })
+  const request = (index: number) => ({ ...fields, requestId: `r-${index}` })
   const lost = 1_000
 
   /** A log whose reader waits for `readAgain`. */

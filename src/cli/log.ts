@@ -1,4 +1,4 @@
-import { type Log, type LogFields, type LogLevel, logLevels } from '../log.ts'
+import { type Log, type LogFields, type LoggedRequest, type LogLevel, logLevels } from '../log.ts'
 import type { Io } from './output.ts'
 
 /** Lines are written in batches: one write for each would cost more than the request. */
@@ -10,21 +10,15 @@ export const waitingRequestsMax = 4_096
 /** Other lines are rare, and are not dropped because of the requests. */
 const waitingLinesMax = 2 * waitingRequestsMax
 
-interface Line {
-  readonly atMs: number
-  readonly level: LogLevel
-  /** Absent for a request. */
-  readonly message?: string
-  readonly fields: LogFields
-}
-
 /** JSON lines; on a terminal, coloured lines for people. */
 export class BufferedLog implements Log {
   readonly #levelMin: number
   readonly #io: Pick<Io, 'err' | 'isTerminal'>
-  #lines: Line[] = []
+  /** Lines that are not written yet, as one text: keeping their fields until the flush costs twice as much. */
+  #batch = ''
+  #batchLines = 0
   #timer: ReturnType<typeof setTimeout> | undefined
-  /** Lines that were passed to `write` and are not written yet. */
+  /** Lines that were passed to `err` and are not written yet. */
   #waiting = 0
   #dropped = 0
 
@@ -38,23 +32,28 @@ export class BufferedLog implements Log {
   }
 
   write(level: LogLevel, message: string, fields: LogFields = {}): void {
-    if (this.isOn(level)) this.#add({ atMs: Date.now(), level, message, fields })
+    if (!this.isOn(level) || this.#drops(waitingLinesMax)) return
+    this.#add(level, this.#line(level, message, fields))
   }
 
-  request(level: LogLevel, fields: LogFields): void {
-    if (this.isOn(level)) this.#add({ atMs: Date.now(), level, fields })
+  request(level: LogLevel, request: LoggedRequest): void {
+    if (!this.isOn(level) || this.#drops(waitingRequestsMax)) return
+    this.#add(level, this.#io.isTerminal ? readableRequest(request) : jsonRequest(level, request))
   }
 
   flush(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const batch = this.#lines
-    this.#lines = []
-    const total = this.#waiting + batch.length
-    const max = (line: Line) => (line.message === undefined ? waitingRequestsMax : waitingLinesMax)
-    const fitting = batch.filter(line => total <= max(line))
-    this.#dropped += batch.length - fitting.length
-    this.#writeBatch(fitting)
+    const [text, lines] = [this.#batch, this.#batchLines]
+    this.#batch = ''
+    this.#batchLines = 0
+    const writing = lines > 0 && this.#io.err(text)
+    if (!writing) return
+    this.#waiting += lines
+    void writing.then(() => {
+      this.#waiting -= lines
+      if (this.#waiting === 0) this.#reportDropped()
+    })
   }
 
   /** Flushes, and reports dropped lines to a reader that may come back after the end. */
@@ -63,69 +62,90 @@ export class BufferedLog implements Log {
     this.#reportDropped()
   }
 
-  #add(line: Line): void {
-    this.#lines.push(line)
-    // An error is written at once: the process may end before the next flush.
-    if (line.level === 'error' || this.#lines.length >= batchLinesMax) this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), flushEveryMs).unref()
+  /** Counts the next line as dropped if this many lines wait already. */
+  #drops(linesMax: number): boolean {
+    if (this.#waiting + this.#batchLines < linesMax) return false
+    this.#dropped++
+    return true
   }
 
-  #writeBatch(lines: readonly Line[]): void {
-    if (lines.length === 0) return
-    const writing = this.#io.err(lines.map(this.#io.isTerminal ? readableLine : jsonLine).join(''))
-    if (!writing) return
-    this.#waiting += lines.length
-    void writing.then(() => {
-      this.#waiting -= lines.length
-      if (this.#waiting === 0) this.#reportDropped()
-    })
+  #add(level: LogLevel, line: string): void {
+    this.#batch += line
+    this.#batchLines++
+    // An error is written at once: the process may end before the next flush.
+    if (level === 'error' || this.#batchLines >= batchLinesMax) this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), flushEveryMs).unref()
   }
 
   #reportDropped(): void {
     if (this.#dropped === 0) return
-    const [message, fields] = ['Dropped log lines: the log was not read', { lines: this.#dropped }]
+    const fields = { lines: this.#dropped }
     this.#dropped = 0
-    this.#writeBatch([{ atMs: Date.now(), level: 'warn', message, fields }])
+    this.#add('warn', this.#line('warn', 'Dropped log lines: the log was not read', fields))
+    this.flush()
+  }
+
+  #line(level: LogLevel, message: string, fields: LogFields): string {
+    return this.#io.isTerminal ? readableLine(level, message, fields) : jsonLine(level, message, fields)
   }
 }
 
-/** Concatenates, because collecting everything in one object first is slower. */
-function jsonLine({ atMs, level, message = 'request', fields }: Line): string {
-  const head = `{"time":"${isoTime(atMs)}","level":"${level}","message":${JSON.stringify(message)}`
+function jsonLine(level: LogLevel, message: string, fields: LogFields): string {
   const rest = JSON.stringify(fields).slice(1)
-  return rest === '}' ? `${head}}\n` : `${head},${rest}\n`
+  return `${jsonHead(level)}${JSON.stringify(message)}${rest === '}' ? '' : ','}${rest}\n`
 }
 
-const lastTime = { ms: 0, text: '' }
+/** Written by hand: `JSON.stringify` of an object costs several times more. */
+function jsonRequest(level: LogLevel, request: LoggedRequest): string {
+  const { requestId, method, operation, path, status, durationMs, key, traceparent } = request
+  const what = operation === undefined ? '' : `","operation":"${operation}`
+  const where = path === undefined ? '"' : `","path":${JSON.stringify(path)}`
+  const who = key === undefined ? '' : keyField(key)
+  const end = traceparent === undefined ? '}\n' : `,"traceparent":"${traceparent}"}\n`
+  const sent = `"request","requestId":"${requestId}","method":"${method}${what}${where}`
+  return `${jsonHead(level)}${sent},"status":${status},"durationMs":${numberText(durationMs)}${who}${end}`
+}
 
-/** Caches the last result: many lines share a millisecond. */
-function isoTime(ms: number): string {
-  if (ms !== lastTime.ms) {
-    lastTime.ms = ms
-    lastTime.text = new Date(ms).toISOString()
+/** Up to the message. */
+function jsonHead(level: LogLevel): string {
+  return `${timeField(Date.now())}${level}","message":`
+}
+
+/** Remembers the last result: many lines in a row share the millisecond, the key and the duration. */
+function rememberLast<A, R>(make: (argument: A) => R): (argument: A) => R {
+  let last: { readonly argument: A; readonly result: R } | undefined
+  return argument => {
+    if (last?.argument !== argument) last = { argument, result: make(argument) }
+    return last.result
   }
-  return lastTime.text
 }
+
+const timeField = rememberLast((ms: number) => `{"time":"${new Date(ms).toISOString()}","level":"`)
+const keyField = rememberLast((key: string) => `,"key":${JSON.stringify(key)}`)
+const numberText = rememberLast(String)
 
 const colours = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 const paint = (colour: keyof typeof colours, text: unknown) => `\u001b[${colours[colour]}m${text}\u001b[0m`
 
-function readableLine({ atMs, level, message, fields }: Line): string {
-  const time = paint('dim', new Date(atMs).toTimeString().slice(0, 8))
-  if (message === undefined) return `${time} ${requestLine(fields)}\n`
+function readableLine(level: LogLevel, message: string, fields: LogFields): string {
   const named = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
   const word = paint(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)
-  return `${[time, word, message, ...named].join(' ')}\n`
+  return `${[clockTime(), word, message, ...named].join(' ')}\n`
 }
 
 /** `200 GET listPets 0.4 ms till` */
-function requestLine({ status, method, operation, path, durationMs, key, requestId }: LogFields): string {
-  const code = Number(status)
+function readableRequest(request: LoggedRequest): string {
+  const { status, method, operation, path, durationMs, key, requestId } = request
   const parts = [
-    paint(code >= 500 ? 'red' : code >= 400 ? 'yellow' : 'green', status),
+    clockTime(),
+    paint(status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green', status),
     `${method} ${operation ?? path} ${durationMs} ms`,
     key ? paint('cyan', key) : '',
-    code >= 400 ? paint('dim', requestId) : '',
+    status >= 400 ? paint('dim', requestId) : '',
   ]
-  return parts.filter(part => part !== '').join(' ')
+  return `${parts.filter(part => part !== '').join(' ')}\n`
+}
+
+function clockTime(): string {
+  return paint('dim', new Date().toTimeString().slice(0, 8))
 }

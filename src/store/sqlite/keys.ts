@@ -3,18 +3,24 @@ import type { NewApiKey } from '../../api-key.ts'
 import type { KeyStore, KeyUse } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
+import { endSnapshot } from './snapshot.ts'
 import type { Writer } from './writer.ts'
 
 /** Reads on the calling thread, writes in the writer thread. */
 export function createSqliteKeys(reading: Database, writer: Writer<KeyWrites>, guard: DamageGuard): KeyStore {
   const find = reading.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
   const list = reading.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
+  const read = <T>(statement: () => T) =>
+    guard.run(() => {
+      endSnapshot(reading)
+      return statement()
+    })
   return {
     find(hash) {
-      const row = guard.run(() => find.get({ hash }))
+      const row = read(() => find.get({ hash }))
       return row ? keyOf(row) : undefined
     },
-    list: () => guard.run(() => list.all()).map(keyOf),
+    list: () => read(() => list.all()).map(keyOf),
     create: key => writer.write('createKey', key),
     createFirst: key => writer.write('createFirstKey', key),
     revoke: (id, at) => writer.write('revokeKey', id, at),

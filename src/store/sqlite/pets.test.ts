@@ -1,11 +1,14 @@
 import { expect, test } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { issueApiKey } from '../../api-key.ts'
 import { DamageGuard } from './errors.ts'
+import { createSqliteKeys } from './keys.ts'
 import { openSqlite } from './open.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
+import { TickSnapshot } from './snapshot.ts'
 import { Writer, WriterThread } from './writer.ts'
 import type { Writes } from './writer-thread.ts'
 
@@ -17,14 +20,17 @@ async function newStore() {
   const stores = openSqlite(file, { create: true })
   stack.defer(() => stores.close())
   const writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
-  const pets = createSqlitePets(stack.use(connect(file, 'readonly')), writer, new DamageGuard())
+  const reading = stack.use(connect(file, 'readonly'))
+  const pets = createSqlitePets(reading, writer, new DamageGuard())
+  const keys = createSqliteKeys(reading, new Writer({ commits: new Int32Array(1) }), new DamageGuard())
   const owned = stack.move()
   return {
-    ...{ file, stores, writer },
-    version: () => pets.version?.(),
-    changeByAnotherProcess() {
+    ...{ file, stores, writer, reading, keys },
+    /** What a reader can see, each asked for on its own. */
+    seen: () => ({ version: pets.version?.(), listed: pets.list({ limit: 9 }), got: pets.get(2n) }),
+    changeByAnotherProcess(sql = "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)") {
       using other = connect(file, 'readwrite')
-      other.run("INSERT INTO pets (name, category_id) VALUES ('Rex', 1)")
+      other.run(sql)
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
@@ -32,21 +38,98 @@ async function newStore() {
 
 const nextTick = () => new Promise(setImmediate)
 
-test('the file is asked once in an event-loop tick: a change by another process shows in the next one', async () => {
+/** After this long without a commit, the reads of a tick share a transaction. */
+async function becomeQuiet({ seen }: { seen(): unknown }) {
+  seen()
+  await Bun.sleep(150)
+}
+
+test('all reads of an event-loop tick see the same state: a change by another process shows in the next one', async () => {
   await using store = await newStore()
-  const before = store.version()
-  expect(before).toBeDefined()
-  await nextTick()
-  expect(store.version()).toBe(before)
   store.changeByAnotherProcess()
-  expect(store.version()).toBe(before)
+  await becomeQuiet(store)
+  const before = store.seen()
+  expect(before).toMatchObject({ version: expect.any(BigInt), listed: { pets: { length: 1 } }, got: undefined })
   await nextTick()
-  const after = store.version()
-  expect(after).not.toBe(before)
-  // A commit of our own writer shows in the same tick.
+  expect(store.seen()).toEqual(before)
+  store.changeByAnotherProcess()
+  expect(store.seen()).toEqual(before)
+  await nextTick()
+  const after = store.seen()
+  expect(after).toMatchObject({ listed: { pets: { length: 2 } }, got: { id: 2n } })
+  expect(after.version).not.toBe(before.version)
+})
+
+test('a commit of our own writer shows in the same tick', async () => {
+  await using store = await newStore()
+  await becomeQuiet(store)
+  const before = store.seen()
   store.changeByAnotherProcess()
   store.writer.commits++
-  expect(store.version()).not.toBe(after)
+  const after = store.seen()
+  expect(after.listed).toMatchObject({ pets: { length: 1 } })
+  expect(after.version).not.toBe(before.version)
+})
+
+test('a key that another process revokes shows in the same tick', async () => {
+  await using store = await newStore()
+  const { record } = issueApiKey({ name: 'till', permission: 'read-only', createdAt: new Date() })
+  await store.stores.keys.create(record)
+  await becomeQuiet(store)
+  store.seen()
+  expect(await store.keys.find(record.hash)).not.toHaveProperty('revokedAt')
+  await nextTick()
+  store.seen()
+  store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 1')
+  expect(store.keys.find(record.hash)).toHaveProperty('revokedAt')
+  await becomeQuiet(store)
+  store.seen()
+  store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 2')
+  expect(store.keys.list()).toMatchObject([{ revokedAt: new Date(2) }])
+})
+
+test('no transaction outlives its tick, even if a statement fails', async () => {
+  await using store = await newStore()
+  const snapshot = new TickSnapshot(store.reading, store.writer, new DamageGuard())
+  await becomeQuiet({ seen: () => snapshot.version() })
+  expect(() => snapshot.read(() => store.reading.run('SELECT * FROM absent'))).toThrow('no such table')
+  expect(store.reading.inTransaction).toBe(true)
+  await nextTick()
+  expect(store.reading.inTransaction).toBe(false)
+  // If a COMMIT failed, the next read ends the transaction first.
+  store.reading.run('BEGIN')
+  expect(store.reading.query('SELECT count(*) AS count FROM pets').get()).toEqual({ count: 0n })
+  store.changeByAnotherProcess()
+  expect(store.seen().listed).toMatchObject({ pets: { length: 1 } })
+  await nextTick()
+  expect(store.reading.inTransaction).toBe(false)
+})
+
+test('reads share no transaction shortly after a commit, so that the write-ahead log can be reused', async () => {
+  await using store = await newStore()
+  await becomeQuiet(store)
+  store.changeByAnotherProcess()
+  store.seen()
+  expect(store.reading.inTransaction).toBe(false)
+  await nextTick()
+  store.seen()
+  expect(store.reading.inTransaction).toBe(false)
+  await becomeQuiet(store)
+  store.seen()
+  expect(store.reading.inTransaction).toBe(true)
+})
+
+test('a store may be closed in the tick of a read, and its write-ahead log is gone', async () => {
+  await using store = await newStore()
+  await store.stores.close()
+  store.reading.close()
+  const reopened = openSqlite(store.file, { create: false })
+  store.changeByAnotherProcess()
+  await becomeQuiet({ seen: () => reopened.pets.get(1n) })
+  expect(await reopened.pets.get(1n)).toBeDefined()
+  await reopened.close()
+  expect(existsSync(`${store.file}-wal`)).toBe(false)
+  await nextTick()
 })
 
 test('a writer counts its commit before the write resolves', async () => {

@@ -5,6 +5,7 @@ import { fingerprintOf, type NewPet, type PetStatus } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { type PetRow, petOf } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
+import { TickSnapshot } from './snapshot.ts'
 import type { Writer } from './writer.ts'
 
 export const statements = {
@@ -24,24 +25,19 @@ export function createSqlitePets(
   const list = reading.query<PetRow, Page>(statements.list)
   const listByStatus = reading.query<PetRow, Page & { status: PetStatus }>(statements.listByStatus)
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
-  const dataVersion = reading.query<{ data_version: bigint }, []>('PRAGMA data_version')
-  let version: bigint | undefined
-  let versionCommits = 0
-  const forgetVersion = () => {
-    version = undefined
-  }
+  const snapshot = new TickSnapshot(reading, writer, guard)
 
   return {
     list({ limit, status, after = 0n }) {
       // Fetch one extra row to learn whether a next page exists, without a COUNT.
       const rows = limit + 1
-      const found = guard.run(() =>
+      const found = snapshot.read(() =>
         status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
       )
       return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
     },
     get(id) {
-      const row = guard.run(() => get.get({ id }))
+      const row = snapshot.read(() => get.get({ id }))
       return row ? petOf(row) : undefined
     },
     async create(pet) {
@@ -51,18 +47,7 @@ export function createSqlitePets(
     createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
     deleteExpiredIdempotencyKeys: (now, max) =>
       writer.write('deleteExpiredIdempotencyKeys', now.getTime() - idempotencyKeyMs, max),
-    /**
-     * Asks the file once in an event-loop tick, because asking costs a fifth of a request, and again after a commit of our
-     * own writer. data_version ignores commits of its own connection, but this connection only reads.
-     */
-    version() {
-      const { commits } = writer
-      if (version === undefined) setImmediate(forgetVersion)
-      else if (versionCommits === commits) return version
-      versionCommits = commits
-      version = guard.run(() => dataVersion.get()?.data_version)
-      return version
-    },
+    version: () => snapshot.version(),
   }
 }
 
