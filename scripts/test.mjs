@@ -13,16 +13,9 @@ const files = process.argv.slice(2).filter(argument => argument !== flag)
 const isWhole = files.length === 0
 const overHttp = ['./test/http', './test/conform/ours.test.ts', './test/client/client.test.ts']
 const onThreads = [
-  'crash',
-  'damage',
-  'descriptors',
-  'hostile-connections',
-  'malformed-http',
-  'refused-bodies',
-  'secrets',
-]
-  .concat('stopping')
-  .map(name => `./test/faults/${name}.test.ts`)
+  ...['crash', 'damage', 'descriptors', 'hostile-connections'],
+  ...['malformed-http', 'refused-bodies', 'secrets', 'stopping'],
+].map(name => `./test/faults/${name}.test.ts`)
 // Many tests wait more than they compute, so more files than cores run at once.
 const workers = availableParallelism() + 1
 

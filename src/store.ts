@@ -132,8 +132,10 @@ export interface Stores {
   close(): Awaitable<void>
 }
 
-/** Shared by the threads of a process. Each has one cell, which is accessed with Atomics. */
+/** Shared by the threads of a process. Each array has one cell, which is accessed with Atomics. */
 export interface SharedMemory {
+  /** Identifies the file that the main thread has opened. */
+  readonly identity: string | undefined
   /** Counts commits. Only the writer thread changes it, after COMMIT and before it replies. */
   readonly commits: Int32Array
   /** 1 once a thread has found the file damaged. No thread sets it back. */

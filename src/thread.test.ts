@@ -1,24 +1,24 @@
 import { expect, test } from 'bun:test'
-import { KeptThread } from './thread.ts'
+import { RestartingThread } from './thread.ts'
 
 const moduleOf = (code: string) => new URL(`data:text/javascript,${encodeURIComponent(code)}`)
 
 test('a thread that ends again and again starts at once, then with growing pauses, until it is stopped', async () => {
   const messages: string[] = []
   const { promise: enough, resolve } = Promise.withResolvers<void>()
-  const thread = new KeptThread<string, string>({
+  const thread = new RestartingThread<string, string>({
     module: moduleOf('addEventListener("message", () => process.exit(1))'),
     name: 'The thread',
     onStart: () => thread.post('end'),
     onMessage: () => {},
-    onError: message => messages.push(message) === 4 && resolve(),
+    onEnd: message => void (messages.push(message) === 4 && resolve()),
   })
   thread.start()
   await enough
   thread.stop()
   expect(thread.isRunning).toBe(false)
   const pauses = ['', ' in 100 ms', ' in 200 ms', ' in 400 ms']
-  expect(messages).toEqual(pauses.map(pause => `The thread ended: starting another one${pause}`))
+  expect(messages).toEqual(pauses.map(pause => `The thread ended; restarting${pause}`))
   await Bun.sleep(500)
   expect(thread.isRunning).toBe(false)
 })

@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { issueApiKey } from '../api-key.ts'
 import { SetupError, StoreUnreachable } from '../errors.ts'
-import type { Listener } from '../http/server.ts'
+import { type Listener, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
-import { openStores } from '../store/open.ts'
-import type { Stores } from '../store.ts'
+import type { OnStoreEvent, Stores } from '../store.ts'
 import { repeat } from '../timeout.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
-import { databasePoolOf, inBackground, startServing } from './serving.ts'
+import { inBackground, openForThread, startServing } from './serving.ts'
 import { checkSettings, type ServeSettings, settings } from './settings.ts'
+import type { ThreadsParts } from './threads.ts'
 
 export const serveCommand = command({
   name: 'serve',
@@ -29,19 +29,24 @@ const sweepPauseMs = 10
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
 const retryDatabaseMs = 500
+/** Longer than threads differ in noticing an event. */
+const sameEventMs = 2_000
 
 /** Builds the service, runs it until a signal, and shuts it down. */
 async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
-  const stores = await openWithRetry(settings, log, stopped)
+  const onEvent = storeEventLog(log)
+  const { tlsCert, tlsKey } = settings
+  const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
+  const stores = await openWithRetry(settings, log, onEvent, stopped)
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
   // The writer thread starts while the server is built.
   void stores.startWriting()
   const sweeping = startSweeping(stores, log)
   try {
-    const listener = await startListener(settings, stores, log, io)
+    const listener = await startListener({ settings, stores, tls, log, onEvent, io })
     try {
       await greet(settings, listener.port, stores, io)
       await stopped
@@ -60,10 +65,22 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   }
 }
 
-async function startListener(settings: ServeSettings, stores: Stores, log: Log, io: Io): Promise<Listener> {
-  if (settings.threads === 1) return startServing({ stores, settings, log, port: settings.port })
+async function startListener(parts: ThreadsParts): Promise<Listener> {
+  const { threads, port } = parts.settings
+  if (threads === 1) return startServing({ ...parts, port })
   const { serveInThreads } = await import('./threads.ts')
-  return serveInThreads({ stores, settings, log, io })
+  return serveInThreads(parts)
+}
+
+/** Several threads report the same event of the store at about the same time: logs it once. */
+function storeEventLog(log: Log): OnStoreEvent {
+  const loggedMs = new Map<string, number>()
+  return (level, message) => {
+    const nowMs = performance.now()
+    if (nowMs - (loggedMs.get(message) ?? Number.NEGATIVE_INFINITY) < sameEventMs) return
+    loggedMs.set(message, nowMs)
+    log.write(level, message)
+  }
 }
 
 /** Deletes expired idempotency keys. */
@@ -75,16 +92,18 @@ function startSweeping({ pets }: Stores, log: Log): Disposable {
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
-async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
-  const { databaseUrl, readUrl, databasePooler: pooler, waitForDatabaseMs } = settings
-  const connectionsMax = databasePoolOf(settings)
-  const onEvent: Log['write'] = (level, message) => log.write(level, message)
+async function openWithRetry(
+  settings: ServeSettings,
+  log: Log,
+  onEvent: OnStoreEvent,
+  stopped: Promise<void>,
+): Promise<Stores | undefined> {
+  const { waitForDatabaseMs } = settings
   const endMs = performance.now() + waitForDatabaseMs
   const stop = stopped.then(() => undefined)
   for (let attempt = 0; ; attempt++) {
     try {
-      const opening = openStores(databaseUrl, { create: true, onEvent, readUrl, pooler, connectionsMax })
-      return await Promise.race([opening, stop])
+      return await Promise.race([openForThread(settings, onEvent), stop])
     } catch (error) {
       const leftMs = endMs - performance.now()
       if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error

@@ -2,72 +2,37 @@ import { SetupError, StoreDamaged } from '../errors.ts'
 import { App, type SharedByThreads } from '../http/app.ts'
 import type { MetricFamily } from '../http/metrics.ts'
 import type { RateLimitMemory } from '../http/rate-limit.ts'
-import { type Listener, listen } from '../http/server.ts'
-import type { Log, LogLevel } from '../log.ts'
+import { type Listener, listen, type Tls } from '../http/server.ts'
+import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { Awaitable, SharedMemory, Stores } from '../store.ts'
+import type { Awaitable, OnStoreEvent, SharedMemory, Stores } from '../store.ts'
 import { repeat } from '../timeout.ts'
 import { createPages } from '../web/pages.ts'
 import { BufferedLog } from './log.ts'
 import type { ServeSettings } from './settings.ts'
 
-/** To a serving thread: `start` once it is ready, the writer's port if the store has one, and then the rest. */
-export type ThreadRequest =
-  | { readonly type: 'start'; readonly start: ThreadStart }
-  | { readonly type: 'writer'; readonly port: MessagePort }
-  /** Asks for the thread's own metrics. */
-  | { readonly type: 'count'; readonly id: number }
-  /** Answers `collect`. */
-  | { readonly type: 'collected'; readonly id: number; readonly families: readonly MetricFamily[] }
-  /** The oldest `log` is written. */
-  | { readonly type: 'logged' }
-  | { readonly type: 'stop'; readonly drainMs: number }
-
-/** From a serving thread. */
-export type ThreadReply =
-  | { readonly type: 'ready' }
-  | { readonly type: 'listening'; readonly port: number }
-  | { readonly type: 'refused'; readonly message: string }
-  | { readonly type: 'log'; readonly text: string }
-  | { readonly type: 'event'; readonly level: LogLevel; readonly message: string }
-  /** Asks for the metrics of all threads. */
-  | { readonly type: 'collect'; readonly id: number }
-  /** Answers `count`. */
-  | { readonly type: 'counted'; readonly id: number; readonly families: readonly MetricFamily[] }
-  | { readonly type: 'stopped'; readonly unanswered: number }
-
-export interface ThreadStart {
-  readonly settings: ServeSettings
-  readonly port: number
-  readonly isTerminal: boolean
-  readonly shared: SharedMemory | undefined
-  readonly rateLimits: RateLimitMemory
-  /** The main thread's clock when it sent this. */
-  readonly nowMs: number
-}
-
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
-
-export interface Serving extends Listener {
-  readonly app: App
-}
 
 interface ServingParts {
   readonly stores: Stores
   readonly settings: ServeSettings
   readonly log: Log
   readonly port: number
+  readonly tls: Tls | undefined
   readonly threads?: SharedByThreads
 }
 
+export interface Serving extends Listener {
+  readonly app: App
+}
+
 /** Serves a store in this thread, and records the use of keys, until `stop`. */
-export async function startServing({ stores, settings, log, port, threads }: ServingParts): Promise<Serving> {
+export async function startServing({ stores, settings, log, port, tls, threads }: ServingParts): Promise<Serving> {
   const app = new App({ ...stores, ...settings, log, pages: createPages(), threads })
   await stores.startWriting()
-  const { tlsCert: cert, tlsKey: key } = settings
   const reusePort = settings.reusePort || threads !== undefined
-  const listener = listen(app, { ...settings, port, reusePort, ...(cert && key && { tls: { cert, key } }) })
+  const listener = listen(app, { host: settings.host, port, reusePort, tls })
   const flush = () => inBackground(log, () => app.flush())
   const flushing = repeat(flushEveryMs, () => flush().then(() => flushEveryMs))
   return {
@@ -92,95 +57,138 @@ export async function inBackground<T>(log: Log, work: () => Awaitable<T>): Promi
   }
 }
 
+/** Opens the store for one of the threads, with its share of the connections. */
+export function openForThread(
+  { databaseUrl, readUrl, databasePooler: pooler, databasePool, threads }: ServeSettings,
+  onEvent: OnStoreEvent,
+  shared?: SharedMemory,
+): Awaitable<Stores> {
+  const connectionsMax = Math.max(1, Math.floor(databasePool / threads))
+  return openStores(databaseUrl, { create: true, onEvent, readUrl, pooler, connectionsMax, shared })
+}
+
+/** To a further thread. `start` comes first, after the thread has posted `ready`. */
+export type ThreadRequest =
+  | { readonly type: 'start'; readonly start: ThreadStart }
+  /** A port to the writer thread. */
+  | { readonly type: 'writer'; readonly port: MessagePort }
+  /** Asks for the thread's own metrics. */
+  | { readonly type: 'ownMetrics'; readonly id: number }
+  /** Answers `allMetrics`. */
+  | { readonly type: 'allMetrics'; readonly id: number; readonly families: readonly MetricFamily[] }
+  /** Acknowledges the oldest `log`. */
+  | { readonly type: 'logged' }
+  | { readonly type: 'stop'; readonly drainMs: number }
+
+/** From a further thread. */
+export type ThreadReply =
+  | { readonly type: 'ready' | 'listening' }
+  /** The thread cannot start, for a reason that the operator can change. It ends. */
+  | { readonly type: 'refused'; readonly message: string }
+  | { readonly type: 'log'; readonly text: string }
+  | { readonly type: 'event'; readonly event: Parameters<OnStoreEvent> }
+  /** Asks for the metrics of all threads. */
+  | { readonly type: 'allMetrics'; readonly id: number }
+  /** Answers `ownMetrics`. */
+  | { readonly type: 'ownMetrics'; readonly id: number; readonly families: readonly MetricFamily[] }
+  | { readonly type: 'stopped'; readonly unanswered: number }
+
+export interface ThreadStart {
+  readonly settings: ServeSettings
+  readonly port: number
+  readonly tls: Tls | undefined
+  readonly isTerminal: boolean
+  readonly shared: SharedMemory | undefined
+  readonly rateLimits: RateLimitMemory
+  /** The main thread's clock when it sent this. */
+  readonly nowMs: number
+}
+
 const post = (reply: ThreadReply) => postMessage(reply)
 
 /** Serves in a thread that the main thread has started. */
-class ServingThread {
+class FurtherThread {
   readonly #stores: Stores
+  readonly #serving: Serving
   readonly #log: BufferedLog
-  readonly #serving: Promise<Serving>
-  /** Batches of log lines that the main thread has not written yet. */
-  readonly #unwritten: PromiseWithResolvers<void>[] = []
-  readonly #collecting = new Map<number, (families: readonly MetricFamily[]) => void>()
-  #collections = 0
+  readonly #main: MainThread
 
-  constructor({ settings, port, rateLimits, isTerminal, ...start }: ThreadStart, stores: Stores) {
-    const ahead = start.nowMs - performance.now()
+  constructor(stores: Stores, serving: Serving, log: BufferedLog, main: MainThread) {
+    this.#stores = stores
+    this.#serving = serving
+    this.#log = log
+    this.#main = main
+  }
+
+  static async start(start: ThreadStart): Promise<FurtherThread> {
+    const { settings, port, tls, rateLimits, isTerminal } = start
+    const aheadMs = start.nowMs - performance.now()
+    const stores = await openForThread(settings, (...event) => post({ type: 'event', event }), start.shared)
+    const main = new MainThread()
+    const log = new BufferedLog(settings.logLevel, { isTerminal, err: text => main.writeLog(text) })
     const threads: SharedByThreads = {
       count: settings.threads,
       rateLimits,
-      nowMs: () => performance.now() + ahead,
-      collectMetrics: () => this.#collect(),
+      nowMs: () => performance.now() + aheadMs,
+      collectMetrics: () => main.collectMetrics(),
     }
-    this.#stores = stores
-    this.#log = new BufferedLog(settings.logLevel, { isTerminal, err: text => this.#writeLog(text) })
-    this.#serving = startServing({ stores, settings, log: this.#log, port, threads })
-  }
-
-  /** The port, when the thread listens. */
-  async listening(): Promise<number> {
-    return (await this.#serving).port
+    const serving = await startServing({ stores, settings, log, port, tls, threads })
+    return new FurtherThread(stores, serving, log, main)
   }
 
   async receive(request: Exclude<ThreadRequest, { type: 'start' }>): Promise<void> {
-    if (request.type === 'writer') this.#stores.connectWriter?.(request.port)
-    else if (request.type === 'logged') this.#unwritten.shift()?.resolve()
-    else if (request.type === 'count') await this.#count(request.id)
-    else if (request.type === 'collected') this.#collecting.get(request.id)?.(request.families)
+    const { type } = request
+    if (type === 'writer') this.#stores.connectWriter?.(request.port)
+    else if (type === 'logged') this.#main.onLogged()
+    else if (type === 'ownMetrics') post({ ...request, families: this.#serving.app.metrics() })
+    else if (type === 'allMetrics') this.#main.onMetrics(request.id, request.families)
     else await this.#stop(request.drainMs)
   }
 
   async #stop(drainMs: number): Promise<void> {
-    const unanswered = await (await this.#serving).stop(drainMs)
+    const unanswered = await this.#serving.stop(drainMs)
     await this.#stores.close()
     this.#log.end()
     post({ type: 'stopped', unanswered })
   }
+}
 
-  async #count(id: number): Promise<void> {
-    const { app } = await this.#serving
-    post({ type: 'counted', id, families: app.metrics() })
-  }
+/** What a further thread asks of the main thread. */
+class MainThread {
+  /** Batches of log lines that are not written yet. */
+  readonly #unwritten: PromiseWithResolvers<void>[] = []
+  readonly #collecting = new Map<number, PromiseWithResolvers<readonly MetricFamily[]>>()
+  #collections = 0
 
-  #writeLog(text: string): Promise<void> {
+  writeLog(text: string): Promise<void> {
     const written = Promise.withResolvers<void>()
     this.#unwritten.push(written)
     post({ type: 'log', text })
     return written.promise
   }
 
-  async #collect(): Promise<readonly MetricFamily[]> {
+  onLogged(): void {
+    this.#unwritten.shift()?.resolve()
+  }
+
+  collectMetrics(): Promise<readonly MetricFamily[]> {
     const id = ++this.#collections
-    const { promise, resolve } = Promise.withResolvers<readonly MetricFamily[]>()
-    this.#collecting.set(id, resolve)
-    post({ type: 'collect', id })
-    const families = await promise
+    const collected = Promise.withResolvers<readonly MetricFamily[]>()
+    this.#collecting.set(id, collected)
+    post({ type: 'allMetrics', id })
+    return collected.promise
+  }
+
+  onMetrics(id: number, families: readonly MetricFamily[]): void {
+    this.#collecting.get(id)?.resolve(families)
     this.#collecting.delete(id)
-    return families
   }
 }
 
-/** The connections of one thread. */
-export function databasePoolOf({ databasePool, threads }: ServeSettings): number {
-  return Math.max(1, Math.floor(databasePool / threads))
-}
-
-async function openInThread({ settings, shared }: ThreadStart): Promise<Stores> {
-  const { databaseUrl, readUrl, databasePooler: pooler } = settings
-  return await openStores(databaseUrl, {
-    create: false,
-    shared,
-    readUrl,
-    pooler,
-    connectionsMax: databasePoolOf(settings),
-    onEvent: (level, message) => post({ type: 'event', level, message }),
-  })
-}
-
-async function startThread(start: ThreadStart): Promise<ServingThread> {
+async function startFurtherThread(start: ThreadStart): Promise<FurtherThread> {
   try {
-    const thread = new ServingThread(start, await openInThread(start))
-    post({ type: 'listening', port: await thread.listening() })
+    const thread = await FurtherThread.start(start)
+    post({ type: 'listening' })
     return thread
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
@@ -190,9 +198,9 @@ async function startThread(start: ThreadStart): Promise<ServingThread> {
 }
 
 if (!Bun.isMainThread) {
-  let thread: Promise<ServingThread> | undefined
+  let thread: Promise<FurtherThread> | undefined
   addEventListener('message', async ({ data }: MessageEvent<ThreadRequest>) => {
-    if (data.type === 'start') thread = startThread(data.start)
+    if (data.type === 'start') thread = startFurtherThread(data.start)
     else await (await thread)?.receive(data)
   })
   post({ type: 'ready' })

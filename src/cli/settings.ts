@@ -30,8 +30,8 @@ export const settings = {
     ...switchOption('--reuse-port', 'Share the port with other instances of the same store (Linux only)'),
     variable: 'PETSTORE_REUSE_PORT',
   },
-  threads: setting('PETSTORE_THREADS', '--threads <number>', '1', {
-    help: `Threads that serve, 1 to ${threadsMax}, or auto for one per core (more than 1 on Linux only)`,
+  threads: setting('PETSTORE_THREADS', '--threads <number|auto>', '1', {
+    help: `Serving threads, 1 to ${threadsMax}, or auto for one per core; above 1 on Linux only`,
     expected: `an integer from 1 to ${threadsMax}, or auto`,
     read: text => (text === 'auto' ? threadsForCores() : integer(1, threadsMax).read(text)),
   }),
@@ -125,7 +125,7 @@ export const checkSettings: Check = ({ reusePort, threads, readUrl, databaseUrl 
   return problems
 }
 
-/** Elsewhere than on Linux, threads cannot share a port. */
+/** Only on Linux can threads share a port. */
 function threadsForCores(): number {
   return process.platform === 'linux' ? Math.min(navigator.hardwareConcurrency, threadsMax) : 1
 }

@@ -2,33 +2,30 @@ import { SetupError } from '../errors.ts'
 import type { SharedByThreads } from '../http/app.ts'
 import { combine, type MetricFamily, processFamilies } from '../http/metrics.ts'
 import { newRateLimitMemory } from '../http/rate-limit.ts'
-import { claimPort, type Listener } from '../http/server.ts'
-import type { Log, LogLevel } from '../log.ts'
-import type { Awaitable, Stores } from '../store.ts'
-import { KeptThread } from '../thread.ts'
+import { claimPort, type Listener, type Tls } from '../http/server.ts'
+import type { Log } from '../log.ts'
+import type { OnStoreEvent, Stores } from '../store.ts'
+import { RestartingThread } from '../thread.ts'
 import { withTimeout } from '../timeout.ts'
 import type { Io } from './output.ts'
 import { type Serving, startServing, type ThreadReply, type ThreadRequest, type ThreadStart } from './serving.ts'
 import type { ServeSettings } from './settings.ts'
 
-/** A thread that does not answer in this time counts with its last metrics. */
+/** After this time, a thread's last known metrics are used. */
 const metricsMs = 1_000
 /** Beyond the drain time, for a thread to close. */
 const stopMs = 3_000
-/** Threads notice the same trouble of the store at about the same time: it is logged once. */
-const sameEventMs = 2_000
 
-interface ThreadsParts {
+export interface ThreadsParts {
   readonly stores: Stores
   readonly settings: ServeSettings
+  readonly tls: Tls | undefined
   readonly log: Log
+  readonly onEvent: OnStoreEvent
   readonly io: Io
 }
 
-/**
- * Serves a store in several threads on one port: this one and further ones, which this one starts and replaces when they end.
- * It also writes their log.
- */
+/** Serves from this thread and from further ones, restarts those that end, and writes their log. */
 export async function serveInThreads(parts: ThreadsParts): Promise<Listener> {
   const threads = new ServingThreads(parts)
   try {
@@ -42,23 +39,18 @@ export async function serveInThreads(parts: ThreadsParts): Promise<Listener> {
 
 class ServingThreads implements Listener {
   readonly #parts: ThreadsParts
-  readonly #others: readonly ServingThread[]
+  readonly #others: readonly ThreadHandle[]
   readonly #rateLimits = newRateLimitMemory()
-  readonly #eventsMs = new Map<string, number>()
   #own: Serving | undefined
 
   constructor(parts: ThreadsParts) {
-    const { stores, settings, log, io } = parts
     this.#parts = parts
     const group: ThreadGroup = {
-      stores,
+      ...parts,
       newStart: () => this.#newStart(),
       collectMetrics: () => this.#collectMetrics(),
-      writeLog: text => io.err(text),
-      onError: message => log.write('error', message),
-      onEvent: (level, message) => this.#logEvent(level, message),
     }
-    this.#others = Array.from({ length: settings.threads - 1 }, () => new ServingThread(group))
+    this.#others = Array.from({ length: parts.settings.threads - 1 }, () => new ThreadHandle(group))
   }
 
   get port(): number {
@@ -66,17 +58,17 @@ class ServingThreads implements Listener {
   }
 
   async start(): Promise<void> {
-    const { stores, settings, log } = this.#parts
+    const { settings } = this.#parts
     const { reusePort, port, host } = settings
     // For port 0, the kernel chooses one that no other server has.
-    using _ = reusePort || port === 0 ? undefined : claimPort({ host, port })
+    using _ = reusePort || port === 0 ? undefined : await claimPort({ host, port })
     const threads: SharedByThreads = {
       count: settings.threads,
       rateLimits: this.#rateLimits,
       nowMs: () => performance.now(),
       collectMetrics: () => this.#collectMetrics(),
     }
-    this.#own = await startServing({ stores, settings, log, port, threads })
+    this.#own = await startServing({ ...this.#parts, port, threads })
     await Promise.all(this.#others.map(thread => thread.start()))
   }
 
@@ -86,10 +78,11 @@ class ServingThreads implements Listener {
   }
 
   #newStart(): ThreadStart {
-    const { settings, stores, io } = this.#parts
+    const { settings, tls, stores, io } = this.#parts
     return {
       settings,
       port: this.port,
+      tls,
       isTerminal: io.isTerminal,
       shared: stores.forThreads?.shared,
       rateLimits: this.#rateLimits,
@@ -101,123 +94,124 @@ class ServingThreads implements Listener {
     const others = await Promise.all(this.#others.map(thread => thread.metrics()))
     return [...combine([this.#own?.app.metrics() ?? [], ...others]), ...processFamilies()]
   }
-
-  #logEvent(level: LogLevel, message: string): void {
-    const nowMs = performance.now()
-    const isRepeated = nowMs - (this.#eventsMs.get(message) ?? Number.NEGATIVE_INFINITY) < sameEventMs
-    this.#eventsMs.set(message, nowMs)
-    if (!isRepeated) this.#parts.log.write(level, message)
-  }
 }
 
-/** What the further threads have in common. */
-interface ThreadGroup {
-  readonly stores: Stores
+/** Shared by all further threads. */
+interface ThreadGroup extends ThreadsParts {
   newStart(): ThreadStart
   collectMetrics(): Promise<readonly MetricFamily[]>
-  writeLog(text: string): Awaitable<void>
-  onError(message: string): void
-  onEvent(level: LogLevel, message: string): void
 }
 
 /** One of the further threads. */
-class ServingThread {
+class ThreadHandle {
   readonly #group: ThreadGroup
-  readonly #kept: KeptThread<ThreadRequest, ThreadReply>
-  readonly #listening = Promise.withResolvers<number>()
+  readonly #thread: RestartingThread<ThreadRequest, ThreadReply>
+  readonly #firstStart = Promise.withResolvers<void>()
   readonly #stopped = Promise.withResolvers<number>()
-  readonly #counting = new Map<number, () => void>()
-  #counts = 0
-  #isStopping = false
-  /** The last metrics of the present thread, and those of the ended ones. */
+  /** How to end the wait for the metrics of the running thread. */
+  readonly #waiting = new Map<number, () => void>()
+  #waits = 0
+  #state: 'starting' | 'listening' | 'stopping' = 'starting'
+  #isFirstStart = true
+  #refusal: string | undefined
+  /** The last known metrics of the running thread, and what remains of those that have ended. */
   #families: readonly MetricFamily[] = []
   #ended: readonly MetricFamily[] = []
 
   constructor(group: ThreadGroup) {
     this.#group = group
-    this.#kept = new KeptThread({
+    this.#thread = new RestartingThread({
       module: new URL('./serving.ts', import.meta.url),
       name: 'A serving thread',
-      onStart: () => {},
       onMessage: reply => this.#receive(reply),
-      onEnd: () => this.#onEnd(),
-      onError: message => this.#isStopping || group.onError(message),
+      onEnd: message => this.#onEnd(message),
     })
   }
 
-  /** Resolves with the port when the thread listens. Rejects if its first start fails; later ones are repeated. */
-  start(): Promise<number> {
-    this.#kept.start()
-    return this.#listening.promise
+  /** Resolves when the thread listens. Rejects if its first start fails; a later one is repeated. */
+  start(): Promise<void> {
+    this.#thread.start()
+    return this.#firstStart.promise
   }
 
   /** Resolves with the number of requests that had no response. */
   async stop(drainMs: number): Promise<number> {
-    this.#isStopping = true
-    if (!this.#kept.isRunning) this.#stopped.resolve(0)
-    this.#kept.post({ type: 'stop', drainMs })
+    // A thread that does not listen has no requests.
+    if (this.#state !== 'listening') this.#stopped.resolve(0)
+    this.#state = 'stopping'
+    this.#thread.post({ type: 'stop', drainMs })
     const unanswered = await withTimeout(this.#stopped.promise, drainMs + stopMs, () => 0)
-    this.#kept.stop()
+    this.#thread.stop()
     return unanswered
   }
 
   async metrics(): Promise<readonly MetricFamily[]> {
-    if (this.#kept.isRunning) {
-      const counted = Promise.withResolvers<void>()
-      const id = ++this.#counts
-      this.#counting.set(id, counted.resolve)
-      this.#kept.post({ type: 'count', id })
-      await withTimeout(counted.promise, metricsMs, () => {})
-      this.#counting.delete(id)
+    if (this.#state !== 'starting') {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const id = ++this.#waits
+      this.#waiting.set(id, resolve)
+      this.#thread.post({ type: 'ownMetrics', id })
+      await withTimeout(promise, metricsMs, () => {})
+      this.#waiting.delete(id)
     }
     return combine([this.#ended, this.#families])
   }
 
   #receive(reply: ThreadReply): void {
     const { type } = reply
-    if (type === 'ready') this.#begin()
-    else if (type === 'listening') this.#listening.resolve(reply.port)
-    else if (type === 'refused') this.#refused(reply.message)
-    else if (type === 'log') this.#writeLog(reply.text)
-    else if (type === 'event') this.#group.onEvent(reply.level, reply.message)
-    else if (type === 'collect') void this.#collect(reply.id)
-    else if (type === 'counted') this.#counted(reply.id, reply.families)
-    else this.#stopped.resolve(reply.unanswered)
+    if (type === 'ready' && this.#state === 'starting') this.#sendStart()
+    else if (type === 'listening') this.#onListening()
+    else if (type === 'refused') this.#refusal = reply.message
+    else if (type === 'log') void this.#writeLog(reply.text)
+    else if (type === 'event') this.#group.onEvent(...reply.event)
+    else if (type === 'allMetrics') void this.#sendMetrics(reply.id)
+    else if (type === 'ownMetrics') this.#onMetrics(reply.id, reply.families)
+    else if (type === 'stopped') this.#stopped.resolve(reply.unanswered)
   }
 
-  #begin(): void {
-    if (this.#isStopping) return
-    this.#kept.post({ type: 'start', start: this.#group.newStart() })
-    this.#group.stores.forThreads?.connect(this.#sendPort)
+  #sendStart(): void {
+    this.#thread.post({ type: 'start', start: this.#group.newStart() })
+    this.#group.stores.forThreads?.connect(this.#sendWriter)
   }
 
-  readonly #sendPort = (port: MessagePort) => this.#kept.post({ type: 'writer', port }, [port])
+  readonly #sendWriter = (port: MessagePort) => this.#thread.post({ type: 'writer', port }, [port])
 
-  #refused(message: string): void {
-    this.#listening.reject(new SetupError(message))
-    if (!this.#isStopping) this.#group.onEvent('error', message)
+  #onListening(): void {
+    if (this.#state === 'starting') this.#state = 'listening'
+    this.#isFirstStart = false
+    this.#firstStart.resolve()
   }
 
   async #writeLog(text: string): Promise<void> {
-    await this.#group.writeLog(text)
-    this.#kept.post({ type: 'logged' })
+    await this.#group.io.err(text)
+    this.#thread.post({ type: 'logged' })
   }
 
-  async #collect(id: number): Promise<void> {
-    this.#kept.post({ type: 'collected', id, families: await this.#group.collectMetrics() })
+  async #sendMetrics(id: number): Promise<void> {
+    this.#thread.post({ type: 'allMetrics', id, families: await this.#group.collectMetrics() })
   }
 
-  #counted(id: number, families: readonly MetricFamily[]): void {
+  #onMetrics(id: number, families: readonly MetricFamily[]): void {
     this.#families = families
-    this.#counting.get(id)?.()
+    this.#waiting.get(id)?.()
   }
 
-  #onEnd(): void {
-    this.#group.stores.forThreads?.disconnect(this.#sendPort)
-    // What it counted goes on counting; what it was doing has ended.
-    this.#ended = combine([this.#ended, this.#families.filter(({ type }) => type !== 'gauge')])
+  #onEnd(message: string): void {
+    this.#group.stores.forThreads?.disconnect(this.#sendWriter)
+    for (const endWait of this.#waiting.values()) endWait()
+    // Keep the counters of an ended thread; drop its gauges, except times.
+    const lasting = this.#families.filter(({ type, merge }) => type !== 'gauge' || merge === 'max')
+    this.#ended = combine([this.#ended, lasting])
     this.#families = []
-    this.#listening.reject(new Error('A serving thread ended before it listened'))
-    if (this.#isStopping) this.#stopped.resolve(0)
+    if (this.#state === 'stopping') this.#stopped.resolve(0)
+    else this.#reportEnd(message)
+  }
+
+  #reportEnd(message: string): void {
+    this.#state = 'starting'
+    const problems = this.#refusal === undefined ? [message] : [this.#refusal, message]
+    this.#refusal = undefined
+    if (this.#isFirstStart) this.#firstStart.reject(new SetupError(problems[0]))
+    else for (const problem of problems) this.#group.log.write('error', problem)
   }
 }

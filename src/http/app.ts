@@ -32,7 +32,7 @@ export interface AppParts {
   readonly limits?: Partial<TimeLimits> | undefined
 }
 
-/** What makes several threads one server. */
+/** State that all serving threads share. */
 export interface SharedByThreads {
   readonly count: number
   readonly rateLimits: RateLimitMemory
@@ -77,7 +77,8 @@ export class App {
   readonly #observer: RequestObserver
   readonly #authenticator: Authenticator
   readonly #usage: KeyUsage
-  readonly #metrics: () => readonly MetricFamily[]
+  /** What this thread has counted. */
+  readonly metrics: () => readonly MetricFamily[]
   readonly #rateLimiter: RateLimiter | undefined
   readonly #cors: Cors
   readonly #router: Router
@@ -95,7 +96,7 @@ export class App {
     this.#observer = new RequestObserver(shared)
     this.#authenticator = authenticator
     this.#usage = usage
-    this.#metrics = () => metrics.families(usage, parts.activity?.())
+    this.metrics = () => metrics.families(usage, parts.activity?.())
     const { rateLimit, threads } = parts
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, threads?.rateLimits, threads?.nowMs)
     this.#cors = new Cors(parts.corsOrigins ?? [])
@@ -105,7 +106,7 @@ export class App {
     this.#site = siteHandlers({
       ...shared,
       isDraining: () => this.#draining,
-      collectMetrics: threads?.collectMetrics ?? (() => [...this.#metrics(), ...processFamilies()]),
+      collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies()]),
     })
     this.#discardMs = limits.discardMs
   }
@@ -151,11 +152,6 @@ export class App {
   /** Stores when each key was last used. */
   flush(): Promise<void> {
     return this.#usage.flush()
-  }
-
-  /** What this thread has counted. */
-  metrics(): readonly MetricFamily[] {
-    return this.#metrics()
   }
 
   /** From now on every response closes its connection, so that clients connect elsewhere. */

@@ -94,8 +94,8 @@ export interface MetricFamily {
   readonly name: string
   readonly type: MetricType
   readonly help: string
-  /** The sum of several threads' values is shown, or the highest of them. */
-  readonly combine: 'sum' | 'max'
+  /** How the values of several threads are combined. */
+  readonly merge: 'sum' | 'max'
   /** Values by name and labels, as in the text. */
   readonly samples: Map<string, number>
 }
@@ -158,7 +158,7 @@ export class Metrics {
 function deprecatedFamilies(usage: KeyUsage): readonly MetricFamily[] {
   const calls = family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
   const lastName = 'petstore_deprecated_last_request_timestamp_seconds'
-  const last = { ...family(lastName, 'gauge', 'Time of the last such call.'), combine: 'max' as const }
+  const last = { ...family(lastName, 'gauge', 'Time of the last such call.'), merge: 'max' as const }
   for (const { keyName: key, deprecatedCalls, deprecatedLastUsedAtMs } of usage.deprecatedCallers()) {
     if (calls.samples.size === deprecatedKeysMax) break
     const labels = { operation: deprecatedOperation, key }
@@ -177,7 +177,7 @@ function activityFamilies({ writesWaiting, commitSizes }: StoreActivity): readon
   ]
 }
 
-/** The process as a whole. Only the main thread knows when it started. */
+/** The process as a whole. For the main thread: elsewhere, `process.uptime` counts from the start of the thread. */
 export function processFamilies(): readonly MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
@@ -210,7 +210,7 @@ export function metricsText(families: readonly MetricFamily[]): string {
 }
 
 function family(name: string, type: MetricType, help: string): MetricFamily {
-  return { name, type, help, combine: 'sum', samples: new Map() }
+  return { name, type, help, merge: 'sum', samples: new Map() }
 }
 
 function single(name: string, type: MetricType, help: string, value: number): MetricFamily {
@@ -225,9 +225,9 @@ function addSample(to: MetricFamily, labels: Labels, value: number, suffix = '')
 }
 
 /** Two keys may have one name: then their samples have the same labels. */
-function addValue({ samples, combine }: MetricFamily, sample: string, value: number): void {
+function addValue({ samples, merge }: MetricFamily, sample: string, value: number): void {
   const other = samples.get(sample) ?? 0
-  samples.set(sample, combine === 'sum' ? other + value : Math.max(other, value))
+  samples.set(sample, merge === 'sum' ? other + value : Math.max(other, value))
 }
 
 function addHistogram(to: MetricFamily, labels: Labels, { bounds, counts, sum }: Histogram): void {

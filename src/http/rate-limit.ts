@@ -6,7 +6,7 @@ export interface RateLimit {
   readonly seconds: number
 }
 
-/** Keys with a limit at the same time. If there are more, the limit of one that ends soon starts again early. */
+/** Keys with a limit at the same time. Beyond this, the window that ends first starts again. */
 const slots = 65_536
 /** How far from its own slot a key may be. */
 const probesMax = 64
@@ -17,12 +17,13 @@ const countMask = (1n << countBits) - 1n
 
 /**
  * The windows of all keys, shared by all threads. A slot has two cells: a part of the key's hash, and the end of its window
- * with the requests in it. Each changes by compare-and-exchange alone, so no request of any thread is counted twice or lost.
+ * with the requests in it. Both change by compare-and-exchange, so that every request counts once. Only when a slot is taken
+ * from another key may requests of the same moment be lost or counted for the wrong key.
  */
-export type RateLimitMemory = BigInt64Array<SharedArrayBuffer>
+export type RateLimitMemory = BigUint64Array<SharedArrayBuffer>
 
 export function newRateLimitMemory(): RateLimitMemory {
-  return new BigInt64Array(new SharedArrayBuffer(2 * slots * BigInt64Array.BYTES_PER_ELEMENT))
+  return new BigUint64Array(new SharedArrayBuffer(2 * slots * BigUint64Array.BYTES_PER_ELEMENT))
 }
 
 /** Counts the requests of each key on this instance. A window starts with a key's first request. */
@@ -57,7 +58,7 @@ export class RateLimiter {
   /** The key's slot: its own, a free one, or the one in reach whose window ends first. */
   #slotOf(scope: string, now: number): number {
     // Never 0, which marks a free slot.
-    const hash = BigInt.asIntN(64, BigInt(`0x${scope.slice(0, 16)}`) | 1n)
+    const hash = BigInt(`0x${scope.slice(0, 16)}`) | 1n
     const first = Number.parseInt(scope.slice(16, 24), 16)
     for (;;) {
       let oldest = { slot: 0, end: Number.POSITIVE_INFINITY, hash: 0n }

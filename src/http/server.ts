@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { SetupError } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
@@ -7,8 +8,15 @@ export interface Address {
   readonly port: number
   /** Whether other processes may listen on the same port. Linux distributes the connections. */
   readonly reusePort?: boolean | undefined
-  /** PEM files. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  readonly tls?: Tls | undefined
+}
+
+export interface Tls {
+  readonly certFile: string
+  readonly keyFile: string
+  /** In PEM. */
+  readonly cert: string
+  readonly key: string
 }
 
 export interface Listener {
@@ -40,25 +48,54 @@ export function listen(app: App, address: Address): Listener {
   }
 }
 
+/** How long to wait while another server claims the same port number. */
+const claimMsMax = 1_000
+const claimPauseMs = 20
+
 /**
- * Makes sure that no other server listens on the port, before several threads do with `reusePort`. Dispose when they do. Until
- * then a name in the kernel, gone with the process, keeps a second server from finding the port free at the same moment.
+ * Throws if another server listens on the port. Holds a name in the kernel, so that two servers cannot find the port free at
+ * the same moment; dispose of it when all threads listen.
  */
-export function claimPort(address: Address): Disposable {
-  const { host: hostname, port } = address
-  const socket = { data() {} }
+export async function claimPort({ host: hostname, port }: Address): Promise<Disposable> {
+  const claim = await holdName(`petstore port ${port}`)
   try {
-    const claim = Bun.listen({ unix: `\0petstore ${hostname}:${port}`, socket })
-    try {
-      Bun.listen({ hostname, port, exclusive: true, socket }).stop(true)
-    } catch (error) {
-      claim.stop(true)
-      throw error
-    }
-    return { [Symbol.dispose]: () => claim.stop(true) }
+    if (!claim) throw Object.assign(new Error('another server is starting'), { code: 'EADDRINUSE' })
+    Bun.listen({ hostname, port, exclusive: true, socket: ignored }).stop(true)
+    return claim
   } catch (error) {
+    claim?.[Symbol.dispose]()
     throw setupErrorOf(error, { host: hostname, port })
   }
+}
+
+const ignored = { data() {} }
+
+/** The name of an abstract socket, which is gone with the process. Undefined if another process holds it all the time. */
+async function holdName(name: string): Promise<Disposable | undefined> {
+  const endMs = performance.now() + claimMsMax
+  while (performance.now() < endMs) {
+    try {
+      const held = Bun.listen({ unix: `\0${name}`, socket: ignored })
+      return { [Symbol.dispose]: () => held.stop(true) }
+    } catch {
+      await Bun.sleep(claimPauseMs)
+    }
+  }
+  return undefined
+}
+
+/** Reads the certificate and its key once, so that all threads use the same. */
+export function readTls(certFile: string, keyFile: string): Tls {
+  try {
+    return { certFile, keyFile, cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
+  } catch (cause) {
+    throw tlsProblem({ certFile, keyFile }, cause)
+  }
+}
+
+function tlsProblem({ certFile, keyFile }: Pick<Tls, 'certFile' | 'keyFile'>, cause: unknown): SetupError {
+  const message = `Cannot use ${certFile} and ${keyFile}: expected a certificate and its key, both in PEM`
+  return new SetupError(message, { cause })
 }
 
 /** Only forward secrecy and authenticated encryption, also for TLS 1.2 (RFC 9325, section 4.1). */
@@ -87,7 +124,7 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
       fetch: request => app.fetch(request),
-      ...(tls && { tls: { cert: Bun.file(tls.cert), key: Bun.file(tls.key), ...tlsOptions } }),
+      ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {
     throw setupErrorOf(error, { host: hostname, port, tls })
@@ -105,11 +142,7 @@ function setupErrorOf(error: unknown, { host, port, tls }: Address): unknown {
   if (code === 'EACCES') {
     return new SetupError(`Cannot listen on ${where}: permission denied; choose a port above 1023 with PORT`)
   }
-  if (tls && !code?.startsWith('EADDR')) {
-    return new SetupError(`Cannot use ${tls.cert} and ${tls.key}: expected a certificate and its key, both in PEM`, {
-      cause: error,
-    })
-  }
+  if (tls && !code?.startsWith('EADDR')) return tlsProblem(tls, error)
   return new SetupError(`Cannot listen on ${where}: check HOST and PORT (${code ?? 'no cause given'})`, {
     cause: error,
   })

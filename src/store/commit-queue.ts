@@ -14,7 +14,7 @@ const earlyBatchSize = 16
 export interface BatchResult<Result> {
   readonly values: readonly Result[]
   readonly errors?: ReadonlyMap<number, unknown>
-  /** The writes of the whole commit, if other queues share in it; 0 if another one reports it. */
+  /** Writes in the whole commit, if it includes batches of other queues; 0 if another batch reports them. */
   readonly committed?: number
 }
 

@@ -18,7 +18,7 @@ export function storeErrorOf(error: unknown): unknown {
  */
 export class DamageGuard {
   readonly #onDamage: (damage: StoreDamaged) => void
-  /** 1 once any thread has found damage, and never 0 again. */
+  /** See {@link SharedMemory}. */
   readonly #damaged: Int32Array
   #damage: StoreDamaged | undefined
 

@@ -1,12 +1,12 @@
 import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { SetupError } from '../../errors.ts'
+import { SetupError, StoreUnavailable } from '../../errors.ts'
 import type { OnStoreEvent, OpenOptions, SharedMemory, Stores } from '../../store.ts'
 import { DamageGuard, setupErrorOf } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
-import { connect, prepare } from './schema.ts'
+import { checkSameFile, connect, identityOf, prepare } from './schema.ts'
 import { SqliteTransfer } from './transfer.ts'
 import { Writer, WriterThread } from './writer.ts'
 import type { Writes } from './writer-thread.ts'
@@ -20,7 +20,8 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file)
     const thread = new WriterThread(file, message => onEvent('error', message))
-    const shared = { commits: thread.commits, damaged: new Int32Array(new SharedArrayBuffer(4)) }
+    const damaged = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+    const shared = { commits: thread.commits, damaged, identity: identityOf(file) }
     const { reading, writer, guard, ...stores } = openTables(file, shared, onEvent, () => void thread.start())
     opening.adopt(reading, database => database.close())
     thread.connect(writer.connect)
@@ -46,21 +47,27 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
   }
 }
 
-/** Opens a store that the main thread has open, for another thread. Writes fail until `connectWriter` is called. */
+/** Opens a store that the main thread has open, for another thread. Writes wait up to 1 s for `connectWriter`. */
 export function openSqliteInThread(file: string, shared: SharedMemory, onEvent: OnStoreEvent = () => {}): Stores {
-  const { reading, writer, guard: _, ...stores } = openTables(file, shared, onEvent)
-  return {
-    ...stores,
-    startWriting: async () => {},
-    connectWriter: writer.connect,
-    async close() {
-      await writer.close()
-      reading.close()
-    },
+  try {
+    // Otherwise a thread that starts later would serve the file that has taken its place.
+    checkSameFile(file, shared.identity)
+    const { reading, writer, guard: _, ...stores } = openTables(file, shared, onEvent)
+    return {
+      ...stores,
+      startWriting: async () => {},
+      connectWriter: writer.connect,
+      async close() {
+        await writer.close()
+        reading.close()
+      },
+    }
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? new SetupError(error.message) : setupErrorOf(error, file)
   }
 }
 
-/** What every thread has of its own. */
+/** The reading connection and the tables of one thread. */
 function openTables(file: string, { commits, damaged }: SharedMemory, onEvent: OnStoreEvent, start = () => {}) {
   const reading = connect(file, 'readonly')
   const onDamage = ({ message }: Error) =>

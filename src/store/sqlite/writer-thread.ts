@@ -12,7 +12,7 @@ export type Writes = PetWrites & KeyWrites
 /** SQLite rolls back a failed statement by itself, so these writes need no savepoint. */
 const singleStatements: readonly string[] = ['createPet' satisfies keyof Writes]
 
-/** Bounds the time of one commit: no further batch is added to this many writes. */
+/** Bounds the time of a commit: it takes no further batch once it has this many writes. */
 const commitWritesMax = 512
 
 interface Batch {

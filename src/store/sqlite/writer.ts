@@ -1,6 +1,6 @@
 import { StoreUnavailable } from '../../errors.ts'
 import type { SharedMemory, StoreActivity } from '../../store.ts'
-import { KeptThread } from '../../thread.ts'
+import { RestartingThread } from '../../thread.ts'
 import { withTimeout } from '../../timeout.ts'
 import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type WriteFailure } from './errors.ts'
@@ -23,15 +23,15 @@ export interface WrittenBatch {
   readonly values: readonly unknown[]
   /** The writes that failed, by their index. */
   readonly failures?: ReadonlyMap<number, WriteFailure>
-  /** The writes of the whole commit, in which several batches may share. One of them reports it, the others 0. */
+  /** Writes in the whole commit; 0 if another batch of that commit reports them. */
   readonly committed: number
 }
 
-/** Starts the writer thread when it is needed, and again if it ends by itself. One for all threads that write. */
+/** Starts the writer thread when it is needed, and again if it ends by itself. All serving threads share it. */
 export class WriterThread {
   /** See {@link SharedMemory}. */
   readonly commits = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-  readonly #thread: KeptThread<WriterRequest, WriterReply>
+  readonly #thread: RestartingThread<WriterRequest, WriterReply>
   readonly #onPorts = new Set<(port: MessagePort) => void>()
   readonly #ready = Promise.withResolvers<void>()
   #closed = Promise.withResolvers<void>()
@@ -39,11 +39,11 @@ export class WriterThread {
 
   constructor(
     file: string,
-    onError: (message: string) => void = () => {},
+    onEnd: (message: string) => void = () => {},
     module = new URL('./writer-thread.ts', import.meta.url),
   ) {
     const identity = identityOf(file)
-    this.#thread = new KeptThread({
+    this.#thread = new RestartingThread({
       module,
       name: 'The writer thread',
       onStart: () => {
@@ -52,11 +52,11 @@ export class WriterThread {
         for (const onPort of this.#onPorts) this.#connect(onPort)
       },
       onMessage: reply => (reply === 'ready' ? this.#ready : this.#closed).resolve(),
-      onEnd: () => {
+      onEnd: message => {
         this.#ready.resolve()
         this.#closed.resolve()
+        onEnd(message)
       },
-      onError,
     })
   }
 
@@ -98,7 +98,7 @@ export class WriterThread {
 /** A write waits at most this long for a writer thread that starts again. */
 const startMsMax = 1_000
 
-/** One thread's way to the writer thread, and the batches sent through it, in order. */
+/** A port to the writer thread, and the batches that await a reply, in order. */
 interface Connection {
   readonly port: MessagePort
   readonly batches: PromiseWithResolvers<BatchResult<unknown>>[]
