@@ -13,6 +13,8 @@ interface Load {
   readonly requests: Requests
   readonly connections: number
   readonly seconds: number
+  /** Whether the server's threads occupy all cores: then the load would get none at a lower priority. */
+  readonly samePriority?: boolean | undefined
 }
 
 export interface Measured {
@@ -32,15 +34,16 @@ export interface Driver {
 
 /** wrk if it is installed; otherwise autocannon, which npm installs but which is slower itself. */
 export function createDriver(session: Session): Driver {
-  const run = async (command: readonly string[]) => {
+  const run = async (command: readonly string[], { samePriority = false }: Load) => {
     // In production the load comes from other machines, so here it gives way to the server.
-    const child = session.spawn(['nice', '-n', '10', ...command], { stdout: 'pipe', stderr: 'inherit' })
+    const priority = samePriority ? '0' : '10'
+    const child = session.spawn(['nice', '-n', priority, ...command], { stdout: 'pipe', stderr: 'inherit' })
     const report = await new Response(child.stdout as ReadableStream).text()
     if ((await child.exited) !== 0) throw new Error(`${command[0]} failed: ${report}`)
     return report
   }
-  if (Bun.which('wrk')) return { name: 'wrk', drive: async load => readWrk(await run(wrkCommand(load))) }
-  return { name: 'autocannon', drive: async load => readAutocannon(await run(autocannonCommand(load))) }
+  if (Bun.which('wrk')) return { name: 'wrk', drive: async load => readWrk(await run(wrkCommand(load), load)) }
+  return { name: 'autocannon', drive: async load => readAutocannon(await run(autocannonCommand(load), load)) }
 }
 
 function wrkCommand({ origin, authorization, requests, connections, seconds }: Load): readonly string[] {

@@ -120,6 +120,7 @@ export interface Plan {
   readonly contenders: readonly Contender[]
   readonly workloads: readonly Workload[]
   readonly given: Given
+  readonly samePriority?: boolean
 }
 
 /** Measures all contenders in turn, workload by workload. Each round starts them again and checks their responses. */
@@ -158,7 +159,7 @@ async function playRound(bench: Bench, plan: Plan, results: Results): Promise<re
   }
   for (const workload of plan.workloads) {
     for (const server of servers.filter(({ contender }) => contender.workloads.includes(workload.name))) {
-      results.addSample(server.contender.name, workload.name, await measure(bench, server, workload))
+      results.addSample(server.contender.name, workload.name, await measure(bench, server, workload, plan))
     }
   }
   for (const server of servers) results.addFootprint(server)
@@ -171,13 +172,14 @@ async function warmUp({ driver, effort }: Bench, { contender, origin, authorizat
   await driver.drive({ origin, authorization, requests, connections: 64, seconds: effort.warmupSeconds })
 }
 
-async function measure(bench: Bench, server: Server, workload: Workload): Promise<Sample> {
+async function measure(bench: Bench, server: Server, workload: Workload, plan: Plan): Promise<Sample> {
+  const { samePriority } = plan
   const { contender, origin, authorization, animals } = server
   const { name, title, connections } = workload
   const requests = requestsFor(contender.paths, name, animals)
   const before = server.usage()
   const { seconds } = bench.effort
-  const measured = await bench.driver.drive({ origin, authorization, requests, connections, seconds })
+  const measured = await bench.driver.drive({ origin, authorization, requests, connections, seconds, samePriority })
   const after = server.usage()
   const what = `${title}: ${contender.title}`
   bench.log(`${what}: ${Math.round(measured.requestsPerSecond).toLocaleString('en')} requests/s`)
