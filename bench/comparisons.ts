@@ -39,7 +39,9 @@ export async function compareThreads(bench: Bench): Promise<Comparison> {
   )
   const given = { catalogue: await newCatalogue(bench, peerAnimals) }
   const workloads = selectWorkloads('list', 'get', 'create')
-  return (await measureRounds(bench, { contenders, workloads, given, samePriority: true })).compare('2')
+  return (await measureRounds(bench, { contenders, workloads, given, samePriority: true, warmUpEach: true })).compare(
+    '2',
+  )
 }
 
 const postgresAnimals = 100_000

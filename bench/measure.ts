@@ -121,6 +121,8 @@ export interface Plan {
   readonly workloads: readonly Workload[]
   readonly given: Given
   readonly samePriority?: boolean
+  /** Whether to run each load before it is measured: each thread compiles its own code, and gets only a part of the load. */
+  readonly warmUpEach?: boolean
 }
 
 /** Measures all contenders in turn, workload by workload. Each round starts them again and checks their responses. */
@@ -177,9 +179,11 @@ async function measure(bench: Bench, server: Server, workload: Workload, plan: P
   const { contender, origin, authorization, animals } = server
   const { name, title, connections } = workload
   const requests = requestsFor(contender.paths, name, animals)
+  const { seconds, warmupSeconds } = bench.effort
+  const load = { origin, authorization, requests, connections, seconds, samePriority }
+  if (plan.warmUpEach) await bench.driver.drive({ ...load, seconds: warmupSeconds })
   const before = server.usage()
-  const { seconds } = bench.effort
-  const measured = await bench.driver.drive({ origin, authorization, requests, connections, seconds, samePriority })
+  const measured = await bench.driver.drive(load)
   const after = server.usage()
   const what = `${title}: ${contender.title}`
   bench.log(`${what}: ${Math.round(measured.requestsPerSecond).toLocaleString('en')} requests/s`)
