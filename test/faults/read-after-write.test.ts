@@ -4,7 +4,7 @@ import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { startServer, temporaryFolder } from '../support/process.ts'
 
 const clients = 32
-const creations = Number(process.env['PETSTORE_TEST_CREATIONS'] ?? 50)
+const creations = 50
 const key = 'a-key-for-reads-0123456789'
 
 async function text(client: KeepAliveClient, path: string, body?: string): Promise<string> {
