@@ -39,7 +39,7 @@ describe('a cursor', () => {
   })
 
   test('gives its id for its status, and for no other; a link needs no escaping', () => {
-    expect(cursorFor(undefined).schema).toEqual({ type: 'string', pattern: '^[A-Za-z0-9_-]{18}$' })
+    expect(cursorFor(undefined).schema).toEqual({ type: 'string', minLength: 1, maxLength: 256 })
     fc.assert(
       fc.property(anyId, anyStatus, (after, status) => {
         const cursor = writeCursor(after, status)

@@ -17,30 +17,27 @@ export interface Pet extends NewPet {
 
 const nameCharsMax = 1_000
 
-// JSON Schema patterns have the u flag: a surrogate matches only if it is unpaired.
-const notBlank = '\\S'
-const unstorable = '[\\u0000\\uD800-\\uDFFF]'
-const notBlankPattern = new RegExp(notBlank, 'u')
-const unstorablePattern = new RegExp(unstorable, 'u')
+/** In the syntax that JavaScript, Go, Rust, Java and Python share, for generated clients. Takes linear time. */
+const namePattern = '^\\s*[^\\s\\x00][^\\x00]*$'
+const nameRegExp = new RegExp(namePattern)
 
 export const petName: Field<string> = {
   schema: {
     type: 'string',
     minLength: 1,
     maxLength: nameCharsMax,
-    pattern: notBlank,
-    not: { pattern: unstorable },
+    pattern: namePattern,
   },
   expected: '1 to 1,000 characters',
   read(value) {
     if (typeof value !== 'string' || hasMoreCharsThan(value, nameCharsMax)) return undefined
-    return notBlankPattern.test(value) && !unstorablePattern.test(value) ? value : undefined
+    return nameRegExp.test(value) && value.isWellFormed() ? value : undefined
   },
   problem(value) {
     if (typeof value !== 'string') return 'is not a string: expected 1 to 1,000 characters'
     if (value === '') return 'is empty: expected 1 to 1,000 characters'
-    if (unstorablePattern.test(value)) return 'contains U+0000 or an unpaired surrogate: remove it'
-    if (!notBlankPattern.test(value)) return 'is blank: expected at least one visible character'
+    if (value.includes('\0') || !value.isWellFormed()) return 'contains U+0000 or an unpaired surrogate: remove it'
+    if (value.trim() === '') return 'is blank: expected at least one visible character'
     return 'is too long: expected 1 to 1,000 characters'
   },
 }

@@ -11,6 +11,7 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['backup', async () => (await import('./transfer.ts')).backupCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
   ['import', async () => (await import('./transfer.ts')).importCommand],
+  ['openapi', async () => (await import('./openapi.ts')).openApiCommand],
   ['conform', async () => (await import('./conform.ts')).conformCommand],
 ])
 

@@ -81,7 +81,7 @@ describe('a page of another origin', () => {
     vary: 'Origin',
     'access-control-allow-origin': origin,
     'access-control-expose-headers': [
-      'Link, Location, X-Request-Id, Deprecation, Sunset, Retry-After, Allow, WWW-Authenticate',
+      'Link, X-Next-Cursor, Location, X-Request-Id, Deprecation, Sunset, Retry-After, Allow, WWW-Authenticate',
       'Preference-Applied, Idempotency-Replayed, RateLimit, RateLimit-Policy',
     ].join(', '),
   }

@@ -4,7 +4,7 @@ import { headersWith, type Reply } from './response.ts'
 const preflightSeconds = 600
 const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id, traceparent'
 const exposedHeaders = [
-  'Link, Location, X-Request-Id, Deprecation, Sunset, Retry-After, Allow, WWW-Authenticate',
+  'Link, X-Next-Cursor, Location, X-Request-Id, Deprecation, Sunset, Retry-After, Allow, WWW-Authenticate',
   'Preference-Applied, Idempotency-Replayed, RateLimit, RateLimit-Policy',
 ].join(', ')
 

@@ -1,21 +1,38 @@
 import { int64, type JsonSchema } from '../field.ts'
-import { cursorFor, pageLimit } from '../page.ts'
-import { newPetFields, newPetRequired, petStatus } from '../pet.ts'
+import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
+import { newPetRequired, petName, petStatus } from '../pet.ts'
 import { bodyBytesMax } from './body.ts'
 import { idempotencyKey } from './request.ts'
 import { type ErrorCode, errorCodes, versionPrefix } from './response.ts'
 
-/** The base addresses for the document's `servers`. */
-export interface PublishedServers {
+export interface OpenApiServer {
+  readonly url: string
+  readonly description: string
+}
+
+/** The configured base addresses. */
+export interface PublishedUrls {
   readonly publicUrl?: string | undefined
   readonly stagingUrl?: string | undefined
 }
 
-const interfaceVersion = '1.0.0'
-const rex = { id: 1, name: 'Rex', categoryId: 7, status: 'available' }
+/** Generators use the first server. The relative one works behind any proxy that keeps the path. */
+export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls): readonly OpenApiServer[] {
+  const isStaging = publicUrl === stagingUrl
+  return [
+    ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: isStaging ? 'Staging' : 'Production' }]),
+    { url: versionPrefix, description: 'This instance' },
+    ...(stagingUrl === undefined || isStaging ? [] : [{ url: stagingUrl, description: 'Staging' }]),
+  ]
+}
 
-/** The OpenAPI 3.1 document. Its schemas come from the fields that read requests. */
-export function openApiDocument(servers: PublishedServers) {
+const interfaceVersion = '1.0.0'
+
+/**
+ * The OpenAPI 3.1 document: strict about requests, whose schemas come from the fields that read them, and open about
+ * responses, so that generated clients accept later additions.
+ */
+export function openApiDocument(servers: readonly OpenApiServer[]) {
   return {
     openapi: '3.1.0',
     info: {
@@ -23,154 +40,28 @@ export function openApiDocument(servers: PublishedServers) {
       version: interfaceVersion,
       summary: 'A catalogue of the animals that a store offers.',
       description:
-        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them.',
-      license: { name: 'MIT', identifier: 'MIT' },
+        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Later versions of the service may add properties, headers and error codes to responses: ignore those that you do not know.',
+      contact: { name: 'The operator of this service, who also issues API keys' },
+      license: { name: 'MIT License', identifier: 'MIT' },
     },
-    servers: serversOf(servers),
+    servers,
     security: [{ bearerAuth: [] }],
     tags: [{ name: 'pets', description: 'The animals of the catalogue.' }],
     paths: {
       '/pets': { get: listPets, post: createPet },
       '/pets/{petId}': { get: getPet },
     },
-    components: { securitySchemes, schemas, headers },
+    components: { securitySchemes, schemas, parameters, headers, responses },
   }
 }
 
-function serversOf({ publicUrl, stagingUrl }: PublishedServers) {
-  return [
-    { url: versionPrefix, description: 'This instance' },
-    // If both are the same, this instance is the staging deployment.
-    ...(publicUrl === undefined || publicUrl === stagingUrl ? [] : [{ url: publicUrl, description: 'Production' }]),
-    ...(stagingUrl === undefined ? [] : [{ url: stagingUrl, description: 'Staging' }]),
-  ]
-}
-
 type Ref = { readonly $ref: string }
-const schemaRef = (name: string): Ref => ({ $ref: `#/components/schemas/${name}` })
-const headerRef = (name: string): Ref => ({ $ref: `#/components/headers/${name}` })
-const jsonContent = (schema: JsonSchema, example?: unknown) => ({
-  'application/json': example === undefined ? { schema } : { schema, example },
+const refTo = (kind: 'schemas' | 'parameters' | 'headers' | 'responses', name: string): Ref => ({
+  $ref: `#/components/${kind}/${name}`,
 })
-
-const newPetProperties = Object.fromEntries(
-  Object.entries(newPetFields).map(([name, field]) => [
-    name,
-    name === 'status' ? schemaRef('PetStatus') : field.schema,
-  ]),
-)
-
-const schemas = {
-  PetStatus: { ...petStatus.schema, description: 'Availability of the animal.' },
-  NewPet: {
-    type: 'object',
-    description: 'An animal to add. The service assigns its identifier and ignores other properties.',
-    required: newPetRequired,
-    properties: newPetProperties,
-  },
-  Pet: {
-    type: 'object',
-    description: 'An animal of the catalogue. It has no status if none was sent.',
-    required: ['id', ...newPetRequired],
-    properties: { id: { ...int64.schema, description: 'Assigned on creation.' }, ...newPetProperties },
-    additionalProperties: false,
-  },
-  Pets: { type: 'array', items: schemaRef('Pet'), maxItems: pageLimit.schema['maximum'] },
-  Error: {
-    type: 'object',
-    description: 'Why a request failed.',
-    required: ['code', 'message', 'status'],
-    properties: {
-      code: {
-        type: 'string',
-        'x-extensible-enum': Object.keys(errorCodes),
-        description: 'For programs. The set may grow: handle an unknown code by its status.',
-      },
-      message: { type: 'string', description: 'For people. Names every problem of the request.' },
-      status: { type: 'integer', description: 'The HTTP status of the response.' },
-    },
-    additionalProperties: false,
-  },
-}
-
-const header = (description: string, schema: JsonSchema = { type: 'string' }) => ({ description, schema })
-
-const headers = {
-  'X-Request-Id': {
-    ...header('The id that the client sent if it is safe, otherwise a new one. The log has it too.'),
-    required: true,
-  },
-  'Cache-Control': { ...header('Responses are not cached.', { const: 'no-store' }), required: true },
-  'X-Content-Type-Options': {
-    ...header('Browsers do not guess the type.', { const: 'nosniff' }),
-    required: true,
-  },
-  'WWW-Authenticate': { ...header('The bearer challenge (RFC 6750).'), required: true },
-  Allow: { ...header('The methods that the path supports.'), required: true },
-  'Retry-After': header('Seconds to wait before a retry. Absent if a retry does not help.', {
-    type: 'string',
-    pattern: '^[0-9]+$',
-  }),
-  'Preference-Applied': header('Present if the request asked for `Prefer: handling=strict`.'),
-  'Idempotency-Replayed': header('`true` if an earlier request with the same Idempotency-Key created the animal.', {
-    const: 'true',
-  }),
-  RateLimit: header('The requests left in the window, if a rate limit is configured.'),
-  'RateLimit-Policy': header('The rate limit, if one is configured.'),
-  NextPage: header('The next page as `rel="next"` (RFC 8288), if there is one.'),
-  Location: { ...header('The address of the new animal.'), required: true },
-  Deprecation: { ...header('When the operation was deprecated (RFC 9745).'), required: true },
-  Sunset: { ...header('When the operation will be removed (RFC 8594).'), required: true },
-  DeprecationLinks: {
-    ...header('`rel="deprecation"`: the documentation. `rel="successor-version"`: the replacement.'),
-    required: true,
-  },
-}
-
-type Headers = Record<string, Ref>
-
-const commonHeaders: Headers = {
-  'X-Request-Id': headerRef('X-Request-Id'),
-  'Cache-Control': headerRef('Cache-Control'),
-  'X-Content-Type-Options': headerRef('X-Content-Type-Options'),
-  'Preference-Applied': headerRef('Preference-Applied'),
-  RateLimit: headerRef('RateLimit'),
-  'RateLimit-Policy': headerRef('RateLimit-Policy'),
-}
-
-const deprecationHeaders: Headers = {
-  Deprecation: headerRef('Deprecation'),
-  Sunset: headerRef('Sunset'),
-  Link: headerRef('DeprecationLinks'),
-}
-
-/** Headers of errors with this status, besides the common ones. */
-const errorHeaders: Record<number, Headers> = {
-  401: { 'WWW-Authenticate': headerRef('WWW-Authenticate') },
-  403: { 'WWW-Authenticate': headerRef('WWW-Authenticate') },
-  405: { Allow: headerRef('Allow') },
-  429: { 'Retry-After': headerRef('Retry-After') },
-  503: { 'Retry-After': headerRef('Retry-After') },
-}
-
-/** Error responses by status, each with its codes and what a client does about them. */
-function errorResponses(codes: readonly ErrorCode[], extra: Partial<Record<number, Headers>> = {}) {
-  const statuses = [...new Set(codes.map(code => errorCodes[code].status))].sort((a, b) => a - b)
-  return Object.fromEntries(
-    statuses.map(status => {
-      const own = codes.filter(code => errorCodes[code].status === status)
-      const example = { code: own[0], message: own[0] && errorCodes[own[0]].meaning, status }
-      return [
-        String(status),
-        {
-          description: own.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
-          headers: { ...commonHeaders, ...errorHeaders[status], ...extra[status] },
-          content: jsonContent(schemaRef('Error'), example),
-        },
-      ]
-    }),
-  )
-}
+const json = (schema: string, example: unknown) => ({
+  'application/json': { schema: refTo('schemas', schema), example },
+})
 
 const securitySchemes = {
   bearerAuth: {
@@ -180,64 +71,239 @@ const securitySchemes = {
   },
 }
 
-const commonErrors: readonly ErrorCode[] = [
-  'missing_api_key',
-  'invalid_api_key',
-  'insufficient_permission',
-  'method_not_allowed',
-  'rate_limited',
-  'internal_error',
-  'store_unavailable',
-]
-
-const preferParameter = {
-  name: 'Prefer',
-  in: 'header',
-  description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-  schema: { type: 'string' },
+/** Beyond 2^53, and even: tools that read numbers as doubles still show it exactly. */
+const largeId = 9007199254740994
+const rex = { name: 'Rex', categoryId: largeId, status: 'available' }
+const storedRex = { id: 1, ...rex }
+const status = refTo('schemas', 'PetStatus')
+const categoryId = {
+  ...int64.schema,
+  description: 'The category of the animal. It does not have to exist.',
+  examples: [largeId],
 }
 
-const idempotencyKeyParameter = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  description:
-    "The client's own name for this creation, remembered for 24 hours. The same key with the same animal returns the first response and adds nothing.",
-  schema: idempotencyKey.schema,
+const schemas = {
+  PetStatus: { ...petStatus.schema, description: 'Availability of the animal.', examples: ['available'] },
+  NewPet: {
+    type: 'object',
+    description: 'An animal to add. The service assigns its identifier and ignores other properties.',
+    required: newPetRequired,
+    properties: {
+      name: {
+        ...petName.schema,
+        description:
+          'The name, stored exactly as sent: 1 to 1,000 Unicode code points, not all white space, no U+0000. Unpaired surrogates, which the pattern cannot express, are refused.',
+        examples: ['Rex'],
+      },
+      categoryId,
+      status,
+    },
+  },
+  Pet: {
+    type: 'object',
+    description: 'An animal of the catalogue. It has no status if none was sent.',
+    required: ['id', ...newPetRequired],
+    properties: {
+      id: { ...int64.schema, description: 'The identifier, assigned on creation.', examples: [1] },
+      name: { type: 'string', description: 'The name, exactly as sent.', examples: ['Rex'] },
+      categoryId,
+      status,
+    },
+  },
+  Pets: {
+    type: 'array',
+    description: 'A page of animals, in ascending order of their identifiers.',
+    items: refTo('schemas', 'Pet'),
+    examples: [[storedRex]],
+  },
+  Error: {
+    type: 'object',
+    description: 'Why a request failed.',
+    required: ['code', 'message', 'status'],
+    properties: {
+      code: {
+        type: 'string',
+        'x-extensible-enum': Object.keys(errorCodes),
+        description: `For programs. The set may grow: handle an unknown code by its status. Known codes: ${Object.keys(errorCodes).join(', ')}.`,
+        examples: ['invalid_request'],
+      },
+      message: {
+        type: 'string',
+        description: 'For people. Names every problem of the request.',
+        examples: ['name is empty: expected 1 to 1,000 characters'],
+      },
+      status: { type: 'integer', description: 'The HTTP status of the response.', examples: [400] },
+    },
+  },
+}
+
+type Parameter = {
+  name: string
+  in: string
+  description: string
+  schema: JsonSchema
+  required?: true
+  example: unknown
+}
+
+const parameters = {
+  limit: {
+    name: 'limit',
+    in: 'query',
+    description: 'The maximum number of animals to return.',
+    schema: pageLimit.schema,
+    example: limitDefault,
+  },
+  status: {
+    name: 'status',
+    in: 'query',
+    description: 'Only animals with this status.',
+    schema: status,
+    example: 'available',
+  },
+  cursor: {
+    name: 'cursor',
+    in: 'query',
+    description:
+      'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
+    schema: cursorFor(undefined).schema,
+    example: writeCursor(20n, undefined),
+  },
+  petId: {
+    name: 'petId',
+    in: 'path',
+    required: true,
+    description: 'The identifier of the animal.',
+    schema: int64.schema,
+    example: 1,
+  },
+  'Idempotency-Key': {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description:
+      "The client's own name for this creation, remembered for 24 hours: 1 to 255 visible ASCII characters, bare or in double quotes. The same key with the same animal returns the first response and adds nothing.",
+    schema: idempotencyKey.schema,
+    example: '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
+  },
+  Prefer: {
+    name: 'Prefer',
+    in: 'header',
+    description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
+    schema: { type: 'string' },
+    example: 'handling=strict',
+  },
+} satisfies Record<string, Parameter>
+
+const parameterRefs = (...names: (keyof typeof parameters)[]) => names.map(name => refTo('parameters', name))
+
+const header = (description: string, example: string) => ({ description, schema: { type: 'string' }, example })
+
+/** Link is described twice: it means different things in different responses. */
+const headers = {
+  'X-Request-Id': header(
+    'The id that the client sent if it is safe, otherwise a new one. The log has it too.',
+    '123e4567-e89b-42d3-a456-426614174000',
+  ),
+  'Cache-Control': header('Responses are not cached.', 'no-store'),
+  'X-Content-Type-Options': header('Browsers do not guess the type.', 'nosniff'),
+  'WWW-Authenticate': header('The bearer challenge (RFC 6750).', 'Bearer realm="petstore"'),
+  'Retry-After': header('Seconds to wait before a retry. Absent if a retry does not help.', '1'),
+  'Preference-Applied': header('Present if the request asked for `Prefer: handling=strict`.', 'handling=strict'),
+  'Idempotency-Replayed': header(
+    '`true` if an earlier request with the same Idempotency-Key created the animal.',
+    'true',
+  ),
+  RateLimit: header('The requests left in the window, if a rate limit is configured.', '"default";r=42;t=1'),
+  'RateLimit-Policy': header('The rate limit, if one is configured.', '"default";q=100;w=1'),
+  NextPage: header(
+    'The next page as `rel="next"` (RFC 8288), if there is one.',
+    `<${versionPrefix}/pets?limit=20&cursor=${writeCursor(20n, undefined)}>; rel="next"`,
+  ),
+  'X-Next-Cursor': header('The cursor of the next page, if there is one.', writeCursor(20n, undefined)),
+  Location: header('The address of the new animal.', `${versionPrefix}/pets/1`),
+  Deprecation: header('When the operation was deprecated (RFC 9745).', '@1794700800'),
+  Sunset: header('When the operation will be removed (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT'),
+  DeprecationLinks: header(
+    '`rel="deprecation"`: the documentation. `rel="successor-version"`: the replacement.',
+    `</docs#/pets/getPet>; rel="deprecation", <${versionPrefix}/pets?status=available>; rel="successor-version"`,
+  ),
+}
+
+type HeaderRefs = Readonly<Record<string, Ref>>
+const headerRefs = (...names: (keyof typeof headers)[]): HeaderRefs =>
+  Object.fromEntries(names.map(name => [name, refTo('headers', name)]))
+
+const always = headerRefs('X-Request-Id', 'Cache-Control', 'X-Content-Type-Options')
+const rateLimit = headerRefs('RateLimit', 'RateLimit-Policy')
+/** Of every response that a handler makes: the request passed all earlier checks. */
+const handled = { ...always, ...rateLimit, ...headerRefs('Preference-Applied') }
+const deprecated = { ...headerRefs('Deprecation', 'Sunset'), Link: refTo('headers', 'DeprecationLinks') }
+
+/** An error response with its codes and what a client does about them. */
+function errorResponse(headers: HeaderRefs, codes: readonly [ErrorCode, ...ErrorCode[]]) {
+  const { status, meaning } = errorCodes[codes[0]]
+  return {
+    description: codes.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
+    headers,
+    content: json('Error', { code: codes[0], message: meaning, status }),
+  }
+}
+
+const responses = {
+  BadRequest: errorResponse(handled, ['invalid_request', 'invalid_json', 'missing_body']),
+  Unauthorized: errorResponse({ ...always, ...headerRefs('WWW-Authenticate') }, ['missing_api_key', 'invalid_api_key']),
+  Forbidden: errorResponse({ ...always, ...rateLimit, ...headerRefs('WWW-Authenticate') }, [
+    'read_only_key',
+    'insufficient_permission',
+  ]),
+  NotFound: errorResponse({ ...handled, ...deprecated }, ['pet_not_found']),
+  IdempotencyKeyReused: errorResponse(handled, ['idempotency_key_reused']),
+  TooManyRequests: errorResponse({ ...always, ...rateLimit, ...headerRefs('Retry-After') }, ['rate_limited']),
+  Unavailable: errorResponse({ ...handled, ...headerRefs('Retry-After') }, ['store_unavailable', 'ids_exhausted']),
+  OtherError: {
+    ...errorResponse(always, ['internal_error']),
+    description: `Any other error. \`status\` and \`code\` say which: ${otherErrors()}.`,
+  },
+}
+
+/** The codes that no other response lists: `request_timeout` (408), … */
+function otherErrors(): string {
+  const codes: readonly ErrorCode[] = [
+    'invalid_request',
+    'invalid_cursor',
+    'not_found',
+    'method_not_allowed',
+    'request_timeout',
+    'body_too_large',
+    'unsupported_media_type',
+    'unsupported_content_encoding',
+    'internal_error',
+  ]
+  return codes.map(code => `\`${code}\` (${errorCodes[code].status})`).join(', ')
+}
+
+const responseRef = (name: keyof typeof responses) => refTo('responses', name)
+const commonResponses = {
+  '401': responseRef('Unauthorized'),
+  '403': responseRef('Forbidden'),
+  '429': responseRef('TooManyRequests'),
+  '503': responseRef('Unavailable'),
+  default: responseRef('OtherError'),
 }
 
 const listPets = {
   operationId: 'listPets',
   tags: ['pets'],
   summary: 'List animals',
-  description: 'Ascending by identifier. The Link header has the next page, if there is one.',
-  parameters: [
-    {
-      name: 'limit',
-      in: 'query',
-      description: 'The maximum number of animals to return.',
-      schema: pageLimit.schema,
-    },
-    {
-      name: 'status',
-      in: 'query',
-      description: 'Only animals with this status.',
-      schema: schemaRef('PetStatus'),
-    },
-    {
-      name: 'cursor',
-      in: 'query',
-      description: 'Where the page starts, from the Link header of the previous page.',
-      schema: cursorFor(undefined).schema,
-    },
-    preferParameter,
-  ],
+  description: 'Ascending by identifier. While more animals follow, Link and X-Next-Cursor lead to the next page.',
+  parameters: parameterRefs('limit', 'status', 'cursor', 'Prefer'),
   responses: {
     '200': {
       description: 'A page of animals.',
-      headers: { ...commonHeaders, Link: headerRef('NextPage') },
-      content: jsonContent(schemaRef('Pets'), [rex]),
+      headers: { ...handled, Link: refTo('headers', 'NextPage'), ...headerRefs('X-Next-Cursor') },
+      content: json('Pets', [storedRex]),
     },
-    ...errorResponses([...commonErrors, 'invalid_request', 'invalid_cursor']),
+    ...commonResponses,
   },
 }
 
@@ -246,34 +312,17 @@ const createPet = {
   tags: ['pets'],
   summary: 'Add an animal',
   description: `The body is UTF-8 and at most ${bodyBytesMax} bytes. A 201 response means the animal is on disk.`,
-  parameters: [preferParameter, idempotencyKeyParameter],
-  requestBody: {
-    required: true,
-    content: jsonContent(schemaRef('NewPet'), { name: 'Rex', categoryId: 7, status: 'available' }),
-  },
+  parameters: parameterRefs('Idempotency-Key', 'Prefer'),
+  requestBody: { required: true, description: 'The animal to add.', content: json('NewPet', rex) },
   responses: {
     '201': {
       description: 'The animal, with its identifier.',
-      headers: {
-        ...commonHeaders,
-        Location: headerRef('Location'),
-        'Idempotency-Replayed': headerRef('Idempotency-Replayed'),
-      },
-      content: jsonContent(schemaRef('Pet'), rex),
+      headers: { ...handled, ...headerRefs('Location', 'Idempotency-Replayed') },
+      content: json('Pet', storedRex),
     },
-    ...errorResponses([
-      ...commonErrors,
-      'read_only_key',
-      'missing_body',
-      'invalid_json',
-      'invalid_request',
-      'request_timeout',
-      'body_too_large',
-      'unsupported_media_type',
-      'unsupported_content_encoding',
-      'idempotency_key_reused',
-      'ids_exhausted',
-    ]),
+    '400': responseRef('BadRequest'),
+    '422': responseRef('IdempotencyKeyReused'),
+    ...commonResponses,
   },
 }
 
@@ -283,26 +332,14 @@ const getPet = {
   summary: 'Fetch an animal',
   description: 'Deprecated, to be removed on 5 December 2030. Use `GET /pets` with a status filter instead.',
   deprecated: true,
-  parameters: [
-    {
-      name: 'petId',
-      in: 'path',
-      required: true,
-      description: 'The identifier of the animal.',
-      schema: int64.schema,
-      example: 1,
-    },
-    preferParameter,
-  ],
+  parameters: parameterRefs('petId', 'Prefer'),
   responses: {
     '200': {
       description: 'The animal.',
-      headers: { ...commonHeaders, ...deprecationHeaders },
-      content: jsonContent(schemaRef('Pet'), rex),
+      headers: { ...handled, ...deprecated },
+      content: json('Pet', storedRex),
     },
-    ...errorResponses([...commonErrors, 'invalid_request', 'pet_not_found'], {
-      400: deprecationHeaders,
-      404: deprecationHeaders,
-    }),
+    '404': responseRef('NotFound'),
+    ...commonResponses,
   },
 }

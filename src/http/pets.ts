@@ -76,8 +76,9 @@ function pageReply({ limit, status }: PageRequest, { pets, more }: PetPage, link
   const last = pets.at(-1)
   if (!more || !last) return json(200, body)
   const filter = status === undefined ? '' : `&status=${status}`
-  const next = links.api(`/pets?limit=${limit}${filter}&cursor=${writeCursor(last.id, status)}`)
-  return json(200, body, headersWith({ Link: `<${next}>; rel="next"` }))
+  const cursor = writeCursor(last.id, status)
+  const next = links.api(`/pets?limit=${limit}${filter}&cursor=${cursor}`)
+  return json(200, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
 function createPet({ pets, links, metrics, bodyMs }: PetRouteParts): Operation {

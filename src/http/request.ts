@@ -99,19 +99,20 @@ const idempotencyKeyCharsMax = 255
 const bareKey = `[!#-~][!-~]{0,${idempotencyKeyCharsMax - 1}}`
 const quotedKey = `"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,${idempotencyKeyCharsMax}}"`
 const idempotencyKeyPattern = new RegExp(`^(?:${bareKey}|${quotedKey})$`)
+const idempotencyHeaderCharsMax = idempotencyKeyCharsMax + 2
 
 /** Bare or in quotes: both spellings are the same key. */
 export const idempotencyKey: Field<string> = {
-  // In quotes, each character may be escaped.
   schema: {
     type: 'string',
     minLength: 1,
-    maxLength: 2 * idempotencyKeyCharsMax + 2,
+    maxLength: idempotencyHeaderCharsMax,
     pattern: idempotencyKeyPattern.source,
   },
   expected: `1 to ${idempotencyKeyCharsMax} visible ASCII characters, bare or in double quotes`,
   read(value) {
-    if (typeof value !== 'string' || !idempotencyKeyPattern.test(value)) return undefined
+    if (typeof value !== 'string' || value.length > idempotencyHeaderCharsMax) return undefined
+    if (!idempotencyKeyPattern.test(value)) return undefined
     return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value
   },
 }

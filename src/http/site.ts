@@ -2,7 +2,7 @@ import type { Awaitable, KeyStore, PetStore } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
 import { type MetricFamily, metricsText } from './metrics.ts'
-import { openApiDocument, type PublishedServers } from './openapi.ts'
+import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
 import { headersWith, type Reply } from './response.ts'
 
@@ -17,7 +17,7 @@ export interface Asset {
 /** Serves GET and HEAD at one path outside of the version prefix. */
 export type SiteHandler = (context: RequestContext) => Awaitable<Reply>
 
-export interface SiteParts extends PublishedServers {
+export interface SiteParts extends PublishedUrls {
   readonly pets: PetStore
   readonly keys: KeyStore
   readonly isReadOnly?: (() => boolean) | undefined
@@ -33,7 +33,7 @@ export interface SiteParts extends PublishedServers {
 export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler> {
   const document: Asset = {
     type: 'application/json',
-    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(parts))),
+    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(publishedServers(parts)))),
   }
   const assets = new Map(parts.pages).set('/openapi.json', document)
   return new Map<string, SiteHandler>([

@@ -14,8 +14,9 @@ import { type CallInit, startService } from '../support/service.ts'
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
-const document = openApiDocument({})
-const { schemas } = document.components
+const document = openApiDocument([])
+const { schemas, parameters, headers, responses } = document.components
+const operations = [document.paths['/pets'].get, document.paths['/pets'].post, document.paths['/pets/{petId}'].get]
 
 test('the OpenAPI document passes the recommended rules of Redocly', async () => {
   using folder = temporaryFolder()
@@ -34,14 +35,71 @@ test('the document publishes the rules by which requests are read', () => {
   expect(schemas.PetStatus).toMatchObject(petStatus.schema)
   const properties = { name: petName.schema, categoryId: int64.schema, status }
   expect(schemas.NewPet).toMatchObject({ type: 'object', required: ['name', 'categoryId'], properties })
-  const { '/pets': list, '/pets/{petId}': one } = document.paths
-  const parameters = [...list.get.parameters, ...list.post.parameters, ...one.get.parameters]
-  expect(Object.fromEntries(parameters.map(({ name, schema }) => [name, schema]))).toMatchObject({
-    limit: pageLimit.schema,
-    status,
-    cursor: cursorFor(undefined).schema,
-    'Idempotency-Key': idempotencyKey.schema,
-    petId: int64.schema,
+  expect(Object.values(parameters).map(({ name, schema }) => [name, schema])).toEqual([
+    ['limit', pageLimit.schema],
+    ['status', status],
+    ['cursor', cursorFor(undefined).schema],
+    ['petId', int64.schema],
+    ['Idempotency-Key', idempotencyKey.schema],
+    ['Prefer', { type: 'string' }],
+  ])
+})
+
+describe('a generated client', () => {
+  const objectsIn = (value: unknown): Record<string, unknown>[] =>
+    typeof value === 'object' && value !== null
+      ? [value as Record<string, unknown>, ...Object.values(value).flatMap(objectsIn)]
+      : []
+
+  test('accepts responses with later additions', () => {
+    const described = [schemas.Pet, schemas.Error, ...operations.flatMap(objectsIn), ...objectsIn(responses)]
+    expect(described.filter(part => 'additionalProperties' in part)).toEqual([])
+    expect(schemas.Pet.properties.name).toEqual({ ...schemas.Pet.properties.name, type: 'string' })
+    for (const keyword of ['pattern', 'minLength', 'maxLength', 'enum']) {
+      expect(schemas.Pet.properties.name).not.toContainKey(keyword)
+      expect(schemas.Error.properties.code).not.toContainKey(keyword)
+    }
+    const { description, 'x-extensible-enum': codes } = schemas.Error.properties.code
+    for (const code of codes) expect(description).toContain(code)
+    for (const header of Object.values(headers)) expect(header).not.toContainKey('required')
+  })
+
+  test('can compile every pattern, in any language', () => {
+    const patterns = objectsIn(document).flatMap(({ pattern }) => (typeof pattern === 'string' ? [pattern] : []))
+    expect(patterns).toHaveLength(2)
+    // No look-around, no back-reference, no \u.
+    for (const pattern of patterns) expect(pattern).not.toMatch(/\(\?[^:]|\\[1-9uUpPkK]/)
+    expect(objectsIn(document).filter(part => 'not' in part)).toEqual([])
+  })
+
+  test('has a method for each operation, with these parameters and responses', () => {
+    const common = ['401', '403', '429', '503', 'default']
+    const names = (refs: readonly { $ref: string }[]) => refs.map(({ $ref }) => $ref.split('/').at(-1))
+    const found = operations.map(one => [one.operationId, names(one.parameters), Object.keys(one.responses)] as const)
+    expect(found).toEqual([
+      ['listPets', ['limit', 'status', 'cursor', 'Prefer'], ['200', ...common]],
+      ['createPet', ['Idempotency-Key', 'Prefer'], ['201', '400', ...common.slice(0, 2), '422', ...common.slice(2)]],
+      ['getPet', ['petId', 'Prefer'], ['200', ...common.slice(0, 2), '404', ...common.slice(2)]],
+    ])
+  })
+
+  test('has a description of every part, and an example of every value', () => {
+    const { PetStatus, NewPet, Pet, Pets, Error: error } = schemas
+    // A reference to PetStatus has no description of its own.
+    const properties = [NewPet, Pet, error].flatMap(({ properties }) => Object.values<object>(properties))
+    const inlineResponses = operations.flatMap(({ responses }) =>
+      Object.values<object>(responses).filter(response => !('$ref' in response)),
+    )
+    const values = [PetStatus, Pets, ...properties.filter(part => !('$ref' in part))]
+    const carriers = [...Object.values(parameters), ...Object.values(headers)]
+    const parts = [...values, NewPet, Pet, error, ...carriers, ...Object.values(responses), ...inlineResponses]
+    for (const part of [...parts, ...operations, ...document.tags]) {
+      expect(part).toEqual(expect.objectContaining({ description: expect.stringMatching(/^\S.*\.$/) }))
+    }
+    for (const value of values) expect(value).toContainKey('examples')
+    for (const carrier of carriers) expect(carrier).toContainKey('example')
+    for (const header of Object.values(headers)) expect(header.schema).toContainKey('type')
+    expect(JSON.stringify(document)).toContain(`"categoryId":${2n ** 53n + 2n}`)
   })
 })
 

@@ -10,14 +10,15 @@ describe('/openapi.json', () => {
   const publicUrl = 'https://pets.example.com/v1'
   const stagingUrl = 'https://staging.example.com/v1'
   const here = { url: '/v1', description: 'This instance' }
+  const production = { url: publicUrl, description: 'Production' }
+  const staging = { url: stagingUrl, description: 'Staging' }
 
   test.each([
     [{}, [here]],
-    [
-      { publicUrl, stagingUrl },
-      [here, { url: publicUrl, description: 'Production' }, { url: stagingUrl, description: 'Staging' }],
-    ],
-    [{ publicUrl: stagingUrl, stagingUrl }, [here, { url: stagingUrl, description: 'Staging' }]],
+    [{ publicUrl }, [production, here]],
+    [{ stagingUrl }, [here, staging]],
+    [{ publicUrl, stagingUrl }, [production, here, staging]],
+    [{ publicUrl: stagingUrl, stagingUrl }, [staging, here]],
   ])('needs no key, and with %j names these servers', async (options, servers) => {
     await using other = await startService(options)
     const { status, json } = await other.call('/openapi.json', { key: null })

@@ -1,0 +1,100 @@
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Pet } from '../../src/pet.ts'
+import { petstore } from '../support/process.ts'
+import { keepAnimals, type Service, startService } from '../support/service.ts'
+import { generatedClients, generatorsFolder } from './clients.ts'
+import { shell } from './shell.ts'
+
+setDefaultTimeout(900_000)
+
+/** Names and ids on which clients stumbled: a leading space, other scripts, the longest name, an id beyond 2^53. */
+const animals: readonly Pet[] = [
+  { id: 1n, name: ' Rex', categoryId: -1n, status: 'available' },
+  { id: 2n, name: '本\n', categoryId: 0n },
+  { id: 3n, name: 'x'.repeat(1_000), categoryId: 2n ** 63n - 1n, status: 'pending' },
+  { id: 2n ** 53n, name: '🐈', categoryId: -(2n ** 63n), status: 'sold' },
+]
+
+/** What every program prints: it adds, repeats, fetches and lists, and reads errors. */
+function transcript(codePrefix: string): readonly string[] {
+  const pet = '9007199254740993 9223372036854775807 sold  Mia 🐈'
+  return [
+    `created ${pet}`,
+    'repeated 9007199254740993',
+    `fetched ${pet}`,
+    'listed 1 2 3 9007199254740992 9007199254740993',
+    ...['400 invalid_request', '400 invalid_cursor', '401 invalid_api_key', '404 pet_not_found'].map(line =>
+      line.replace(' ', ` ${codePrefix}`),
+    ),
+  ]
+}
+
+/** The service as a later version may be: its responses have further properties, headers and error codes. */
+function startLaterVersion({ origin }: Service) {
+  const server = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      const { pathname, search } = new URL(request.url)
+      const { method, headers } = request
+      const body = method === 'POST' ? await request.arrayBuffer() : null
+      const response = await fetch(`${origin}${pathname}${search}`, { method, headers, body })
+      // As text, because parsing would round integers.
+      const text = (await response.text())
+        .replaceAll('"categoryId":', '"added":{"later":[true,null]},"categoryId":')
+        .replace('"code":"', '"added":1.5,"code":"later_')
+      response.headers.set('X-Added-Later', 'yes')
+      response.headers.delete('Content-Length')
+      return new Response(text, response)
+    },
+  })
+  return { origin: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
+}
+
+describe.each(generatedClients)('$language, $generator $version', client => {
+  const { name, needs, prepare, generate, build, run, cannot = [] } = client
+  const missing = needs.filter(program => !Bun.which(program))
+  if (missing.length > 0) {
+    process.stderr.write(
+      `${client.generator} (${client.language}) is skipped: ${missing.join(', ')} is not installed\n`,
+    )
+  }
+  const folder = join(generatorsFolder, 'work', name)
+  const expected = (codePrefix: string) =>
+    transcript(codePrefix).filter(line => !cannot.some(word => line.startsWith(`${word} `)))
+
+  async function runAgainst(service: Service, origin: string): Promise<readonly string[]> {
+    const env = { PETSTORE_URL: `${origin}/v1`, PETSTORE_KEY: service.key }
+    return (await shell(run, folder, env)).split('\n').slice(0, -1)
+  }
+
+  async function startSeeded(): Promise<Service> {
+    const service = await startService()
+    await keepAnimals(service, animals)
+    return service
+  }
+
+  describe.skipIf(missing.length > 0)('', () => {
+    beforeAll(async () => {
+      rmSync(folder, { recursive: true, force: true })
+      cpSync(join(generatorsFolder, name), folder, { recursive: true })
+      const { stdout } = await petstore(['openapi'], { cwd: folder })
+      writeFileSync(join(folder, 'openapi.json'), stdout)
+      for (const command of [prepare, generate, build]) if (command) await shell(command, folder)
+    })
+
+    test('adds, repeats, fetches and lists animals, and reads errors', async () => {
+      await using service = await startSeeded()
+      expect(await runAgainst(service, service.origin)).toEqual(expected(''))
+      expect((await service.call('/v1/pets')).json).toHaveLength(animals.length + 1)
+    })
+
+    test('accepts the additions of a later version', async () => {
+      await using service = await startSeeded()
+      await using later = startLaterVersion(service)
+      expect(await runAgainst(service, later.origin)).toEqual(expected('later_'))
+    })
+  })
+})
