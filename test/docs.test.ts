@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { generatedClients } from './generators/clients.ts'
 import { projectFolder } from './support/process.ts'
 
 const documents = [
@@ -32,5 +33,22 @@ test.each(documents)('every test that %s names exists', document => {
   for (const [, path = ''] of textOf(document).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)) {
     const file = join(projectFolder, path)
     expect([path, existsSync(file) || existsSync(`${file}.test.ts`)]).toEqual([path, true])
+  }
+})
+
+test('docs/interface.md has the table of generated clients', () => {
+  const rows = generatedClients.map(({ language, generator, version, generate, cannot = [], know }) => {
+    const seen = cannot.length === 0 ? 'everything' : `everything but ${cannot.join(' and ')}`
+    return `| ${[language, `${generator} ${version}`, `\`${generate.replaceAll('|', '\\|')}\``, seen, know].join(' | ')} |`
+  })
+  const head = '| Language | Generator | Command | Seen to work | What to know |\n|---|---|---|---|---|'
+  const file = join(projectFolder, 'docs/interface.md')
+  const text = readFileSync(file, 'utf8')
+  const table = `${head}\n${rows.toSorted().join('\n')}\n`
+  const expected = text.replace(/(?<=<!-- generators -->\n).*(?=<!-- \/generators -->)/s, () => table)
+  expect(text).toContain('<!-- generators -->')
+  if (process.env['UPDATE_DOCS']) writeFileSync(file, expected)
+  else if (text !== expected) {
+    throw new Error('The table is out of date. Update it with: UPDATE_DOCS=1 npx bun test test/docs.test.ts')
   }
 })

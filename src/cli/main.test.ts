@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import manifest from '../../package.json' with { type: 'json' }
+import { openApiDocument } from '../http/openapi.ts'
 import { main } from './main.ts'
 import type { Io } from './output.ts'
 
@@ -21,7 +22,7 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
 }
 
 test.each([
-  ['', '<command>|serve|keys|pets|backup|export|import|conform|--version'],
+  ['', '<command>|serve|keys|pets|backup|export|import|openapi|conform|--version'],
   ['serve', '--port <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
   ['keys', 'create|list|revoke'],
   ['keys create', '--name|(required)|--expires|(default: never)|--permission|--read-only|[DATABASE_URL]'],
@@ -34,6 +35,7 @@ test.each([
   ['backup', '<file>|[DATABASE_URL]'],
   ['export', '[file]|[DATABASE_URL]|| gzip'],
   ['import', '<file>|--keep-ids|[DATABASE_URL]|503'],
+  ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
   ['conform', '<url>|--key|--strict|--read-only|--json|[PETSTORE_API_KEY]'],
 ])('the help of "%s" has a summary, a usage line, %s and examples', async (name, named) => {
   const words = name.split(' ').filter(Boolean)
@@ -88,6 +90,7 @@ test.each<[string, ...problems: string[]]>([
   ['pets list --api-key secret\tword', visibleKey],
   ['conform ftp://127.0.0.1/v1 --key=', '<url> is invalid', `--key ${visibleKey}`],
   ['pets get abc --api-key=', '<id> is "abc": expected a 64-bit integer', `--api-key ${visibleKey}`],
+  ['openapi --server ftp://127.0.0.1/v1', '--server is "ftp://127.0.0.1/v1": expected an http or https URL'],
   ['conform http://me:secret@127.0.0.1/v1', '<url> is invalid: expected an http or https URL'],
 ])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
   const { exitCode, stdout, stderr } = await run(line.split(' '), { PETSTORE_API_KEY: 'secret-of-17-chars' })
@@ -115,6 +118,16 @@ test.each(['', 'keys ', 'import ', 'serve --port ', 'serve --host=', 'pets get '
 
 test.each(['--version', '-V', 'serve --version', 'keys -V'])('petstore %s prints the version', async line => {
   expect(await run(line.split(' '))).toEqual({ exitCode: 0, stdout: `${manifest.version}\n`, stderr: '' })
+})
+
+test.each<[string[], Io['env'], string]>([
+  [[], {}, 'http://127.0.0.1:8080/v1'],
+  [[], { PETSTORE_PUBLIC_URL: 'https://pets.example.com/v1' }, 'https://pets.example.com/v1'],
+  [['--server', 'http://pets.test:90/shop/'], { PETSTORE_PUBLIC_URL: 'https://a.test' }, 'http://pets.test:90/shop/v1'],
+])('openapi %j with %j prints the document for %s', async (args, env, url) => {
+  const { exitCode, stdout, stderr } = await run(['openapi', ...args], env)
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  expect(JSON.parse(stdout)).toEqual(openApiDocument([{ url, description: 'The pet store' }]))
 })
 
 test('backup refuses PostgreSQL, and names the alternatives', async () => {

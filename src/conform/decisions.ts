@@ -171,6 +171,11 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
       const complete = [/\blimit=1\b/, /\bstatus=sold\b/, /\bcursor=[^&]/].every(part => part.test(next))
       if (!complete) fail('limit=1, status=sold and a cursor', next)
     },
+    'X-Next-Cursor is the cursor of the next link': async probe => {
+      await probe.ensurePets(2)
+      const list = await probe.send('/pets?limit=1')
+      list.expectHeader('X-Next-Cursor', new URLSearchParams(expectNext(list).split('?')[1]).get('cursor') ?? '')
+    },
     'following the next links lists every animal once, and ends': async probe => {
       const [limit, pagesMax] = [10, 30]
       await probe.ensurePets(limit + 1)

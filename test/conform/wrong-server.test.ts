@@ -180,6 +180,7 @@ const rows: readonly (readonly [check: string, found: string, wrongness: Wrongne
   ['text that is not an int64', '/pets/1.5 returned 400', refusing(400, ({ path }) => path === '/pets/1.5')],
 
   ['the next link has limit, status and a cursor', '/pets?limit=1&cursor=abc', endless],
+  ['X-Next-Cursor is the cursor', 'returned no X-Next-Cursor', endless],
   ['following the next links', 'cursor=abc lists 25 after 25', endlessAndAscending],
   ['GET /pets with a changed cursor is 400', 'cursor=abA returned 200', endless],
   ['GET /pets with the cursor of another status is 400', 'status=sold&cursor=abc returned 200', endless],
