@@ -137,37 +137,36 @@ const schemas = {
   },
 }
 
+type ParameterName = 'limit' | 'status' | 'cursor' | 'petId' | 'Idempotency-Key' | 'Prefer'
 type Parameter = {
   name: string
   in: string
   description: string
   schema: JsonSchema
   required?: true
-  example: unknown
+  example?: unknown
 }
 
-const parameters = {
+/** Examples are in the schemas, because Swagger UI would send those of parameters. */
+const parameters: Record<ParameterName, Parameter> = {
   limit: {
     name: 'limit',
     in: 'query',
     description: 'The maximum number of animals to return.',
-    schema: pageLimit.schema,
-    example: limitDefault,
+    schema: { ...pageLimit.schema, examples: [limitDefault] },
   },
   status: {
     name: 'status',
     in: 'query',
     description: 'Only animals with this status.',
     schema: status,
-    example: 'available',
   },
   cursor: {
     name: 'cursor',
     in: 'query',
     description:
       'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
-    schema: cursorFor(undefined).schema,
-    example: writeCursor(20n, undefined),
+    schema: { ...cursorFor(undefined).schema, examples: [writeCursor(20n, undefined)] },
   },
   petId: {
     name: 'petId',
@@ -182,19 +181,17 @@ const parameters = {
     in: 'header',
     description:
       "The client's own name for this creation, remembered for 24 hours: 1 to 255 visible ASCII characters, bare or in double quotes. The same key with the same animal returns the first response and adds nothing.",
-    schema: idempotencyKey.schema,
-    example: '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
+    schema: { ...idempotencyKey.schema, examples: ['6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11'] },
   },
   Prefer: {
     name: 'Prefer',
     in: 'header',
     description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-    schema: { type: 'string' },
-    example: 'handling=strict',
+    schema: { type: 'string', examples: ['handling=strict'] },
   },
-} satisfies Record<string, Parameter>
+}
 
-const parameterRefs = (...names: (keyof typeof parameters)[]) => names.map(name => refTo('parameters', name))
+const parameterRefs = (...names: ParameterName[]) => names.map(name => refTo('parameters', name))
 
 const header = (description: string, example: string) => ({ description, schema: { type: 'string' }, example })
 
