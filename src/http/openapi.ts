@@ -40,7 +40,7 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
       version: interfaceVersion,
       summary: 'A catalogue of the animals that a store offers.',
       description:
-        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Later versions of the service may add properties, headers and error codes to responses: ignore those that you do not know.',
+        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Responses are not to be cached. Later versions of the service may add properties, headers and error codes to responses: ignore those that you do not know.',
       contact: { name: 'The operator of this service, who also issues API keys' },
       license: { name: 'MIT License', identifier: 'MIT' },
     },
@@ -201,8 +201,6 @@ const headers = {
     'The id that the client sent if it is safe, otherwise a new one. The log has it too.',
     '123e4567-e89b-42d3-a456-426614174000',
   ),
-  'Cache-Control': header('Responses are not cached.', 'no-store'),
-  'X-Content-Type-Options': header('Browsers do not guess the type.', 'nosniff'),
   'WWW-Authenticate': header('The bearer challenge (RFC 6750).', 'Bearer realm="petstore"'),
   'Retry-After': header('Seconds to wait before a retry. Absent if a retry does not help.', '1'),
   'Preference-Applied': header('Present if the request asked for `Prefer: handling=strict`.', 'handling=strict'),
@@ -230,35 +228,30 @@ type HeaderRefs = Readonly<Record<string, Ref>>
 const headerRefs = (...names: (keyof typeof headers)[]): HeaderRefs =>
   Object.fromEntries(names.map(name => [name, refTo('headers', name)]))
 
-const always = headerRefs('X-Request-Id', 'Cache-Control', 'X-Content-Type-Options')
-const rateLimit = headerRefs('RateLimit', 'RateLimit-Policy')
-/** Of every response that a handler makes: the request passed all earlier checks. */
-const handled = { ...always, ...rateLimit, ...headerRefs('Preference-Applied') }
+/** Only headers that a client acts on: generators make a type of each, for each response. */
+const success = headerRefs('X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Preference-Applied')
 const deprecated = { ...headerRefs('Deprecation', 'Sunset'), Link: refTo('headers', 'DeprecationLinks') }
 
 /** An error response with its codes and what a client does about them. */
-function errorResponse(headers: HeaderRefs, codes: readonly [ErrorCode, ...ErrorCode[]]) {
+function errorResponse(codes: readonly [ErrorCode, ...ErrorCode[]], headers: HeaderRefs = {}) {
   const { status, meaning } = errorCodes[codes[0]]
   return {
     description: codes.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
-    headers,
+    headers: { ...headerRefs('X-Request-Id'), ...headers },
     content: json('Error', { code: codes[0], message: meaning, status }),
   }
 }
 
 const responses = {
-  BadRequest: errorResponse(handled, ['invalid_request', 'invalid_json', 'missing_body']),
-  Unauthorized: errorResponse({ ...always, ...headerRefs('WWW-Authenticate') }, ['missing_api_key', 'invalid_api_key']),
-  Forbidden: errorResponse({ ...always, ...rateLimit, ...headerRefs('WWW-Authenticate') }, [
-    'read_only_key',
-    'insufficient_permission',
-  ]),
-  NotFound: errorResponse({ ...handled, ...deprecated }, ['pet_not_found']),
-  IdempotencyKeyReused: errorResponse(handled, ['idempotency_key_reused']),
-  TooManyRequests: errorResponse({ ...always, ...rateLimit, ...headerRefs('Retry-After') }, ['rate_limited']),
-  Unavailable: errorResponse({ ...handled, ...headerRefs('Retry-After') }, ['store_unavailable', 'ids_exhausted']),
+  BadRequest: errorResponse(['invalid_request', 'invalid_json', 'missing_body']),
+  Unauthorized: errorResponse(['missing_api_key', 'invalid_api_key'], headerRefs('WWW-Authenticate')),
+  Forbidden: errorResponse(['read_only_key', 'insufficient_permission'], headerRefs('WWW-Authenticate')),
+  NotFound: errorResponse(['pet_not_found'], deprecated),
+  IdempotencyKeyReused: errorResponse(['idempotency_key_reused']),
+  TooManyRequests: errorResponse(['rate_limited'], headerRefs('Retry-After')),
+  Unavailable: errorResponse(['store_unavailable', 'ids_exhausted'], headerRefs('Retry-After')),
   OtherError: {
-    ...errorResponse(always, ['internal_error']),
+    ...errorResponse(['internal_error']),
     description: `Any other error. \`status\` and \`code\` say which: ${otherErrors()}.`,
   },
 }
@@ -297,7 +290,7 @@ const listPets = {
   responses: {
     '200': {
       description: 'A page of animals.',
-      headers: { ...handled, Link: refTo('headers', 'NextPage'), ...headerRefs('X-Next-Cursor') },
+      headers: { ...success, Link: refTo('headers', 'NextPage'), ...headerRefs('X-Next-Cursor') },
       content: json('Pets', [storedRex]),
     },
     ...commonResponses,
@@ -314,7 +307,7 @@ const createPet = {
   responses: {
     '201': {
       description: 'The animal, with its identifier.',
-      headers: { ...handled, ...headerRefs('Location', 'Idempotency-Replayed') },
+      headers: { ...success, ...headerRefs('Location', 'Idempotency-Replayed') },
       content: json('Pet', storedRex),
     },
     '400': responseRef('BadRequest'),
@@ -333,7 +326,7 @@ const getPet = {
   responses: {
     '200': {
       description: 'The animal.',
-      headers: { ...handled, ...deprecated },
+      headers: { ...success, ...deprecated },
       content: json('Pet', storedRex),
     },
     '404': responseRef('NotFound'),
