@@ -137,6 +137,9 @@ const schemas = {
   },
 }
 
+/** Belongs to the example of status. */
+const exampleCursor = writeCursor(20n, 'available')
+
 type ParameterName = 'limit' | 'status' | 'cursor' | 'petId' | 'Idempotency-Key' | 'Prefer'
 type Parameter = {
   name: string
@@ -166,7 +169,7 @@ const parameters: Record<ParameterName, Parameter> = {
     in: 'query',
     description:
       'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
-    schema: { ...cursorFor(undefined).schema, examples: [writeCursor(20n, undefined)] },
+    schema: { ...cursorFor(undefined).schema, examples: [exampleCursor] },
   },
   petId: {
     name: 'petId',
@@ -212,9 +215,9 @@ const headers = {
   'RateLimit-Policy': header('The rate limit, if one is configured.', '"default";q=100;w=1'),
   NextPage: header(
     'The next page as `rel="next"` (RFC 8288), if there is one.',
-    `<${versionPrefix}/pets?limit=20&cursor=${writeCursor(20n, undefined)}>; rel="next"`,
+    `<${versionPrefix}/pets?limit=20&status=available&cursor=${exampleCursor}>; rel="next"`,
   ),
-  'X-Next-Cursor': header('The cursor of the next page, if there is one.', writeCursor(20n, undefined)),
+  'X-Next-Cursor': header('The cursor of the next page, if there is one.', exampleCursor),
   Location: header('The address of the new animal.', `${versionPrefix}/pets/1`),
   Deprecation: header('When the operation was deprecated (RFC 9745).', '@1794700800'),
   Sunset: header('When the operation will be removed (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT'),
