@@ -5,7 +5,7 @@ import type { Pet } from '../../src/pet.ts'
 import { petstore } from '../support/process.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 import { generatedClients, generatorsFolder } from './clients.ts'
-import { shell } from './shell.ts'
+import { isSkipped, shell } from './shell.ts'
 
 setDefaultTimeout(900_000)
 
@@ -55,12 +55,6 @@ function startLaterVersion({ origin }: Service) {
 
 describe.each(generatedClients)('$language, $generator $version', client => {
   const { name, needs, prepare, generate, build, run, cannot = [] } = client
-  const missing = needs.filter(program => !Bun.which(program))
-  if (missing.length > 0) {
-    process.stderr.write(
-      `${client.generator} (${client.language}) is skipped: ${missing.join(', ')} is not installed\n`,
-    )
-  }
   const folder = join(generatorsFolder, 'work', name)
   const expected = (codePrefix: string) =>
     transcript(codePrefix).filter(line => !cannot.some(word => line.startsWith(`${word} `)))
@@ -76,7 +70,7 @@ describe.each(generatedClients)('$language, $generator $version', client => {
     return service
   }
 
-  describe.skipIf(missing.length > 0)('', () => {
+  describe.skipIf(isSkipped(`${client.generator} (${client.language})`, needs))('', () => {
     beforeAll(async () => {
       rmSync(folder, { recursive: true, force: true })
       cpSync(join(generatorsFolder, name), folder, { recursive: true })

@@ -1,13 +1,20 @@
 import { delimiter, join } from 'node:path'
 import { generatorsFolder } from './clients.ts'
 
+/** Whether a program is missing. Says so on stderr. */
+export function isSkipped(what: string, needs: readonly string[]): boolean {
+  const missing = needs.filter(program => !Bun.which(program))
+  if (missing.length > 0) process.stderr.write(`${what} is skipped: ${missing.join(', ')} is not installed\n`)
+  return missing.length > 0
+}
+
 /** Runs shell commands, and gives what they print on stdout. Throws with all their output if they fail. */
 export async function shell(
   commands: string,
   cwd: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const PATH = [join(generatorsFolder, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
+  const PATH = [join(cwd, '.venv/bin'), join(generatorsFolder, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
   const child = Bun.spawn(['bash', '-euo', 'pipefail', '-c', commands], {
     cwd,
     env: { ...process.env, ...env, PATH },
