@@ -1,11 +1,8 @@
 import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { cpSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Pet } from '../../src/pet.ts'
-import { petstore } from '../support/process.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
-import { generatedClients, generatorsFolder } from './clients.ts'
-import { isSkipped, shell } from './shell.ts'
+import { generatedClients } from './clients.ts'
+import { isSkipped, newWorkFolder, shell } from './shell.ts'
 
 setDefaultTimeout(900_000)
 
@@ -55,7 +52,7 @@ function startLaterVersion({ origin }: Service) {
 
 describe.each(generatedClients)('$language, $generator $version', client => {
   const { name, needs, prepare, generate, build, run, cannot = [] } = client
-  const folder = join(generatorsFolder, 'work', name)
+  let folder: string
   const expected = (codePrefix: string) =>
     transcript(codePrefix).filter(line => !cannot.some(word => line.startsWith(`${word} `)))
 
@@ -72,10 +69,7 @@ describe.each(generatedClients)('$language, $generator $version', client => {
 
   describe.skipIf(isSkipped(`${client.generator} (${client.language})`, needs))('', () => {
     beforeAll(async () => {
-      rmSync(folder, { recursive: true, force: true })
-      cpSync(join(generatorsFolder, name), folder, { recursive: true })
-      const { stdout } = await petstore(['openapi'], { cwd: folder })
-      writeFileSync(join(folder, 'openapi.json'), stdout)
+      folder = await newWorkFolder(name)
       for (const command of [prepare, generate, build]) if (command) await shell(command, folder)
     })
 

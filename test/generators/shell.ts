@@ -1,4 +1,6 @@
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import { petstore } from '../support/process.ts'
 import { generatorsFolder } from './clients.ts'
 
 /** Whether a program is missing. Says so on stderr. */
@@ -8,13 +10,25 @@ export function isSkipped(what: string, needs: readonly string[]): boolean {
   return missing.length > 0
 }
 
+/** A work folder: a copy of the folder with that name, with our OpenAPI document in `openapi.json`. */
+export async function newWorkFolder(name: string): Promise<string> {
+  const folder = join(generatorsFolder, 'work', name)
+  rmSync(folder, { recursive: true, force: true })
+  cpSync(join(generatorsFolder, name), folder, { recursive: true })
+  const { stdout } = await petstore(['openapi'], { cwd: folder })
+  writeFileSync(join(folder, 'openapi.json'), stdout)
+  return folder
+}
+
 /** Runs shell commands, and gives what they print on stdout. Throws with all their output if they fail. */
 export async function shell(
   commands: string,
   cwd: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  const PATH = [join(cwd, '.venv/bin'), join(generatorsFolder, 'node_modules/.bin'), process.env['PATH']].join(delimiter)
+  const PATH = [join(cwd, '.venv/bin'), join(generatorsFolder, 'node_modules/.bin'), process.env['PATH']].join(
+    delimiter,
+  )
   const child = Bun.spawn(['bash', '-euo', 'pipefail', '-c', commands], {
     cwd,
     env: { ...process.env, ...env, PATH },
