@@ -50,11 +50,16 @@ function startLaterVersion({ origin }: Service) {
   return { origin: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
+/** From the local repository of Maven, which downloads it if it is missing. */
+const copyOpenApiGenerator = (version: string, folder: string) =>
+  shell(
+    `mvn -q dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:${version} -Dmdep.stripVersion=true -DoutputDirectory=.`,
+    folder,
+  )
+
 describe.each(generatedClients)('$language, $generator $version', client => {
-  const { name, needs, prepare, generate, build, run, cannot = [] } = client
+  const { name, version, needs, prepare, generate, build, run } = client
   let folder: string
-  const expected = (codePrefix: string) =>
-    transcript(codePrefix).filter(line => !cannot.some(word => line.startsWith(`${word} `)))
 
   async function runAgainst(service: Service, origin: string): Promise<readonly string[]> {
     const env = { PETSTORE_URL: `${origin}/v1`, PETSTORE_KEY: service.key }
@@ -70,19 +75,20 @@ describe.each(generatedClients)('$language, $generator $version', client => {
   describe.skipIf(isSkipped(`${client.generator} (${client.language})`, needs))('', () => {
     beforeAll(async () => {
       folder = await newWorkFolder(name)
+      if (generate.includes('openapi-generator-cli.jar')) await copyOpenApiGenerator(version, folder)
       for (const command of [prepare, generate, build]) if (command) await shell(command, folder)
     })
 
     test('adds, repeats, fetches and lists animals, and reads errors', async () => {
       await using service = await startSeeded()
-      expect(await runAgainst(service, service.origin)).toEqual(expected(''))
+      expect(await runAgainst(service, service.origin)).toEqual(transcript(''))
       expect((await service.call('/v1/pets')).json).toHaveLength(animals.length + 1)
     })
 
     test('accepts the additions of a later version', async () => {
       await using service = await startSeeded()
       await using later = startLaterVersion(service)
-      expect(await runAgainst(service, later.origin)).toEqual(expected('later_'))
+      expect(await runAgainst(service, later.origin)).toEqual(transcript('later_'))
     })
   })
 })

@@ -18,8 +18,8 @@ export interface GeneratedClient {
   /** Checks or compiles the program with the client. */
   readonly build: string
   readonly run: string
-  /** The lines of the transcript that the client cannot produce, by their first word. */
-  readonly cannot?: readonly string[]
+  /** What worked, and with which versions of the language. */
+  readonly seen: string
   /** What a reader has to know. */
   readonly know: string
 }
