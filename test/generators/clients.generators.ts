@@ -74,6 +74,7 @@ describe.each(generatedClients)('$language, $generator $version', client => {
 
   describe.skipIf(isSkipped(`${client.generator} (${client.language})`, needs))('', () => {
     beforeAll(async () => {
+      process.stderr.write(`Generating and building ${name}…\n`)
       folder = await newWorkFolder(name)
       if (generate.includes('openapi-generator-cli.jar')) await copyOpenApiGenerator(version, folder)
       for (const command of [prepare, generate, build]) if (command) await shell(command, folder)
