@@ -28,4 +28,5 @@ export const generatorsFolder = join(projectFolder, 'test/generators')
 
 export const generatedClients: readonly GeneratedClient[] = readdirSync(generatorsFolder)
   .filter(name => existsSync(join(generatorsFolder, name, 'client.json')))
+  .sort()
   .map(name => ({ name, ...JSON.parse(readFileSync(join(generatorsFolder, name, 'client.json'), 'utf8')) }))
