@@ -37,10 +37,12 @@ test.each(documents)('every test that %s names exists', document => {
 })
 
 test('docs/interface.md has the table of generated clients', () => {
-  const rows = generatedClients.map(({ language, generator, version, generate, seen, know }) => {
-    return `| ${[language, generator, version, `\`${generate}\``, seen, know].join(' | ')} |`
+  const rows = generatedClients.map(({ name, language, generator, version, generate, tested, know }) => {
+    const linked = `[${generator}](../test/generators/${name})`
+    return `| ${[language, linked, version, `\`${generate}\``, tested, know].join(' | ')} |`
   })
-  const head = '| Language | Generator | Version | Command | Seen | What to know |\n|---|---|---|---|---|---|'
+  const head =
+    '| Language | Generator | Version | Command | Seen to work with | What to know |\n|---|---|---|---|---|---|'
   const file = join(projectFolder, 'docs/interface.md')
   const text = readFileSync(file, 'utf8')
   const table = `${head}\n${rows.toSorted().join('\n')}\n`

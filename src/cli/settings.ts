@@ -7,7 +7,6 @@ import { type Command, integer, optional, setting, switchOption, type Values } f
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 const keyCharsMin = 16
 const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
-/** A base address of the interface, which ends in /v1. */
 export const baseUrl = {
   expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
   read: readPublicUrl,

@@ -2,7 +2,7 @@ import { int64, type JsonSchema } from '../field.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import { bodyBytesMax } from './body.ts'
-import { idempotencyKey } from './request.ts'
+import { idempotencyKey, preferCharsMax } from './request.ts'
 import { type ErrorCode, errorCodes, versionPrefix } from './response.ts'
 
 export interface OpenApiServer {
@@ -18,11 +18,11 @@ export interface PublishedUrls {
 
 /** Generators use the first server. The relative one works behind any proxy that keeps the path. */
 export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls): readonly OpenApiServer[] {
-  const isStaging = publicUrl === stagingUrl
+  const ownName = publicUrl === stagingUrl ? 'Staging' : 'Production'
   return [
-    ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: isStaging ? 'Staging' : 'Production' }]),
+    ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: ownName }]),
     { url: versionPrefix, description: 'This instance' },
-    ...(stagingUrl === undefined || isStaging ? [] : [{ url: stagingUrl, description: 'Staging' }]),
+    ...(stagingUrl === undefined || stagingUrl === publicUrl ? [] : [{ url: stagingUrl, description: 'Staging' }]),
   ]
 }
 
@@ -40,8 +40,8 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
       version: interfaceVersion,
       summary: 'A catalogue of the animals that a store offers.',
       description:
-        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Responses are not to be cached. Later versions of the service may add properties, headers and error codes to responses: ignore those that you do not know.',
-      contact: { name: 'The operator of this service, who also issues API keys' },
+        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Do not cache responses. Later versions may add properties and headers to responses: ignore those that you do not know.',
+      contact: { name: 'The operator of this service' },
       license: { name: 'MIT License', identifier: 'MIT' },
     },
     servers,
@@ -137,7 +137,7 @@ const schemas = {
   },
 }
 
-/** Belongs to the example of status. */
+/** Valid with `status=available`, the example of that parameter. */
 const exampleCursor = writeCursor(20n, 'available')
 
 type ParameterName = 'limit' | 'status' | 'cursor' | 'petId' | 'Idempotency-Key' | 'Prefer'
@@ -150,7 +150,7 @@ type Parameter = {
   example?: unknown
 }
 
-/** Examples are in the schemas, because Swagger UI would send those of parameters. */
+/** Examples are in the schemas: Swagger UI would send them otherwise, which is useful only for petId. */
 const parameters: Record<ParameterName, Parameter> = {
   limit: {
     name: 'limit',
@@ -183,14 +183,14 @@ const parameters: Record<ParameterName, Parameter> = {
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      "The client's own name for this creation, remembered for 24 hours: 1 to 255 visible ASCII characters, bare or in double quotes. The same key with the same animal returns the first response and adds nothing.",
+      "The client's own name for this creation, remembered for 24 hours: 1 to 255 visible ASCII characters, bare or in double quotes, counted as they are written. The same key with the same animal returns the first response and adds nothing.",
     schema: { ...idempotencyKey.schema, examples: ['6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11'] },
   },
   Prefer: {
     name: 'Prefer',
     in: 'header',
     description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-    schema: { type: 'string', examples: ['handling=strict'] },
+    schema: { type: 'string', maxLength: preferCharsMax, examples: ['handling=strict'] },
   },
 }
 
@@ -231,7 +231,7 @@ type HeaderRefs = Readonly<Record<string, Ref>>
 const headerRefs = (...names: (keyof typeof headers)[]): HeaderRefs =>
   Object.fromEntries(names.map(name => [name, refTo('headers', name)]))
 
-/** Only headers that a client acts on: generators make a type of each, for each response. */
+/** Generators make a type for each header of each response, so only useful headers are described. */
 const success = headerRefs('X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Preference-Applied')
 const deprecated = { ...headerRefs('Deprecation', 'Sunset'), Link: refTo('headers', 'DeprecationLinks') }
 
@@ -251,7 +251,7 @@ const responses = {
   Forbidden: errorResponse(['read_only_key', 'insufficient_permission'], headerRefs('WWW-Authenticate')),
   NotFound: errorResponse(['pet_not_found'], deprecated),
   IdempotencyKeyReused: errorResponse(['idempotency_key_reused']),
-  TooManyRequests: errorResponse(['rate_limited'], headerRefs('Retry-After')),
+  TooManyRequests: errorResponse(['rate_limited'], headerRefs('Retry-After', 'RateLimit', 'RateLimit-Policy')),
   Unavailable: errorResponse(['store_unavailable', 'ids_exhausted'], headerRefs('Retry-After')),
   OtherError: {
     ...errorResponse(['internal_error']),
@@ -259,7 +259,7 @@ const responses = {
   },
 }
 
-/** The codes that no other response lists: `request_timeout` (408), … */
+/** Codes of statuses that some operation does not list. */
 function otherErrors(): string {
   const codes: readonly ErrorCode[] = [
     'invalid_request',

@@ -80,7 +80,8 @@ export class Query {
   }
 }
 
-const preferCharsMax = 1_024
+/** A longer Prefer header is ignored. */
+export const preferCharsMax = 1_024
 
 /** Whether a Prefer header (RFC 7240) asks for `handling=strict`. The first `handling` counts. */
 export function prefersStrict(header: string | null): boolean {
@@ -99,6 +100,7 @@ const idempotencyKeyCharsMax = 255
 const bareKey = `[!#-~][!-~]{0,${idempotencyKeyCharsMax - 1}}`
 const quotedKey = `"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,${idempotencyKeyCharsMax}}"`
 const idempotencyKeyPattern = new RegExp(`^(?:${bareKey}|${quotedKey})$`)
+/** With quotes. An escaped character counts twice. */
 const idempotencyHeaderCharsMax = idempotencyKeyCharsMax + 2
 
 /** Bare or in quotes: both spellings are the same key. */

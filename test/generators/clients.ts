@@ -18,8 +18,8 @@ export interface GeneratedClient {
   /** Checks or compiles the program with the client. */
   readonly build: string
   readonly run: string
-  /** What worked, and with which versions of the language. */
-  readonly seen: string
+  /** The versions of the language with which it was last run. */
+  readonly tested: string
   /** What a reader has to know. */
   readonly know: string
 }

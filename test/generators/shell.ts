@@ -6,7 +6,8 @@ import { generatorsFolder } from './clients.ts'
 /** Whether a program is missing. Says so on stderr. */
 export function isSkipped(what: string, needs: readonly string[]): boolean {
   const missing = needs.filter(program => !Bun.which(program))
-  if (missing.length > 0) process.stderr.write(`${what} is skipped: ${missing.join(', ')} is not installed\n`)
+  if (missing.length > 0)
+    process.stderr.write(`${what} is skipped, because these programs are missing: ${missing.join(', ')}\n`)
   return missing.length > 0
 }
 

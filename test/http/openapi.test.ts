@@ -9,7 +9,7 @@ import { int64Max, int64Min } from '../../src/int64.ts'
 import { cursorFor, pageLimit } from '../../src/page.ts'
 import { petName, petStatus } from '../../src/pet.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
-import { type CallInit, startService } from '../support/service.ts'
+import { type CallInit, createCheck, startService } from '../support/service.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
@@ -42,6 +42,17 @@ test('the document publishes the rules by which requests are read', () => {
     petId: { schema: int64.schema, required: true },
     'Idempotency-Key': { schema: idempotencyKey.schema },
   })
+  const inQuery = Object.values(parameters).flatMap(({ name, in: place }) => (place === 'query' ? [name] : []))
+  expect(inQuery).toEqual(['limit', 'status', 'cursor'])
+  expect([parameters.petId.in, parameters['Idempotency-Key'].in, parameters.Prefer.in]).toEqual([
+    ...['path', 'header', 'header'],
+  ])
+  expect(cursorFor('available').read(String((parameters.cursor.schema['examples'] as string[])[0]))).toBe(20n)
+  expect(document.paths['/pets'].post.requestBody.required).toBe(true)
+  expect(document.security).toEqual([{ bearerAuth: [] }])
+  expect(document.components.securitySchemes.bearerAuth).toMatchObject({ type: 'http', scheme: 'bearer' })
+  expect(schemas.Pet).toMatchObject({ required: ['id', 'name', 'categoryId'], properties: { id: int64.schema } })
+  expect(schemas.Error).toMatchObject({ required: ['code', 'message', 'status'] })
 })
 
 describe('a generated client', () => {
@@ -53,7 +64,7 @@ describe('a generated client', () => {
   test('accepts responses with later additions', () => {
     const described = [schemas.Pet, schemas.Error, ...operations.flatMap(objectsIn), ...objectsIn(responses)]
     expect(described.filter(part => 'additionalProperties' in part)).toEqual([])
-    expect(schemas.Pet.properties.name).toEqual({ ...schemas.Pet.properties.name, type: 'string' })
+    expect(schemas.Pet.properties.name).toMatchObject({ type: 'string' })
     for (const keyword of ['pattern', 'minLength', 'maxLength', 'enum']) {
       expect(schemas.Pet.properties.name).not.toContainKey(keyword)
       expect(schemas.Error.properties.code).not.toContainKey(keyword)
@@ -61,16 +72,16 @@ describe('a generated client', () => {
     const { description, 'x-extensible-enum': codes } = schemas.Error.properties.code
     for (const code of codes) {
       expect(description).toContain(code)
-      expect(JSON.stringify(responses)).toContain(code)
+      expect(JSON.stringify(responses)).toContain(`\`${code}\``)
     }
     for (const header of Object.values(headers)) expect(header).not.toContainKey('required')
   })
 
-  test('can compile every pattern, in any language', () => {
+  test('gets patterns in the syntax that all languages share', () => {
     const patterns = objectsIn(document).flatMap(({ pattern }) => (typeof pattern === 'string' ? [pattern] : []))
     expect(patterns).toHaveLength(2)
-    // No look-around, no back-reference, no \u.
-    for (const pattern of patterns) expect(pattern).not.toMatch(/\(\?[^:]|\\[1-9uUpPkK]/)
+    // No look-around, no back-reference, no \0, no \u.
+    for (const pattern of patterns) expect(pattern).not.toMatch(/\(\?[^:]|\\[0-9uUpPkK]/)
     expect(objectsIn(document).filter(part => 'not' in part)).toEqual([])
   })
 
@@ -83,6 +94,27 @@ describe('a generated client', () => {
       ['createPet', ['Idempotency-Key', 'Prefer'], ['201', '400', ...common.slice(0, 2), '422', ...common.slice(2)]],
       ['getPet', ['petId', 'Prefer'], ['200', ...common.slice(0, 2), '404', ...common.slice(2)]],
     ])
+  })
+
+  test('finds these headers in responses', () => {
+    const headersOf = (described: { headers: object }) => Object.keys(described.headers)
+    const common = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Preference-Applied']
+    const deprecation = ['Deprecation', 'Sunset', 'Link']
+    const { '/pets': all, '/pets/{petId}': one } = document.paths
+    expect(headersOf(all.get.responses[200])).toEqual([...common, 'Link', 'X-Next-Cursor'])
+    expect(headersOf(all.post.responses[201])).toEqual([...common, 'Location', 'Idempotency-Replayed'])
+    expect(headersOf(one.get.responses[200])).toEqual([...common, ...deprecation])
+    const ofErrors = Object.entries(responses).map(([name, error]) => [name, headersOf(error).slice(1)] as const)
+    expect(Object.fromEntries(ofErrors)).toEqual({
+      BadRequest: [],
+      Unauthorized: ['WWW-Authenticate'],
+      Forbidden: ['WWW-Authenticate'],
+      NotFound: deprecation,
+      IdempotencyKeyReused: [],
+      TooManyRequests: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
+      Unavailable: ['Retry-After'],
+      OtherError: [],
+    })
   })
 
   test('has a description of every part, and an example of every value', () => {
@@ -103,6 +135,36 @@ describe('a generated client', () => {
       expect(example !== undefined || 'examples' in schema || '$ref' in schema).toBe(true)
     for (const header of Object.values(headers)) expect(header.schema).toContainKey('type')
     expect(JSON.stringify(document)).toContain(`"categoryId":${2n ** 53n + 2n}`)
+  })
+})
+
+describe('the check of every response in these tests', () => {
+  const check = createCheck({})
+  const pet = { id: 1, name: 'Rex', categoryId: 7 }
+  const location = { location: '/v1/pets/1' }
+  const post = (status: number, headers: Record<string, string>, body: object) => {
+    const common = {
+      ...{ 'content-type': 'application/json', 'x-request-id': '1' },
+      ...{ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
+    }
+    const response = new Response(null, { status, headers: { ...common, ...headers } })
+    return () => check('POST', '/v1/pets', response, JSON.stringify(body))
+  }
+
+  test('accepts a response as described', () => expect(post(201, location, pet)).not.toThrow())
+
+  test.each([
+    ['another status', 202, location, pet, 'status 202 is not described'],
+    ['a missing header', 201, {}, pet, 'missing: location'],
+    ['an undescribed header', 201, { ...location, etag: '1' }, pet, 'not described: etag'],
+    ['another media type', 201, { ...location, 'content-type': 'text/plain' }, pet, 'the content type is text/plain'],
+    ['a missing property', 201, location, { id: 1, name: 'Rex' }, "must have required property 'categoryId'"],
+    ['a further property', 201, location, { ...pet, colour: 'red' }, 'must NOT have additional properties'],
+    ['an unknown code', 400, {}, { code: 'odd', message: '', status: 400 }, 'the code odd is not published'],
+    ['the code of another status', 400, {}, { code: 'rate_limited', message: '', status: 400 }, 'does not list'],
+    ['another status in the Error', 400, {}, { code: 'invalid_json', message: '', status: 500 }, 'status is 500'],
+  ])('notices %s', (_what, status, headers, body, problem) => {
+    expect(post(status, headers, body)).toThrow(problem)
   })
 })
 

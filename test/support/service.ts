@@ -143,6 +143,7 @@ async function postgresDatabase(): Promise<AnyDatabase> {
 }
 
 interface DescribedResponse {
+  readonly description: string
   readonly headers: Readonly<Record<string, { readonly $ref: string }>>
   readonly content: { readonly 'application/json': { readonly schema: object } }
 }
@@ -156,7 +157,7 @@ const undescribedHeader =
   /^(access-control-.*|cache-control|connection|content-.*|date|transfer-encoding|vary|x-content-type-options)$/
 
 /** Compares responses with our own OpenAPI document: status, type, headers, body. Throws if one differs. */
-function createCheck(urls: PublishedUrls) {
+export function createCheck(urls: PublishedUrls) {
   const document = openApiDocument(publishedServers(urls))
   const { schemas, responses } = document.components
   // The document lets clients accept additions. Our own responses have none.
@@ -208,11 +209,11 @@ function createCheck(urls: PublishedUrls) {
     const what = `${method} ${path} → ${response.status}`
     const type = response.headers.get('content-type')
     if (type !== 'application/json') throw new Error(`${what}: the content type is ${type}`)
-    for (const name of path.startsWith('/v1/') ? ['x-request-id', 'cache-control', 'x-content-type-options'] : []) {
+    for (const name of ['x-request-id', 'cache-control', 'x-content-type-options']) {
       if (!response.headers.has(name)) throw new Error(`${what}: the header ${name} is missing`)
     }
     const described = describedResponse(method, path, response.status)
-    // The default stands for several statuses, whose headers differ.
+    // Statuses under default have different headers.
     if (described && !described.isDefault) checkHeaders(described.response, response, what)
     if (method === 'HEAD') return
     const body = JSON.parse(text)
@@ -221,6 +222,9 @@ function createCheck(urls: PublishedUrls) {
       if (!codes.includes(body.code)) throw new Error(`${what}: the code ${body.code} is not published`)
       if (body.status !== response.status) throw new Error(`${what}: the Error's status is ${body.status}`)
     }
-    if (described) validate(described.response.content['application/json'].schema, body, what)
+    if (!described) return
+    validate(described.response.content['application/json'].schema, body, what)
+    const names = response.ok || described.response.description.includes(`\`${body.code}\``)
+    if (!names) throw new Error(`${what}: the description does not list the code ${body.code}`)
   }
 }

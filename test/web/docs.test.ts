@@ -28,6 +28,18 @@ describeInBrowser('the reference page', () => {
     }),
   )
 
+  test('calls the server that it came from, whatever the public address is', () =>
+    visit(
+      desktop,
+      async page => {
+        await page.goto('/docs')
+        const servers = page.locator('.servers select option')
+        await servers.first().waitFor({ state: 'attached' })
+        expect(await servers.allTextContents()).toEqual(['/v1 - This instance'])
+      },
+      { publicUrl: 'https://pets.example.com/v1', stagingUrl: 'https://staging.example.com/v1' },
+    ))
+
   test('tries operations with a key, sends no examples, and shows integers digit for digit', () =>
     visit(desktop, async (page, service) => {
       await page.goto('/docs#/pets/createPet')

@@ -12,6 +12,7 @@ const swaggerUi = Reflect.get(window, 'SwaggerUIBundle')
  * @typedef {object} System
  * @property {(name: string, asContainer: boolean) => Component} getComponent
  * @property {{ createElement: (type: unknown, props: unknown, ...children: unknown[]) => unknown }} React
+ * @typedef {{ servers: { url: string }[] }} Spec
  */
 
 const dark = matchMedia('(prefers-color-scheme: dark)')
@@ -58,11 +59,29 @@ function indented(content) {
   }
 }
 
+/** The content security policy lets this page call only its own origin. */
+const ownServers = {
+  statePlugins: {
+    spec: {
+      wrapActions: {
+        /** @param {(spec: Spec) => unknown} original */
+        updateJsonSpec: original => (/** @type {Spec} */ spec) =>
+          original({ ...spec, servers: spec.servers.filter(isOwn) }),
+      },
+    },
+  },
+}
+
+/** @param {{ url: string }} server */
+function isOwn({ url }) {
+  return new URL(url, location.href).origin === location.origin
+}
+
 swaggerUi({
   domNode: document.getElementById('reference'),
   url: 'openapi.json',
   deepLinking: true,
-  plugins: [exactResponses],
+  plugins: [exactResponses, ownServers],
   // By default it sends the document's address to an external validator.
   validatorUrl: null,
 })
