@@ -2,7 +2,7 @@ import { int64, type JsonSchema } from '../field.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import { bodyBytesMax } from './body.ts'
-import { idempotencyKey, preferCharsMax } from './request.ts'
+import { idempotencyKey } from './request.ts'
 import { type ErrorCode, errorCodes, versionPrefix } from './response.ts'
 
 export interface OpenApiServer {
@@ -190,7 +190,7 @@ const parameters: Record<ParameterName, Parameter> = {
     name: 'Prefer',
     in: 'header',
     description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-    schema: { type: 'string', maxLength: preferCharsMax, examples: ['handling=strict'] },
+    schema: { type: 'string', examples: ['handling=strict'] },
   },
 }
 

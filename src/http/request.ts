@@ -81,7 +81,7 @@ export class Query {
 }
 
 /** A longer Prefer header is ignored. */
-export const preferCharsMax = 1_024
+const preferCharsMax = 1_024
 
 /** Whether a Prefer header (RFC 7240) asks for `handling=strict`. The first `handling` counts. */
 export function prefersStrict(header: string | null): boolean {
