@@ -15,6 +15,5 @@ export const openApiCommand = command({
   async run({ server }, _, io) {
     const document = openApiDocument([{ url: server, description: 'The pet store' }])
     await io.out(`${JSON.stringify(document, null, 2)}\n`)
-    return undefined
   },
 })
