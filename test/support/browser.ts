@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { chromium as findChromium } from './debian.ts'
@@ -81,6 +83,12 @@ export async function visit(
 
 const pictureBytesMax = 60_000
 
+const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
+
+/** The rules that the page breaks, each with its elements. */
+const violations = `axe.run().then(({ violations }) =>
+  violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).join(', ')))`
+
 /** What a person does and sees on a page. */
 class Screen {
   readonly #page: Page
@@ -92,6 +100,12 @@ class Screen {
   /** How many pixels the page is wider than its window. */
   async overflowPx(): Promise<number> {
     return Number(await this.#page.evaluate('document.documentElement.scrollWidth - innerWidth'))
+  }
+
+  /** axe finds nothing to object to in what is visible now. */
+  async expectAccessible(): Promise<void> {
+    await this.#page.evaluate(`${axe}; undefined`)
+    expect(await this.#page.evaluate(violations)).toEqual([])
   }
 
   /** Waits for an expression in the page. Playwright's own way evaluates text there, which the page's policy forbids. */
