@@ -1,16 +1,12 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { extname } from 'node:path'
-import { SetupError } from '../errors.ts'
 
 /** A file as the server sends it. */
 interface Asset {
   readonly type: string
-  readonly headers: Headers
+  readonly headers: Readonly<Record<string, string>>
   read(): Promise<Uint8Array>
 }
-
-type Pages = ReadonlyMap<string, Asset>
-type Headers = Readonly<Record<string, string>>
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -19,7 +15,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-const selfOnly = {
+const policy = {
   'default-src': "'none'",
   'script-src': "'self'",
   'style-src': "'self'",
@@ -28,49 +24,44 @@ const selfOnly = {
   'base-uri': "'none'",
   'form-action': "'none'",
   'frame-ancestors': "'none'",
+  'require-trusted-types-for': "'script'",
 }
 
-/** The pages by path: the catalogue at `/`, the reference at `/docs`. */
-export function createPages(): Pages {
-  return new Map([...catalogue(), ...reference()])
+const headers = {
+  'Content-Security-Policy': Object.entries(policy)
+    .map(([directive, value]) => `${directive} ${value}`)
+    .join('; '),
+  'Referrer-Policy': 'no-referrer',
 }
 
-function catalogue(): Pages {
-  const folder = new URL('catalogue/', import.meta.url)
-  const headers = pageHeaders({ ...selfOnly, 'require-trusted-types-for': "'script'" })
-  const pages = readdirSync(folder).map(name => [`/${name}`, page(name, folder, headers)] as const)
-  return new Map(pages.map(([path, asset]) => [path === '/index.html' ? '/' : path, asset]))
-}
-
-function reference(): Pages {
-  const folder = new URL('docs/', import.meta.url)
-  const swaggerUi = import.meta.resolve('swagger-ui-dist/package.json')
-  // Swagger UI's style sheet contains its icons as data URLs.
-  const headers = pageHeaders({ ...selfOnly, 'img-src': "'self' data:" })
-  return new Map([
-    ['/docs', page('index.html', folder, headers)],
-    ['/docs/docs.css', page('docs.css', folder, headers)],
-    ['/docs/docs.js', page('docs.js', folder, headers)],
-    ['/docs/swagger-ui.css', page('swagger-ui.css', swaggerUi, headers)],
-    ['/docs/swagger-ui-bundle.js', page('swagger-ui-bundle.js', swaggerUi, headers)],
+/** The files of the pages by path, as in this folder. The catalogue is at `/`, the reference at `/docs`. */
+export function createPages(): ReadonlyMap<string, Asset> {
+  const paths = ['/', '/catalogue/', '/docs/'].flatMap(folder =>
+    readdirSync(new URL(`.${folder}`, import.meta.url)).map(name => folder + name),
+  )
+  const pages = paths.filter(path => extname(path) in types).map(path => [path, pageOf(path)] as const)
+  const indexes = new Map([
+    ['/catalogue/index.html', '/'],
+    ['/docs/index.html', '/docs'],
   ])
+  return new Map(pages.map(([path, page]) => [indexes.get(path) ?? path, page]))
 }
 
-function pageHeaders(policy: Readonly<Record<string, string>>): Headers {
-  const directives = Object.entries(policy).map(([name, value]) => `${name} ${value}`)
-  return { 'Content-Security-Policy': directives.join('; '), 'Referrer-Policy': 'no-referrer' }
-}
-
-function page(name: string, folder: URL | string, headers: Headers): Asset {
-  const type = types[extname(name)]
-  if (type === undefined) throw new Error(`Cannot serve ${name}: unknown media type`)
-  const file = new URL(name, folder)
-  if (!existsSync(file)) {
-    throw new SetupError(`The installation is incomplete: ${file.pathname} is missing; reinstall it`)
-  }
+function pageOf(path: string): Asset {
+  const type = types[extname(path)] ?? ''
+  const file = Bun.file(new URL(`.${path}`, import.meta.url))
   // Read now, so that pages and program have one version, but not awaited, so that the start is quick.
-  const bytes = Bun.file(file).bytes()
-  const read = () => bytes.catch(() => Bun.file(file).bytes())
+  const bytes = file.bytes()
   bytes.catch(() => {})
+  const read = async () => {
+    const content = await bytes.catch(() => file.bytes())
+    return path.endsWith('.js') ? withoutComments(content) : content
+  }
   return { type, read, headers }
+}
+
+/** The scripts have more comments, with types, than code. */
+function withoutComments(script: Uint8Array): Uint8Array {
+  const transpiler = new Bun.Transpiler({ loader: 'js', minifyWhitespace: true })
+  return new TextEncoder().encode(transpiler.transformSync(new TextDecoder().decode(script)))
 }

@@ -5,7 +5,7 @@ import { curlOf } from './catalogue-wire.js'
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
 
 const entriesMax = 10
-const longNameChars = 120
+const longNameChars = 60
 const skeletons = 9
 
 /** @param {string} id */
@@ -43,6 +43,17 @@ export function cardOf({ id, name, categoryId, status = '' }) {
   return card
 }
 
+/** @param {Pet} pet */
+export function newCardOf(pet) {
+  const card = cardOf(pet)
+  card.classList.add('new')
+  const mark = document.createElement('span')
+  mark.className = 'status'
+  mark.textContent = 'New'
+  find(card, '.labels').prepend(mark)
+  return card
+}
+
 /** @param {HTMLElement} name */
 function wholeNameButton(name) {
   const button = document.createElement('button')
@@ -76,19 +87,20 @@ export function skeletonCards() {
 }
 
 /**
+ * @param {'notice' | 'banner'} box in place of the list, or above it
  * @param {string} title
  * @param {string} text
  * @param {string} action
  * @param {() => void} act
  */
-export function showNotice(title, text, action, act) {
-  const notice = byId('notice')
-  find(notice, 'h2').textContent = title
-  find(notice, 'p').textContent = text
-  const button = /** @type {HTMLButtonElement} */ (find(notice, 'button'))
+export function showBox(box, title, text, action, act) {
+  const shown = byId(box)
+  find(shown, 'h2').textContent = title
+  find(shown, 'p').textContent = text
+  const button = /** @type {HTMLButtonElement} */ (find(shown, 'button'))
   button.textContent = action
   button.onclick = act
-  notice.hidden = false
+  shown.hidden = false
 }
 
 /**
@@ -99,14 +111,11 @@ export function showNotice(title, text, action, act) {
 export function explain({ status, message, requestId }) {
   switch (status) {
     case 0:
-      return [
-        'The service cannot be reached',
-        'Check your connection, and that the service is running. Then try again.',
-      ]
+      return ['The service cannot be reached', 'Check your connection, then try again.']
     case 401:
       return ['This key is not accepted', `${message}.`]
     case 403:
-      return ['This key may only read', 'To add animals, press “Change key” and enter a key that may write.']
+      return ['This key does not open the catalogue', `${message}.`]
     case 429:
       return ['Too many requests', `${message}. Wait a moment, then try again.`]
     default:
@@ -144,7 +153,6 @@ export function record(call, status) {
   const log = byId('log')
   log.prepend(entry)
   while (log.children.length > entriesMax) log.lastElementChild?.remove()
-  byId('requests').hidden = false
 }
 
 /**

@@ -1,5 +1,5 @@
 // @ts-check
-// Requests and responses. Nothing here uses the page.
+// Requests, responses and the rules for a new animal. Nothing here uses the page.
 
 /**
  * Integers are text: a number would round them beyond 2^53.
@@ -17,9 +17,13 @@ const timeoutMs = 30_000
 
 /**
  * Relative to the page, which a proxy may serve under another path.
- * @param {string} [search]
+ * @param {Record<string, string>} [query] without its empty values
  */
-export const petsUrl = (search = '') => new URL(`v1/pets${search}`, document.baseURI)
+export function petsUrl(query = {}) {
+  const url = new URL('v1/pets', document.baseURI)
+  url.search = String(new URLSearchParams(Object.entries(query).filter(([, value]) => value)))
+  return url
+}
 
 /**
  * @param {URL} url
@@ -37,19 +41,30 @@ export function createCall(body, idempotencyKey) {
   return { method: 'POST', url: petsUrl(), headers, body }
 }
 
-const jsonNumber = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/
+/** @param {string} name */
+export function nameProblem(name) {
+  if (!name.trim()) return 'Enter a name'
+  return [...name].length > 1_000 ? 'The name is too long (1,000 characters at most)' : ''
+}
+
+/** @param {string} categoryId */
+export function categoryProblem(categoryId) {
+  const typed = categoryId.trim()
+  if (!typed) return 'Enter a category number'
+  if (!/^-?\d+$/.test(typed)) return 'Use digits only'
+  const number = BigInt(typed)
+  if (BigInt.asIntN(64, number) === number) return ''
+  return `The number is too ${number < 0n ? 'small' : 'large'}`
+}
 
 /**
- * Sends the category digit for digit, and anything else as text for the service to refuse. Invisible characters are escaped, so
- * that the curl line shows them.
- * @param {{ name: string, categoryId: string, status: string }} fields
+ * Invisible characters are escaped, so that the curl line shows them.
+ * @param {{ name: string, categoryId: string, status: string }} fields without problems
  */
 export function newPetBody({ name, categoryId, status }) {
-  const typed = categoryId.trim()
-  const parts = [`"name":${JSON.stringify(name)}`]
-  if (typed) parts.push(`"categoryId":${jsonNumber.test(typed) ? typed : JSON.stringify(typed)}`)
-  if (status) parts.push(`"status":"${status}"`)
-  return `{${parts.join(',')}}`.replace(/[\x7f-\x9f\p{Cf}\u2028\u2029]/gu, char =>
+  const rest = status && `,"status":"${status}"`
+  const body = `{"name":${JSON.stringify(name)},"categoryId":${BigInt(categoryId)}${rest}}`
+  return body.replace(/[\x7f-\x9f\p{Cf}\u2028\u2029]/gu, char =>
     char
       .split('')
       .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
@@ -89,9 +104,10 @@ function answerOf({ status, headers }, text) {
   const said = /** @type {{ message?: unknown } | undefined} */ (body)?.message
   const message = typeof said === 'string' ? said : ''
   const [, link] = /<([^>]*)>[^,]*\brel="?next\b/.exec(headers.get('link') ?? '') ?? []
+  if (link === undefined) return { status, body, message, requestId }
   // The link may have the public address while this page was opened at another one: use only its query.
-  const next = link === undefined ? {} : { next: petsUrl(new URL(link, document.baseURI).search) }
-  return { status, body, message, requestId, ...next }
+  const query = Object.fromEntries(new URL(link, document.baseURI).searchParams)
+  return { status, body, message, requestId, next: petsUrl(query) }
 }
 
 /**
@@ -99,7 +115,7 @@ function answerOf({ status, headers }, text) {
  * @param {string} text
  * @returns {unknown}
  */
-export function parseExact(text) {
+function parseExact(text) {
   const quoted = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g, token =>
     token.startsWith('"') ? token : `"${token}"`,
   )
@@ -108,21 +124,6 @@ export function parseExact(text) {
   } catch {
     return undefined
   }
-}
-
-/**
- * The problems of a message by field; '' for problems of no field. A "; " inside a quoted value separates nothing.
- * @param {string} message
- * @returns {Map<string, string>}
- */
-export function problemsByField(message) {
-  const problems = new Map()
-  for (const problem of message.match(/(?:"[^"\\]*(?:\\.[^"\\]*)*"|;(?! )|[^;])+/g) ?? []) {
-    const text = problem.trim()
-    const [, field = ''] = /^(name|categoryId|status)\b/.exec(text) ?? []
-    problems.set(field, problems.has(field) ? `${problems.get(field)}; ${text}` : text)
-  }
-  return problems
 }
 
 /**
