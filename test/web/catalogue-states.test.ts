@@ -6,34 +6,53 @@ import { keepAnimals } from '../support/service.ts'
 const curlLines = (page: Page) => page.locator('#log code').allTextContents()
 
 describeInBrowser('the catalogue page', () => {
-  test('says what to do offline, keeps what was entered, and goes on when the network is back', () =>
+  test('keeps the list under a banner and the animal in the form while the service cannot be reached', () =>
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 3)
       await page.context().setOffline(true)
       await screen.addAnimal('Ada', '7', 'available')
-      await page.locator('#form-problem').getByText('The service cannot be reached').waitFor()
-      expect(await page.getByLabel('Name').inputValue()).toBe('Ada')
+      await screen.says('Your animal is still here: add it again later.')
       await screen.filter('Available')
-      await page.locator('#notice').getByText('The service cannot be reached').waitFor()
-      await screen.picture('offline')
+      await page.locator('#banner').getByText('The service cannot be reached').waitFor()
+      await screen.waitForCards(3)
+      expect(await page.getByRole('radio', { name: 'All' }).isChecked()).toBe(true)
+      await screen.expectAccessible()
+      await screen.click('Try again')
+      await screen.untilTrue("document.querySelectorAll('#log > li').length === 4 && !banner.hidden")
+      const [key] = /Idempotency-Key: \w+/.exec((await curlLines(page)).join()) ?? []
+
       await page.context().setOffline(false)
       await screen.waitForCards(2)
+      expect(await page.locator('#banner').isVisible()).toBe(false)
+      await page.reload()
+      await screen.waitForCards(2)
+      expect(await page.getByLabel('Name').inputValue()).toBe('Ada')
       await screen.click('Add to the catalogue')
-      await screen.says('Added as No. 4')
-      const [first, second] = (await curlLines(page)).filter(line => line.includes('Idempotency-Key'))
-      expect(first).toBe(second ?? '')
-      expect(await screen.cards.last().textContent()).toContain('Ada')
+      await screen.says('Added Ada as No. 4.')
+      expect((await curlLines(page))[0]).toContain(key ?? '')
+      expect(await screen.cards.first().textContent()).toContain('Ada')
     }))
 
-  test('tells a person with a read-only key what to do, and keeps the animal for the other key', () =>
-    visit(desktop, async (_page, service, screen) => {
-      await screen.enter(await service.newKey({ permission: 'read-only' }))
+  test('hides the form from a key that may only read, and forgets everything with the key', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 1)
+      await screen.click('Change key')
+      await screen.typeKey(await service.newKey({ permission: 'read-only' }))
       await screen.addAnimal('Rex', '7')
-      await screen.says('This key may only read')
+      await screen.says('This key may only read. To add animals, change to a key that may write.')
+      expect(await page.getByLabel('Name').isVisible()).toBe(false)
+      await screen.expectAccessible()
+      await screen.filter('Sold')
+      await screen.says('No animal is sold')
       await screen.click('Change key')
       await screen.typeKey(service.key)
-      await screen.click('Add to the catalogue')
-      await screen.says('Added as No. 1')
+      await screen.waitForCards(1)
+      expect(new URL(page.url()).search).toBe('')
+      expect(await curlLines(page)).toHaveLength(1)
+      expect(await page.getByLabel('Name').inputValue()).toBe('')
+      // Not even the button that leads back shows the page of the first person.
+      await page.goBack()
+      await screen.untilTrue("location.search === '' && document.querySelectorAll('#log > li').length === 1")
     }))
 
   test('keeps the key for the tab only, and asks for another when it has expired', () =>
@@ -55,6 +74,26 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('A key has no spaces and no accents')
     }))
 
+  test('shows the typed key on request, and remembers it on the device on request', () =>
+    visit(phone, async (page, service, screen) => {
+      await page.goto('/')
+      const input = page.getByLabel('API key')
+      await input.fill(service.key)
+      await screen.click('Show the key')
+      expect(await input.getAttribute('type')).toBe('text')
+      await screen.expectAccessible()
+      await page.getByLabel('Remember on this device').check()
+      await screen.click('Show the animals')
+      await screen.says('No animals yet')
+      expect(await input.getAttribute('type')).toBe('password')
+      const other = await page.context().newPage()
+      await other.goto('/')
+      await other.getByText('No animals yet').waitFor()
+      await other.getByRole('button', { name: 'Change key' }).click()
+      await other.getByLabel('API key').waitFor()
+      expect(await other.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
+    }))
+
   test('shows what failed in the middle of the list, and goes on from there', () =>
     visit(phone, async (page, service, screen) => {
       const json = { code: 'store_unavailable', message: 'The store does not answer now', status: 503 }
@@ -67,19 +106,22 @@ describeInBrowser('the catalogue page', () => {
       await screen.waitForCards(40)
     }))
 
-  test('shows placeholders while it waits, and only the list that was asked for last', () =>
+  test('shows placeholders while it waits for its first list, and only the list that was asked for last', () =>
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 5)
       const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
       await page.route('**/v1/pets?status=sold', route => held.then(() => route.continue()))
       await screen.filter('Sold')
-      await page.locator('.skeleton').first().waitFor()
       expect(await page.locator('#pets').getAttribute('aria-busy')).toBe('true')
       await screen.filter('Pending')
       await screen.waitForCards(1)
       letGo()
       await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
       expect(await page.locator('.status').allTextContents()).toEqual(['Pending'])
+      await page.route('**/v1/pets?status=pending', route => setTimeout(() => route.continue(), 300))
+      await page.reload()
+      await page.locator('.skeleton').first().waitFor()
+      await screen.waitForCards(1)
     }))
 
   test('shows names as text whatever they contain, and ids beyond 2^53 digit for digit', () =>
@@ -103,14 +145,14 @@ describeInBrowser('the catalogue page', () => {
       const heightPx = async () => (await screen.cards.nth(2).boundingBox())?.height ?? 0
       const cutPx = await heightPx()
       expect(cutPx).toBeLessThan(250)
-      await screen.click('Show the whole name')
+      await screen.cards.nth(2).getByRole('button', { name: 'Show the whole name' }).click()
       expect(await heightPx()).toBeGreaterThan(cutPx)
       expect(await screen.overflowPx()).toBe(0)
 
       await page.getByText('Add an animal').click()
       await screen.addAnimal(hostile[0] ?? '', '9007199254740993')
-      await screen.says('Added as No. 9007199254741000')
-      expect(await page.locator('.name').allTextContents()).toEqual([...hostile, hostile[0] ?? ''])
+      await screen.says('as No. 9007199254741000.')
+      expect(await page.locator('.name').allTextContents()).toEqual([hostile[0] ?? '', ...hostile])
       expect(await screen.overflowPx()).toBe(0)
     }))
 
@@ -119,7 +161,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.enter(service.key)
       const name = `Kim's "\u202e\u200d" ${'`id` $HOME \\ !'} 🐕‍🦺`
       await screen.addAnimal(name, '7', 'sold')
-      await screen.says('Added as No. 1')
+      await screen.says('as No. 1.')
       await screen.filter('Sold')
       await screen.waitForCards(1)
       const lines = await curlLines(page)
@@ -127,6 +169,9 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.content()).not.toContain(service.key)
       expect(lines.join('\n')).not.toContain('\u202e')
 
+      expect(await page.locator('#log').isVisible()).toBe(false)
+      await page.getByText('For developers').click()
+      await screen.expectAccessible()
       await screen.click('Copy POST as curl')
       const copied = String(await page.evaluate('navigator.clipboard.readText()'))
       expect(copied).toBe(lines[1] ?? '')
@@ -155,7 +200,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.addAnimal('Rex', '8')
       await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
       await screen.addAnimal('Rex', '8')
-      await screen.says('Added as No. 2')
+      await screen.says('Added Rex as No. 2.')
       expect(await page.locator('#form-problem').textContent()).toBe('')
       const [first = '', second] = sent
       expect(first).toMatch(/^[0-9a-f]{32}$/)

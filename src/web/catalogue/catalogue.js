@@ -84,8 +84,9 @@ function leave() {
 /** @param {boolean} visible */
 function reveal(visible) {
   keyInput.type = visible ? 'text' : 'password'
-  byId('reveal').textContent = visible ? 'Hide' : 'Show'
-  byId('reveal').ariaPressed = String(visible)
+  const action = visible ? 'Hide' : 'Show'
+  byId('reveal').textContent = action
+  byId('reveal').ariaLabel = `${action} the key`
 }
 
 // The filter and the first visible animal are in the address, so that reload and back find them again.
