@@ -1,6 +1,6 @@
 import { parseUrl, readLinks } from './headers.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
-import { InvalidResponse, int64ToText, newPetToJson, readPet, readPets } from './json.ts'
+import { InvalidResponse, newPetToJson, readPet, readPets, toInt64 } from './json.ts'
 import { type Call, type CallOptions, type RequestOptions, type RequestSettings, send } from './request.ts'
 
 export type Environment = 'production' | 'staging'
@@ -107,7 +107,7 @@ export class Pets {
    * @deprecated The service removes this operation on 5 December 2030: use {@link list} with a status.
    */
   async get(id: bigint | number, options: CallOptions = {}): Promise<Pet> {
-    const url = `${this.#settings.baseUrl}/pets/${int64ToText('id', id)}`
+    const url = `${this.#settings.baseUrl}/pets/${toInt64('id', id)}`
     return await this.#send({ operation: 'getPet', method: 'GET', url, read: body => readPet(body) }, options)
   }
 

@@ -2,5 +2,5 @@ export type { ClientOptions, CreateOptions, Deployment, Environment } from './cl
 export { type ListOptions, type PetList, type PetPage, type Pets, PetstoreClient } from './client.ts'
 export * from './errors.ts'
 export type { DeprecationNotice, Link, OperationName } from './headers.ts'
-export type { NewPet, Pet, PetStatus } from './json.ts'
+export { type NewPet, type Pet, type PetStatus, stringify } from './json.ts'
 export type { CallOptions, Fetch } from './request.ts'

@@ -24,7 +24,8 @@ export class InvalidResponse extends Error {}
 const longInteger = /([A-Za-z]"\s*:\s*)(-?[1-9]\d{15,})(?=[\s,\]}])/g
 
 // A server cannot guess the mark, so it cannot forge a marked integer.
-const mark = `int:${Math.random()}:`
+const mark = `int:${String(Math.random()).slice(2)}:`
+const markedInteger = new RegExp(`"${mark}(-?\\d+)"`, 'g')
 
 /**
  * Parses JSON, with long integers wrapped for {@link integerOf}. They are wrapped before parsing, because Node 20 does
@@ -40,6 +41,19 @@ export function integerOf(value: unknown): bigint | undefined {
   const wrapped: unknown = Array.isArray(value) ? value[0] : undefined
   if (typeof wrapped !== 'string' || !wrapped.startsWith(mark)) return undefined
   return BigInt(wrapped.slice(mark.length))
+}
+
+/**
+ * JSON with every `bigint` as an exact integer; otherwise the same as JSON.stringify, which throws on a `bigint`.
+ * Works without JSON.rawJSON, which Node 20 does not have.
+ */
+export function stringify(value: unknown, space?: string | number): string {
+  const replacer = function (this: Readonly<Record<string, unknown>>, key: string, converted: unknown) {
+    // Programs often define BigInt.prototype.toJSON, which has already converted the integer to a string.
+    const item = typeof this[key] === 'bigint' ? this[key] : converted
+    return typeof item === 'bigint' ? mark + item : item
+  }
+  return JSON.stringify(value, replacer, space)?.replace(markedInteger, '$1')
 }
 
 export function readPets(value: unknown): Pet[] {
@@ -72,16 +86,15 @@ export function readError(value: unknown) {
 /** Throws a TypeError for a value that JSON or the service cannot hold. */
 export function newPetToJson({ name, categoryId, status }: NewPet): string {
   if (typeof name !== 'string') throw new TypeError(`name is ${show(name)}: expected a string`)
-  const required = `"name":${JSON.stringify(name)},"categoryId":${int64ToText('categoryId', categoryId)}`
-  if (status === undefined) return `{${required}}`
-  if (!isStatus(status)) throw new TypeError(`status is ${show(status)}: expected ${statusesText}`)
-  return `{${required},"status":"${status}"}`
+  const json = stringify({ name, categoryId: toInt64('categoryId', categoryId), status })
+  if (status === undefined || isStatus(status)) return json
+  throw new TypeError(`status is ${show(status)}: expected ${statusesText}`)
 }
 
 /** Throws a TypeError for an integer that is not exact or does not fit into 64 bits. */
-export function int64ToText(name: string, value: bigint | number): string {
+export function toInt64(name: string, value: bigint | number): bigint {
   const exact = typeof value === 'bigint' ? isInt64(value) : Number.isSafeInteger(value)
-  if (exact) return BigInt(value).toString()
+  if (exact) return BigInt(value)
   throw new TypeError(`${name} is ${show(value)}: expected a 64-bit bigint or a number that is a safe integer`)
 }
 
