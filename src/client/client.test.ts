@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
 import { startScriptedServer } from '../../test/support/scripted-server.ts'
-import { type ClientOptions, type Pets, PetstoreClient, UnexpectedResponseError } from './index.ts'
+import { type ClientOptions, type Pets, PetstoreClient, responseOf, UnexpectedResponseError } from './index.ts'
 
 const apiKey = 'key-that-must-stay-secret'
 const baseUrl = 'https://pets.example.com/v1'
@@ -47,10 +47,16 @@ test.each<[string, ...object[]]>([
   }
 })
 
-test('the API key is not visible in a printed client', () => {
-  const client = new PetstoreClient({ baseUrl, apiKey })
-  const printed = [inspect(client, { depth: 9, showHidden: true }), Bun.inspect(client), JSON.stringify(client)]
-  expect(printed.join()).not.toContain(apiKey)
+test('a printed client shows its address and not its API key, and a printed list its filter', () => {
+  const client = new PetstoreClient({ baseUrl: `${baseUrl}/`, apiKey })
+  expect(client.baseUrl).toBe(baseUrl)
+  const shown = `PetstoreClient { baseUrl: '${baseUrl}', pets: Pets {} }`
+  expect([inspect(client), Bun.inspect(client)]).toEqual([shown, shown])
+  expect(JSON.stringify(client)).toBe(`{"baseUrl":"${baseUrl}","pets":{}}`)
+  expect(inspect(client, { depth: 9, showHidden: true })).not.toContain(apiKey)
+  const list = client.pets.list({ status: 'sold', limit: 2, cursor: 'abc', headers: { cookie: 'secret' } })
+  expect(inspect(list)).toBe("PetList { limit: 2, status: 'sold', cursor: 'abc' }")
+  expect(Bun.inspect(client.pets.list())).toBe('PetList {}')
 })
 
 test.each([
@@ -71,8 +77,8 @@ function petsAt({ url }: { url: string }) {
   return new PetstoreClient({ baseUrl: url, apiKey, backoffMs: 1 }).pets
 }
 
-function page(ids: readonly number[], next?: string): Response {
-  const headers = next === undefined ? {} : { link: `<${next}>; rel="next"` }
+function page(ids: readonly number[], next?: string, more: Record<string, string> = {}): Response {
+  const headers = next === undefined ? more : { link: `<${next}>; rel="next"`, ...more }
   const pets = ids.map(id => ({ id, name: 'Rex', categoryId: 7 }))
   return Response.json(pets, { headers })
 }
@@ -128,16 +134,57 @@ describe('a list', () => {
     expect(error).toMatchObject({ message: 'enough' })
     expect(await first.next?.()).toStrictEqual({ pets: [{ id: 2n, name: 'Rex', categoryId: 7n }] })
   })
+
+  test('keeps its options on each page, except those that a page overrides', async () => {
+    await using server = startScriptedServer(page([1], '?cursor=a'), page([2], '?cursor=b'), page([3]))
+    const first = await petsAt(server)
+      .list({ headers: { 'x-a': '1' } })
+      .page()
+    const second = await first.next?.({ timeoutMs: 5_000 })
+    await second?.next?.({ headers: { 'x-a': '2' } })
+    expect(server.requests.map(({ headers }) => headers.get('x-a'))).toEqual(['1', '1', '2'])
+  })
+
+  test('has on each page the cursor of the next one, where another list starts', async () => {
+    const withHeader = page([1], '?cursor=link', { 'x-next-cursor': 'header' })
+    await using server = startScriptedServer(withHeader, page([2], '?cursor=a%2Fb'), page([3], '?page=4'), page([4]))
+    const cursors: unknown[] = []
+    for await (const page of petsAt(server).list().pages()) cursors.push('nextCursor' in page && page.nextCursor)
+    expect(cursors).toEqual(['header', 'a/b', false, false])
+    await petsAt(server).list({ status: 'sold', cursor: 'a/b&c' }).page()
+    expect(server.requests.at(-1)?.path).toBe('/v1/pets?status=sold&cursor=a%2Fb%26c')
+  })
+
+  test.each([
+    [1, 1, 1],
+    [2, 1, 2],
+    [3, 2, 3],
+    [5, 3, 4],
+  ])('has at most %d animals in an array, from %d pages', async (max, pages, found) => {
+    await using server = startScriptedServer(page([1, 2], '?cursor=a'), page([3], '?cursor=b'), page([4]))
+    const pets = await petsAt(server).list().toArray({ max })
+    expect(pets.map(({ id }) => id)).toEqual([1n, 2n, 3n, 4n].slice(0, found))
+    expect(server.requests).toHaveLength(pages)
+  })
+
+  test('has the response of each page and of its animals', async () => {
+    const [first, second] = ['1', '2'].map(id => ({ 'x-request-id': id }))
+    await using server = startScriptedServer(page([1, 2], '?cursor=a', first), page([3], undefined, second))
+    const pages = await Array.fromAsync(petsAt(server).list().pages())
+    const idOf = (value: object) => responseOf(value)?.requestId
+    expect(pages.map(page => [page, ...page.pets].map(idOf))).toEqual([Array(3).fill('1'), ['2', '2']])
+  })
 })
 
-test.each<[string, string, string]>([
+test.each<[string, string, string, Record<string, string>?]>([
   ['to another host', '//other.example/v1/pets', 'leads to http://other.example, which must not'],
   ['to another port', 'http://127.0.0.1:1/v1/pets', 'leads to http://127.0.0.1:1, which must not'],
   ['to another scheme', 'data:application/json,[]', 'leads to null, which must not'],
   ['with the API key', `?key=${apiKey}`, 'contains the API key'],
+  ['with the API key as its cursor', '?cursor=a', 'contains the API key', { 'x-next-cursor': apiKey }],
   ['to the same page', '/v1/pets?limit=1', 'leads to the same page'],
-])('a next link %s is refused', async (_what, next, problem) => {
-  await using server = startScriptedServer(page([1], next))
+])('a next link %s is refused', async (_what, next, problem, headers = {}) => {
+  await using server = startScriptedServer(page([1], next, headers))
   const list = petsAt(server).list({ limit: 1 })
   const error = await list.page().catch(error => error)
   expect(error).toBeInstanceOf(UnexpectedResponseError)
@@ -150,18 +197,61 @@ test.each<[string, string, string]>([
 const rex = { name: 'Rex', categoryId: 7 }
 const invalidKeys = ['', ' ', 'a b', 'ä', 'a\r\nx: y', '~'.repeat(256), 7 as never]
 
-test.each<[string, (pets: Pets) => Promise<unknown>]>([
+const ownHeaders = [
+  'authorization',
+  'Accept',
+  'content-type',
+  'Idempotency-Key',
+  'content-length',
+  'connection',
+  'expect',
+]
+const invalidValues = ['secret\r\nx: y', 'secret\u0000', 'secret ä', '犬 secret', 7, null, undefined, ['secret']]
+const invalidHeaders = [
+  ...ownHeaders.flatMap(name => [{ [name]: 'secret' }, new Headers({ [name]: 'secret' })]),
+  ...invalidValues.map(value => ({ 'x-a': value })),
+  ...['', 'a b', 'a:', 'ä', 'a\n'].map(name => ({ [name]: 'secret' })),
+  ...['x-a: secret', 7, null],
+]
+
+/** Not a TypeError of the runtime. */
+const argumentIs = /^(id|categoryId|idempotencyKey|timeoutMs|retries|signal|cursor|max|headers(\[".*"\])?) is .*: \w/
+
+type Invalid = [string, (pets: Pets) => Promise<unknown>]
+
+test.each<Invalid>([
   ['an id that is not an integer', pets => pets.get(1.5)],
   ['an id above 64 bits', pets => pets.get(2n ** 63n)],
   ['a category that was rounded', pets => pets.create({ ...rex, categoryId: 2 ** 60 })],
   ['a time-out of 0', pets => pets.list({ timeoutMs: 0 }).page()],
-  ...invalidKeys.map((idempotencyKey): [string, (pets: Pets) => Promise<unknown>] => [
-    `the idempotencyKey ${JSON.stringify(idempotencyKey)}`,
-    pets => pets.create(rex, { idempotencyKey }),
-  ]),
+  ['retries below 0', pets => pets.get(1n, { retries: -1 })],
+  ['too many retries', pets => pets.create(rex, { retries: 101 })],
+  ['an array without options', pets => pets.list().toArray(undefined as never)],
+  ['a signal of another type', pets => pets.create(rex, { signal: {} as AbortSignal })],
+  ...['', 'a b', 'ä', `x${apiKey}`, 7 as never, null as never].map(
+    (cursor): Invalid => [`the cursor ${JSON.stringify(cursor)}`, pets => pets.list({ cursor }).page()],
+  ),
+  ...[0, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '1' as never, undefined as never].map(
+    (max): Invalid => [`an array of ${max}`, pets => pets.list().toArray({ max })],
+  ),
+  ...invalidHeaders.map(
+    (headers): Invalid => [
+      `the headers ${JSON.stringify(headers)}`,
+      pets => pets.create(rex, { headers: headers as never }),
+    ],
+  ),
+  ...invalidKeys.map(
+    (idempotencyKey): Invalid => [
+      `the idempotencyKey ${JSON.stringify(idempotencyKey)}`,
+      pets => pets.create(rex, { idempotencyKey }),
+    ],
+  ),
 ])('%s is a TypeError, and nothing is sent', async (_what, call) => {
   await using server = startScriptedServer(page([]))
-  expect(await call(petsAt(server)).catch(error => error)).toBeInstanceOf(TypeError)
+  const error = (await call(petsAt(server)).catch(error => error)) as Error
+  expect(error).toBeInstanceOf(TypeError)
+  expect(error.message).toMatch(argumentIs)
+  expect(error.message).not.toContain('secret')
   expect(server.requests).toHaveLength(0)
 })
 

@@ -1,7 +1,8 @@
-import { parseUrl, readLinks } from './headers.ts'
+import { parseUrl, readHeaders, readLinks } from './headers.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
-import { InvalidResponse, newPetToJson, readPet, readPets, toInt64 } from './json.ts'
+import { definedIn, InvalidResponse, newPetToJson, readPet, readPets, toInt64 } from './json.ts'
 import { type Call, type CallOptions, type RequestOptions, type RequestSettings, send } from './request.ts'
+import { setResponse } from './response.ts'
 
 export type Environment = 'production' | 'staging'
 
@@ -16,12 +17,16 @@ export type Deployment =
 
 export type ClientOptions = Deployment & RequestOptions
 
-export interface ListOptions extends CallOptions {
+interface ListFilter {
   /** Only animals with this status. */
   readonly status?: PetStatus | undefined
   /** The largest number of animals on a page, 1 to 100. The service's default is 20. */
   readonly limit?: number | undefined
+  /** Where to start: the `nextCursor` of a page of a list with the same status. */
+  readonly cursor?: string | undefined
 }
+
+export interface ListOptions extends CallOptions, ListFilter {}
 
 export interface CreateOptions extends CallOptions {
   /** Your name for this creation: repeating it adds nothing, even from another process. Default: a new UUID. */
@@ -30,25 +35,63 @@ export interface CreateOptions extends CallOptions {
 
 export interface PetPage {
   readonly pets: readonly Pet[]
-  /** Fetches the next page; absent on the last page. */
+  /** Starts another list at the next page, also in another process; absent on the last page. */
+  readonly nextCursor?: string
+  /** Fetches the next page; absent on the last page. The options override the list's, also for later pages. */
   readonly next?: (options?: CallOptions) => Promise<PetPage>
 }
 
 /** Sends nothing until it is iterated or a page is requested. Each iteration starts at the first page. */
-export interface PetList extends AsyncIterable<Pet> {
+export class PetList implements AsyncIterable<Pet>, ListFilter {
+  declare readonly status?: PetStatus
+  declare readonly limit?: number
+  declare readonly cursor?: string
+  readonly #first: () => Promise<PetPage>
+
+  constructor(filter: ListFilter, first: () => Promise<PetPage>) {
+    Object.assign(this, definedIn(filter))
+    this.#first = first
+  }
+
   /** The first page. */
-  page(): Promise<PetPage>
+  page(): Promise<PetPage> {
+    return this.#first()
+  }
+
   /** Every page; each is fetched when the loop asks for it. */
-  pages(): AsyncIterable<PetPage>
+  async *pages(): AsyncIterable<PetPage> {
+    for (let page: PetPage | undefined = await this.#first(); page; page = await page.next?.()) yield page
+  }
+
+  /** The first `max` animals, or all if there are fewer. */
+  async toArray(options: { readonly max: number }): Promise<Pet[]> {
+    const max = options?.max
+    if (!Number.isInteger(max) || max < 1) throw new TypeError(`max is ${max}: expected an integer from 1 upward`)
+    const found: Pet[] = []
+    for await (const { pets } of this.pages()) {
+      found.push(...pets.slice(0, max - found.length))
+      if (found.length === max) break
+    }
+    return found
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<Pet> {
+    // A loop, because yield* over an array takes twice the time.
+    for await (const { pets } of this.pages()) for (const pet of pets) yield pet
+  }
 }
 
 /** A client for one pet store and one API key. The constructor sends nothing. */
 export class PetstoreClient {
+  /** Without a slash at the end. */
+  readonly baseUrl: string
   readonly pets: Pets
 
   /** Throws a TypeError for invalid options. */
   constructor(options: ClientOptions) {
-    this.pets = new Pets(readOptions(options))
+    const settings = readOptions(options)
+    this.baseUrl = settings.baseUrl
+    this.pets = new Pets(settings)
   }
 }
 
@@ -65,7 +108,7 @@ export class Pets {
   /** Adds an animal exactly once, however many attempts that takes. */
   async create(newPet: NewPet, options: CreateOptions = {}): Promise<Pet> {
     const { idempotencyKey: key = newIdempotencyKey() } = options
-    if (typeof key !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(key)) {
+    if (!isVisible(key) || key.length > 255) {
       throw new TypeError('idempotencyKey is invalid: expected 1 to 255 visible ASCII characters')
     }
     return await this.#send(
@@ -82,24 +125,17 @@ export class Pets {
   }
 
   /** The animals in ascending order of id. */
-  list({ status, limit, ...options }: ListOptions = {}): PetList {
-    const parameters = new URLSearchParams()
-    if (limit !== undefined) parameters.set('limit', String(limit))
-    if (status !== undefined) parameters.set('status', status)
-    const query = String(parameters)
-    const url = `${this.#settings.baseUrl}/pets${query && `?${query}`}`
-    const first = () => this.#page(url, options)
-    async function* pages(): AsyncGenerator<PetPage> {
-      for (let page: PetPage | undefined = await first(); page; page = await page.next?.()) yield page
-    }
-    return {
-      page: first,
-      pages,
-      async *[Symbol.asyncIterator]() {
-        // A loop, because yield* over an array takes twice the time.
-        for await (const { pets } of pages()) for (const pet of pets) yield pet
-      },
-    }
+  list({ limit, status, cursor, ...options }: ListOptions = {}): PetList {
+    const filter = { limit, status, cursor }
+    return new PetList(filter, async () => {
+      const { baseUrl, apiKey } = this.#settings
+      // Errors and hooks show URLs, but never the key.
+      if (cursor !== undefined && (!isVisible(cursor) || cursor.includes(apiKey))) {
+        throw new TypeError('cursor is invalid: expected the nextCursor of a page')
+      }
+      const query = String(new URLSearchParams(definedIn(filter) as Record<string, string>))
+      return await this.#page(`${baseUrl}/pets${query && `?${query}`}`, options)
+    })
   }
 
   /**
@@ -111,27 +147,53 @@ export class Pets {
     return await this.#send({ operation: 'getPet', method: 'GET', url, read: body => readPet(body) }, options)
   }
 
-  #page(url: string, options: CallOptions): Promise<PetPage> {
+  async #page(url: string, options: CallOptions): Promise<PetPage> {
     const read = (body: unknown, headers: Headers): PetPage => {
       const pets = readPets(body)
       const nextUrl = nextUrlIn(headers, url, this.#settings.apiKey)
-      return nextUrl === undefined ? { pets } : { pets, next: (own = options) => this.#page(nextUrl, own) }
+      if (nextUrl === undefined) return { pets }
+      const nextCursor = headers.get('x-next-cursor') ?? new URL(nextUrl).searchParams.get('cursor')
+      const next = (own?: CallOptions) => this.#page(nextUrl, { ...options, ...own })
+      return { pets, ...(nextCursor && { nextCursor }), next }
     }
-    return this.#send({ operation: 'listPets', method: 'GET', url, read }, options)
+    return await this.#send({ operation: 'listPets', method: 'GET', url, read }, options)
   }
 
-  async #send<T>(request: Omit<Call<T>, 'signal' | 'timeoutMs'>, { signal, timeoutMs }: CallOptions): Promise<T> {
-    const checked = readNumber('timeoutMs', timeoutMs ?? this.#settings.timeoutMs, 1, timerMsMax)
-    return await send({ ...request, signal, timeoutMs: checked }, this.#settings)
+  async #send<T extends Pet | PetPage>(request: Omit<Call<T>, 'signal'>, options: CallOptions): Promise<T> {
+    const { signal, timeoutMs = this.#settings.timeoutMs, retries = this.#settings.retries, headers = {} } = options
+    if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
+      throw new TypeError('signal is invalid: expected an AbortSignal')
+    }
+    const call = { ...request, signal, headers: { ...readHeaders(headers), ...request.headers } }
+    const numbers = { timeoutMs: readNumber('timeoutMs', timeoutMs), retries: readNumber('retries', retries) }
+    const { result, details } = await send(call, { ...this.#settings, ...numbers })
+    for (const item of 'pets' in result ? [result, ...result.pets] : [result]) setResponse(item, details)
+    return result
   }
+}
+
+type Inspect = (value: unknown, options: object) => string
+
+// For console.log in Node and Bun; without it, Bun also prints every method.
+for (const { name, prototype } of [PetstoreClient, PetList]) {
+  const value = function (this: object, _depth: number, options: object, inspect: Inspect) {
+    return `${name} ${inspect({ ...this }, options)}`
+  }
+  Object.defineProperty(prototype, Symbol.for('nodejs.util.inspect.custom'), { value })
+}
+
+/** Whether a value is text of visible ASCII characters. */
+function isVisible(value: unknown): value is string {
+  return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
 }
 
 /** The key goes with every request, so a link must stay on this server. */
 function nextUrlIn(headers: Headers, url: string, apiKey: string): string | undefined {
   const next = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')?.href
   if (next === undefined) return undefined
-  // Errors show URLs, but never the key.
-  if (next.includes(apiKey)) throw new InvalidResponse('the next link contains the API key')
+  if (`${next} ${headers.get('x-next-cursor')}`.includes(apiKey)) {
+    throw new InvalidResponse('the next link contains the API key')
+  }
   if (next === url) throw new InvalidResponse('the next link leads to the same page')
   const { origin } = new URL(next)
   if (origin === new URL(url).origin) return next
@@ -150,28 +212,39 @@ function newIdempotencyKey(): string {
 /** Above this, a timer fires immediately. */
 const timerMsMax = 2 ** 31 - 1
 
+/** The smallest and the largest value. */
+const ranges = {
+  timeoutMs: [1, timerMsMax],
+  retries: [0, 100],
+  backoffMs: [0, timerMsMax],
+  // A wait is the sum of both.
+  backoffMaxMs: [0, timerMsMax / 2],
+  retryAfterMaxMs: [0, timerMsMax / 2],
+} as const
+
 /** Throws a TypeError that names the option and never contains the key. */
 function readOptions(options: ClientOptions): ClientSettings {
   const { apiKey, timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
-  const { retryAfterMaxMs = 60_000, onDeprecation = () => {} } = options
+  const { retryAfterMaxMs = 60_000, onRequest = ignore, onResponse = ignore, onDeprecation = ignore } = options
   // Any other character would fail in fetch, whose message may contain the key.
-  if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
-  }
+  if (!isVisible(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
   return {
     baseUrl: readDeployment(options),
     apiKey,
-    timeoutMs: readNumber('timeoutMs', timeoutMs, 1, timerMsMax),
-    retries: readNumber('retries', retries, 0, 100),
-    backoffMs: readNumber('backoffMs', backoffMs, 0, timerMsMax),
-    // A wait is the sum of both.
-    backoffMaxMs: readNumber('backoffMaxMs', backoffMaxMs, 0, timerMsMax / 2),
-    retryAfterMaxMs: readNumber('retryAfterMaxMs', retryAfterMaxMs, 0, timerMsMax / 2),
+    timeoutMs: readNumber('timeoutMs', timeoutMs),
+    retries: readNumber('retries', retries),
+    backoffMs: readNumber('backoffMs', backoffMs),
+    backoffMaxMs: readNumber('backoffMaxMs', backoffMaxMs),
+    retryAfterMaxMs: readNumber('retryAfterMaxMs', retryAfterMaxMs),
     // Called as a method of the global object, because browsers refuse any other `this`.
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
+    onRequest,
+    onResponse,
     onDeprecation,
   }
 }
+
+function ignore(): void {}
 
 function readDeployment({ baseUrl, baseUrls, environment }: ClientOptions): string {
   if (baseUrls === undefined) return readBaseUrl('baseUrl', baseUrl)
@@ -195,7 +268,8 @@ export function readBaseUrl(name: string, address: unknown): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
-function readNumber(name: string, value: number, min: number, max: number): number {
+function readNumber(name: keyof typeof ranges, value: number): number {
+  const [min, max] = ranges[name]
   if (typeof value === 'number' && value >= min && value <= max) return value
   throw new TypeError(`${name} is ${value}: expected a number from ${min} to ${max}`)
 }

@@ -1,24 +1,32 @@
+import { definedIn } from './json.ts'
+import type { RateLimit } from './response.ts'
+
 type ErrorDetails = Pick<PetstoreError, 'code'> &
-  Partial<Pick<PetstoreError, 'status' | 'requestId' | 'retryAfterSeconds' | 'cause'>>
+  Partial<Pick<PetstoreError, 'status' | 'requestId' | 'retryAfterSeconds' | 'rateLimit' | 'cause'>>
 
 /** Every failure of a call, except the caller's own abort and a TypeError for invalid arguments. */
 export class PetstoreError extends Error {
   override readonly name: string = 'PetstoreError'
   /** The service's error code, or `connection_failed`, `timeout` or `unexpected_response`. */
-  readonly code: string
+  declare readonly code: string
   /** The HTTP status, if there was a response. */
-  readonly status: number | undefined
+  declare readonly status: number | undefined
   /** Identifies the request in the operator's log. */
-  readonly requestId: string | undefined
+  declare readonly requestId: string | undefined
   /** How long the server asked to wait. */
-  readonly retryAfterSeconds: number | undefined
+  declare readonly retryAfterSeconds: number | undefined
+  /** The rate limit of the key, if the response reported one. */
+  declare readonly rateLimit: RateLimit | undefined
 
-  constructor(message: string, { code, status, requestId, retryAfterSeconds, cause }: ErrorDetails) {
+  constructor(message: string, { cause, ...details }: ErrorDetails) {
     super(message, cause === undefined ? {} : { cause })
-    this.code = code
-    this.status = status
-    this.requestId = requestId
-    this.retryAfterSeconds = retryAfterSeconds
+    // A printed error then shows only what is known.
+    Object.assign(this, definedIn(details))
+  }
+
+  /** With the message, which JSON.stringify omits from other errors. */
+  toJSON(): object {
+    return { ...this, message: this.message }
   }
 }
 

@@ -67,6 +67,25 @@ function parseHttpDate(text: string | null): number {
   return text !== null && /^[A-Z][a-z]+, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN
 }
 
+// The client's own headers, and those that fetch refuses in Node.
+const ownHeader =
+  /^(accept|authorization|content-(type|length)|idempotency-key|connection|keep-alive|transfer-encoding|upgrade|expect)$/i
+
+/** Throws a TypeError for a header that cannot be sent. The message does not show the value: it may be a secret. */
+export function readHeaders(headers: Headers | Readonly<Record<string, string>>): Record<string, string> {
+  if (headers !== Object(headers)) throw new TypeError('headers is invalid: expected an object or Headers')
+  const entries: [string, string][] = Symbol.iterator in headers ? [...headers] : Object.entries(headers)
+  for (const [name, value] of entries) {
+    const shown = `headers[${JSON.stringify(name)}]`
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw new TypeError(`${shown} is invalid: expected a header name`)
+    if (ownHeader.test(name)) throw new TypeError(`${shown} is set by the client: remove it`)
+    if (typeof value !== 'string' || !/^[\t -~]*$/.test(value)) {
+      throw new TypeError(`${shown} is invalid: expected a string of visible ASCII characters, spaces and tabs`)
+    }
+  }
+  return Object.fromEntries(entries)
+}
+
 /** Seconds from a Retry-After header, which is a number or an HTTP date; undefined if it is neither. */
 export function readRetryAfter(header: string | null, now: Date): number | undefined {
   if (header !== null && /^\d{1,10}$/.test(header)) return Number(header)

@@ -3,4 +3,5 @@ export { type ListOptions, type PetList, type PetPage, type Pets, PetstoreClient
 export * from './errors.ts'
 export type { DeprecationNotice, Link, OperationName } from './headers.ts'
 export { type NewPet, type Pet, type PetStatus, stringify } from './json.ts'
-export type { CallOptions, Fetch } from './request.ts'
+export type { CallOptions, Fetch, RequestAttempt, ResponseAttempt } from './request.ts'
+export { type RateLimit, type ResponseDetails, responseOf } from './response.ts'

@@ -56,6 +56,11 @@ export function stringify(value: unknown, space?: string | number): string {
   return JSON.stringify(value, replacer, space)?.replace(markedInteger, '$1')
 }
 
+/** The same fields, without those that are undefined. */
+export function definedIn(fields: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
 export function readPets(value: unknown): Pet[] {
   if (!Array.isArray(value)) throw new InvalidResponse('the body is not an array')
   return value.map((item, index) => readPet(item, ` at index ${index}`))

@@ -1,4 +1,4 @@
-import { describe, expect, spyOn, test } from 'bun:test'
+import { describe, expect, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
 import { errorAnswer, type Step, silence, startScriptedServer } from '../../test/support/scripted-server.ts'
 import * as client from './index.ts'
@@ -44,6 +44,101 @@ test('a request carries the key and asks for JSON', async () => {
   expect(headers.has('idempotency-key')).toBe(false)
 })
 
+test('a call may add headers to every attempt', async () => {
+  for (const headers of [{ 'X-A': 'b c', prefer: '' }, new Headers({ 'X-A': 'b c', prefer: '' })]) {
+    await using server = startScriptedServer(errorAnswer(503, 'a'), created)
+    await petsAt(server).create(rex, { headers })
+    for (const { headers } of server.requests) {
+      const sent = { 'x-a': 'b c', prefer: '', authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+      expect(headers.toJSON()).toMatchObject(sent)
+    }
+    expect(server.requests).toHaveLength(2)
+  }
+})
+
+const limits = { 'ratelimit-policy': '"default";q=9;w=60', ratelimit: '"default";r=8;t=5' }
+const rateLimit = { limit: 9, windowSeconds: 60, remaining: 8, resetSeconds: 5 }
+
+test('a result has a response, and stays a plain object', async () => {
+  const headers = { 'x-request-id': 'r-1', 'x-echo': `Bearer ${apiKey}`, ...limits }
+  await using server = startScriptedServer(Response.json(rexBody, { status: 201, headers }), created)
+  const pet = await petsAt(server).create(rex)
+  expect(inspect(pet)).toBe("{ id: 1n, name: 'Rex', categoryId: 7n }")
+  const response = client.responseOf(pet)
+  expect(response).toMatchObject({ status: 201, requestId: 'r-1', rateLimit })
+  expect(response?.headers.get('x-echo')).toBe('Bearer ***')
+  expect(client.responseOf({ ...pet })).toBeUndefined()
+  const bare = client.responseOf(await petsAt(server).create(rex))
+  expect([bare?.requestId, bare?.rateLimit]).toEqual([undefined, undefined])
+})
+
+describe('the hooks', () => {
+  test('see each attempt and each response, and never the key', async () => {
+    const later = errorAnswer(503, 'a', { 'x-request-id': apiKey, ...limits })
+    await using server = startScriptedServer(later, silence, created)
+    const seen: unknown[] = []
+    const hooks = { onRequest: (request: object) => seen.push(request), onResponse: (got: object) => seen.push(got) }
+    await petsAt(server, { ...hooks, timeoutMs: 50 }).create(rex)
+    const attempt = (attempt: number) => ({
+      operation: 'createPet',
+      method: 'POST',
+      url: `${server.url}/pets`,
+      attempt,
+    })
+    const response = { headers: expect.any(Headers), durationMs: expect.any(Number) }
+    expect(seen).toEqual([
+      attempt(1),
+      { ...attempt(1), ...response, status: 503, requestId: '***', rateLimit },
+      attempt(2),
+      attempt(3),
+      { ...attempt(3), ...response, status: 201, requestId: undefined, rateLimit: undefined },
+    ])
+    expect(Bun.inspect(seen, { depth: 9 })).not.toContain(apiKey)
+  })
+
+  test('measure the time until the response is complete', async () => {
+    async function* slow() {
+      yield '['
+      await Bun.sleep(60)
+      yield ']'
+    }
+    const headers = { 'content-type': 'application/json' }
+    await using server = startScriptedServer(() => new Response(slow(), { headers }))
+    const times: number[] = []
+    await petsAt(server, { onResponse: ({ durationMs }) => times.push(durationMs) })
+      .list()
+      .page()
+    expect(times).toHaveLength(1)
+    expect(times[0]).toBeWithin(50, 5_000)
+  })
+
+  test.each<[string, number]>([
+    ['onRequest', 0],
+    ['onResponse', 1],
+    ['onDeprecation', 1],
+  ])('end the call if they throw, also an error that the client would retry: %s', async (name, sent) => {
+    const deprecated = errorAnswer(503, 'a', { deprecation: 'true' })
+    await using server = startScriptedServer(deprecated)
+    const thrown = new client.ServiceUnavailableError('Mine', { code: 'mine' })
+    const hook = () => {
+      throw thrown
+    }
+    expect(await failureOf(petsAt(server, { [name]: hook }).create(rex))).toBe(thrown)
+    expect(server.requests).toHaveLength(sent)
+  })
+
+  test('are not called for a call that is aborted, and may abort one', async () => {
+    await using server = startScriptedServer(empty)
+    const controller = new AbortController()
+    const onRequest = mock(() => controller.abort())
+    const list = petsAt(server, { onRequest }).list({ signal: controller.signal })
+    expect(await failureOf(list.page())).toMatchObject({ name: 'AbortError' })
+    expect(await failureOf(list.page())).toMatchObject({ name: 'AbortError' })
+    expect(onRequest).toHaveBeenCalledTimes(1)
+    expect(server.requests).toHaveLength(0)
+  })
+})
+
 describe('a temporary failure', () => {
   test('is retried with the same Idempotency-Key and body', async () => {
     const badGateway = new Response('<h1>Bad gateway</h1>', { status: 502 })
@@ -61,6 +156,8 @@ describe('a temporary failure', () => {
     expect(server.requests).toHaveLength(3)
     await failureOf(petsAt(server, { retries: 0 }).create(rex))
     expect(server.requests).toHaveLength(4)
+    await failureOf(petsAt(server, { retries: 0 }).create(rex, { retries: 1 }))
+    expect(server.requests).toHaveLength(6)
   })
 
   test('is the error at once if the server asks for too long a wait', async () => {
@@ -119,8 +216,8 @@ describe('a broken connection', () => {
     const stopped = startScriptedServer(empty)
     await stopped[Symbol.asyncDispose]()
     const error = (await failureOf(petsAt(stopped).create(rex))) as client.ConnectionError
-    const details = { name: 'ConnectionError', code: 'connection_failed', status: undefined }
-    expect(error).toMatchObject({ ...details, cause: expect.any(Error) })
+    expect(error.status).toBeUndefined()
+    expect(error).toMatchObject({ name: 'ConnectionError', code: 'connection_failed', cause: expect.any(Error) })
     expect(error.message).toStartWith(`Cannot reach ${stopped.url}/pets: `)
   })
 
@@ -249,8 +346,8 @@ test.each<[typeof client.PetstoreError, ...number[]]>([
   [client.ServiceUnavailableError, 502, 503, 504],
 ])('a %p is an error of a status', async (ErrorClass, ...statuses) => {
   for (const status of statuses) {
-    const headers = { 'x-request-id': 'r-1', 'retry-after': '9' }
-    const details = { status, requestId: 'r-1', retryAfterSeconds: 9 }
+    const headers = { 'x-request-id': 'r-1', 'retry-after': '9', ...limits }
+    const details = { status, requestId: 'r-1', retryAfterSeconds: 9, rateLimit }
     const error = await failureOn(errorAnswer(status, 'some_code', headers))
     expect(error).toBeInstanceOf(ErrorClass)
     expect(error).toBeInstanceOf(client.PetstoreError)
@@ -260,6 +357,18 @@ test.each<[typeof client.PetstoreError, ...number[]]>([
     const page = await failureOn(new Response('<h1>Later</h1>', { status, headers }))
     expect(page).toBeInstanceOf(temporary ? ErrorClass : client.UnexpectedResponseError)
     expect(page).toMatchObject({ code: 'unexpected_response', ...details })
+  }
+})
+
+test('an error is printed with what is known, and as JSON with its message', async () => {
+  const error = await failureOn(errorAnswer(404, 'pet_not_found', { 'x-request-id': 'r-1' }))
+  const fields = { name: 'NotFoundError', code: 'pet_not_found', status: 404, requestId: 'r-1' }
+  expect(JSON.parse(client.stringify(error))).toEqual({ ...fields, message: 'This is pet_not_found' })
+  for (const printed of [inspect(error), Bun.inspect(error)]) {
+    for (const text of ['NotFoundError: This is pet_not_found', 'pet_not_found', '404', 'r-1']) {
+      expect(printed).toContain(text)
+    }
+    expect(printed).not.toMatch(/undefined|retryAfterSeconds|rateLimit/)
   }
 })
 

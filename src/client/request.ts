@@ -1,6 +1,7 @@
 import * as errors from './errors.ts'
 import { type DeprecationNotice, type OperationName, readDeprecation, readRetryAfter } from './headers.ts'
 import { InvalidResponse, parseJson, readError } from './json.ts'
+import { type ResponseDetails, readDetails } from './response.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -10,6 +11,25 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /** Overrides the client's own. */
   readonly timeoutMs?: number | undefined
+  /** Overrides the client's own. */
+  readonly retries?: number | undefined
+  /** Further headers, such as `traceparent` or `Prefer`. Those that the client sets itself are not allowed. */
+  readonly headers?: Headers | Readonly<Record<string, string>> | undefined
+}
+
+/** One attempt of a call. */
+export interface RequestAttempt {
+  readonly operation: OperationName
+  readonly method: 'GET' | 'POST'
+  readonly url: string
+  /** 1 for the first attempt, 2 for the first retry. */
+  readonly attempt: number
+}
+
+/** The response to one attempt. */
+export interface ResponseAttempt extends RequestAttempt, ResponseDetails {
+  /** From the start of the attempt until its response was complete. */
+  readonly durationMs: number
 }
 
 /** Options of every client. */
@@ -25,6 +45,10 @@ export interface RequestOptions {
   readonly backoffMaxMs?: number | undefined
   /** If the server asks with Retry-After for a longer wait, the call fails. Default: 60,000. */
   readonly retryAfterMaxMs?: number | undefined
+  /** Called before each attempt. If it throws, nothing is sent and the call rejects with that error. */
+  readonly onRequest?: ((request: RequestAttempt) => void) | undefined
+  /** Called for each complete response. If it throws, the call rejects with that error. */
+  readonly onResponse?: ((response: ResponseAttempt) => void) | undefined
   /** Called for each response with Deprecation or Sunset. If it throws, the call rejects with that error. */
   readonly onDeprecation?: ((notice: DeprecationNotice) => void) | undefined
   /** Replaces the runtime's own fetch. */
@@ -41,8 +65,6 @@ export interface Call<T> {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
   readonly signal: AbortSignal | undefined
-  /** Of each attempt. */
-  readonly timeoutMs: number
   /** Throws {@link InvalidResponse} for a response of another shape. */
   read(body: unknown, headers: Headers): T
 }
@@ -51,28 +73,49 @@ export interface Call<T> {
 interface Received extends Pick<Response, 'status' | 'headers' | 'type'> {
   /** Undefined if the body is not UTF-8. */
   readonly text: string | undefined
+  readonly details: ResponseDetails
 }
 
-/** Sends a request, with retries, and returns what `read` makes of the response. */
-export async function send<T>(call: Call<T>, settings: RequestSettings): Promise<T> {
-  for (let attemptsMade = 1; ; attemptsMade++) {
-    try {
-      const received = await exchange(call, settings)
-      const notice = readDeprecation(call.operation, received.headers, call.url)
-      if (notice) settings.onDeprecation(notice)
-      return resultOf(call, received, settings.apiKey)
-    } catch (error) {
-      if (!(error instanceof errors.PetstoreError)) throw error
-      const waitMs = waitMsBeforeRetry(error, attemptsMade, settings)
-      if (waitMs === undefined) throw error
-      await wait(waitMs, call.signal)
-    }
+/** Sends a request, with retries. Returns what `read` makes of the response, and the response's details. */
+export async function send<T>(call: Call<T>, settings: RequestSettings): Promise<Answer<T>> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await attemptOnce(call, settings, attempt)
+    if (!(answer instanceof errors.PetstoreError)) return answer
+    const waitMs = waitMsBeforeRetry(answer, attempt, settings)
+    if (waitMs === undefined) throw answer
+    await wait(waitMs, call.signal)
   }
 }
 
-/** One attempt: sends the request and receives the complete response, within the time-out. */
-async function exchange(call: Call<unknown>, { apiKey, fetch }: RequestSettings): Promise<Received> {
-  const { method, url, body, signal, timeoutMs } = call
+interface Answer<T> {
+  readonly result: T
+  readonly details: ResponseDetails
+}
+
+type Failure = errors.PetstoreError
+
+/** Returns a failure instead of throwing it: a thrown error is a hook's or the signal's, and ends the call. */
+async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt: number): Promise<Answer<T> | Failure> {
+  const { operation, method, url, signal } = call
+  signal?.throwIfAborted()
+  const request = { operation, method, url, attempt }
+  settings.onRequest(request)
+  const startMs = performance.now()
+  const received = await exchange(call, settings)
+  if (received instanceof errors.PetstoreError) return received
+  const { headers, details } = received
+  settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
+  const notice = readDeprecation(operation, headers, url)
+  if (notice) settings.onDeprecation(notice)
+  const result = resultOf(call, received, settings.apiKey)
+  return result instanceof errors.PetstoreError ? result : { result, details }
+}
+
+/** Sends the request and receives the complete response, within the time-out. */
+async function exchange(call: Call<unknown>, settings: RequestSettings): Promise<Received | Failure> {
+  const { method, url, body, signal } = call
+  const { apiKey, fetch, timeoutMs } = settings
+  // A hook may have aborted it.
   signal?.throwIfAborted()
   const controller = new AbortController()
   const abort = () => controller.abort()
@@ -88,14 +131,15 @@ async function exchange(call: Call<unknown>, { apiKey, fetch }: RequestSettings)
       signal: controller.signal,
     })
     const { status, headers, type } = response
-    return { status, headers, type, text: decode(await response.arrayBuffer()) }
+    const text = decode(await response.arrayBuffer())
+    return { status, headers, type, text, details: readDetails(response, apiKey) }
   } catch (cause) {
     signal?.throwIfAborted()
     if (controller.signal.aborted) {
       const message = `No complete response from ${url} within ${timeoutMs} ms`
-      throw new errors.TimeoutError(message, { code: 'timeout', cause })
+      return new errors.TimeoutError(message, { code: 'timeout', cause })
     }
-    throw new errors.ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
+    return new errors.ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
@@ -118,8 +162,8 @@ function reasonOf(cause: unknown): string {
   return cause.cause instanceof Error ? reasonOf(cause.cause) : cause.message
 }
 
-/** Throws unless the response is a success. No error contains the key, even if the server echoes it. */
-function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T {
+/** An error unless the response is a success. No error contains the key, even if the server echoes it. */
+function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T | Failure {
   const { status, headers, type, text } = received
   const expectedStatus = call.method === 'POST' ? 201 : 200
   const masked = (message: string) => message.replaceAll(apiKey, '…')
@@ -131,23 +175,24 @@ function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T {
   const shown = () => describe(headers, text && masked(text))
   if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
     const location = headers.get('location') ?? 'another address'
-    throw unexpected(`a redirect to ${location}; correct the base address`)
+    return unexpected(`a redirect to ${location}; correct the base address`)
   }
   const json = jsonIn(received)
   if (status >= 400) {
     const ErrorClass = errorClasses.get(status) ?? (status < 500 ? errors.InvalidRequestError : errors.ServerError)
     const error = readError(json?.value)
-    if (error) throw new ErrorClass(masked(error.message), detailsOf(received, masked(error.code)))
+    if (error) return new ErrorClass(masked(error.message), detailsOf(received, masked(error.code)))
     // Proxies send these with pages of their own.
     const fromProxy = ErrorClass === errors.RateLimitedError || ErrorClass === errors.ServiceUnavailableError
-    throw unexpected(`the body is not an Error ${shown()}`, fromProxy ? ErrorClass : undefined)
+    return unexpected(`the body is not an Error ${shown()}`, fromProxy ? ErrorClass : undefined)
   }
-  if (status !== expectedStatus) throw unexpected(`expected ${expectedStatus}`)
-  if (!json) throw unexpected(`the body is not JSON ${shown()}`)
+  if (status !== expectedStatus) return unexpected(`expected ${expectedStatus}`)
+  if (!json) return unexpected(`the body is not JSON ${shown()}`)
   try {
     return call.read(json.value, headers)
   } catch (error) {
-    throw error instanceof InvalidResponse ? unexpected(error.message) : error
+    if (error instanceof InvalidResponse) return unexpected(error.message)
+    throw error
   }
 }
 
@@ -162,10 +207,9 @@ const errorClasses = new Map<number, typeof errors.PetstoreError>([
   [504, errors.ServiceUnavailableError],
 ])
 
-function detailsOf({ status, headers }: Received, code: string) {
-  const requestId = headers.get('x-request-id') ?? undefined
+function detailsOf({ headers, details: { status, requestId, rateLimit } }: Received, code: string) {
   const retryAfterSeconds = readRetryAfter(headers.get('retry-after'), new Date())
-  return { code, status, requestId, retryAfterSeconds }
+  return { code, status, requestId, retryAfterSeconds, rateLimit }
 }
 
 /** Wrapped in an object, because null is valid JSON. Drops the parser's error: it may quote the text. */

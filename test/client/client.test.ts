@@ -30,6 +30,8 @@ test('animals come back exactly as they were added, with ids above 2^53, for any
   expect(pages.map(page => page.pets.length)).toEqual([4, 2])
   expect(await pets.list({ status: 'sold' }).page()).toStrictEqual({ pets: [kept] })
   expect(await pets.list({ status: 'pending' }).page()).toStrictEqual({ pets: [] })
+  const { nextCursor } = await pets.list({ limit: 4 }).page()
+  expect(await petsAt(service).list({ cursor: nextCursor }).toArray({ max: 9 })).toStrictEqual(added.slice(4))
   expect(await pets.get(2n ** 53n + 1n)).toStrictEqual(added[1] as client.Pet)
 })
 
@@ -52,10 +54,18 @@ test('a refusal of the service is an error of a class, with its code and a reque
 
 test('the client waits for a rate limit', async () => {
   await using service = await startService({ rateLimit: { requests: 2, seconds: 1 } })
-  for (let i = 0; i < 3; i++) await petsAt(service).create(rex)
-  const list = petsAt(service, { retries: 0 }).list({ limit: 1 })
-  const error = await Array.fromAsync(list).catch(error => error)
-  expect(error).toMatchObject({ name: 'RateLimitedError', status: 429, retryAfterSeconds: 1 })
+  const statuses: number[] = []
+  const pets = petsAt(service, { onResponse: ({ status }) => statuses.push(status) })
+  const limit = { limit: 2, windowSeconds: 1, resetSeconds: 1 }
+  for (const remaining of [1, 0, 1]) {
+    const headers = { 'x-request-id': `request-${remaining}` }
+    const response = client.responseOf(await pets.create(rex, { headers }))
+    expect(response).toMatchObject({ requestId: headers['x-request-id'], rateLimit: { ...limit, remaining } })
+  }
+  expect(statuses).toEqual([201, 201, 429, 201])
+  const error = await Array.fromAsync(pets.list({ limit: 1, retries: 0 })).catch(error => error)
+  const rateLimit = { ...limit, remaining: 0 }
+  expect(error).toMatchObject({ name: 'RateLimitedError', status: 429, retryAfterSeconds: 1, rateLimit })
 })
 
 test('a creation whose responses are lost is retried, and adds one animal', async () => {

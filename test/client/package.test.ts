@@ -22,7 +22,7 @@ afterAll(async () => {
 
 /** A program that uses the package: adds an animal, finds it in a list, and is refused with a wrong key. */
 const program = `
-import { PetstoreClient, UnauthorizedError } from 'petstore/client'
+import { PetstoreClient, responseOf, stringify, UnauthorizedError } from 'petstore/client'
 
 export async function add(baseUrl, apiKey, name) {
   const store = new PetstoreClient({ baseUrl, apiKey })
@@ -31,19 +31,34 @@ export async function add(baseUrl, apiKey, name) {
   for await (const pet of store.pets.list({ status: 'sold', limit: 1 })) if (pet.name === name) found.push(pet)
   const stranger = new PetstoreClient({ baseUrl, apiKey: 'no-key-of-this-service' })
   const refused = await stranger.pets.list().page().catch(error => error instanceof UnauthorizedError)
-  return [added.id === found[0].id, found.length, found[0].categoryId, refused].join(' ')
+  const { id, ...rest } = added
+  return [id === found[0].id, found.length, refused, responseOf(added).status, stringify({ ...rest, name: undefined })].join(' ')
 }
 `
-const printed = 'true 1 9223372036854775807 true'
+const printed = 'true 1 true 201 {"categoryId":9223372036854775807,"status":"sold"}'
 
 test.each([
   ['Node', 'node'],
   ['Bun', process.execPath],
 ])('the packed client works in %s, in a folder with nothing else', async (name, runtime) => {
-  const call = `process.stdout.write(await add(...process.argv.slice(2)))`
-  writeFileSync(join(folder.path, 'add.mjs'), `${program}\n${call}\n`)
+  const calls = `
+const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:1/v1/', apiKey: 'a-key' })
+console.log(store, store.pets.list({ limit: 2 }), await add(...process.argv.slice(2)))`
+  writeFileSync(join(folder.path, 'add.mjs'), `${program}\n${calls}\n`)
   const command = [runtime, 'add.mjs', `${service.origin}/v1`, service.key, `From ${name}`]
-  expect(await run(command, { cwd: folder.path })).toEqual({ exitCode: 0, stdout: printed, stderr: '' })
+  const objects = "PetstoreClient { baseUrl: 'http://127.0.0.1:1/v1', pets: Pets {} } PetList { limit: 2 }"
+  expect(await run(command, { cwd: folder.path })).toEqual({
+    exitCode: 0,
+    stdout: `${objects} ${printed}\n`,
+    stderr: '',
+  })
+})
+
+test('a bundle for browsers has at most 6 KB', async () => {
+  const bundle = await Bun.build({ entrypoints: [join(dist, 'index.js')], minify: true, target: 'browser' })
+  const [output] = bundle.outputs
+  const code = new Uint8Array((await output?.arrayBuffer()) ?? [])
+  expect(Bun.gzipSync(code, { level: 9 }).length).toBeWithin(1_000, 6_144 + 1)
 })
 
 /** A page for the service to serve, and the packed files. */
@@ -70,12 +85,20 @@ test.skipIf(chromiumPath === undefined).each([
 })
 
 const typed = `
-import { type ClientOptions, type Pet, PetstoreClient, type PetPage, PetstoreError } from 'petstore/client'
-const options: ClientOptions = { baseUrl: 'http://127.0.0.1/v1', apiKey: 'a-key', onDeprecation: ({ sunset }) => sunset?.getTime() }
+import { type ClientOptions, type Pet, PetstoreClient, type PetPage, PetstoreError, responseOf, stringify } from 'petstore/client'
+const options: ClientOptions = {
+  baseUrl: 'http://127.0.0.1/v1',
+  apiKey: 'a-key',
+  onRequest: ({ attempt, url }) => attempt + url.length,
+  onResponse: ({ durationMs, rateLimit }) => durationMs + (rateLimit?.remaining ?? 0),
+  onDeprecation: ({ sunset }) => sunset?.getTime(),
+}
 const { pets } = new PetstoreClient(options)
 const { signal } = new AbortController()
 export const pet: Pet = await pets.create({ name: 'Rex', categoryId: 7n, status: 'available' }, { signal })
-export const page: PetPage = await pets.list({ limit: 50 }).page()
+export const page: PetPage = await pets.list({ limit: 50, headers: { 'x-a': 'b' }, retries: 0 }).page()
+export const some: Pet[] = await pets.list({ cursor: page.nextCursor, headers: new Headers() }).toArray({ max: 5 })
+export const text: string = stringify([pet, page, responseOf(page)?.requestId])
 for await (const { id, status } of pets.list({ status: 'sold' })) if (status === 'sold') await pets.get(id)
 await page.next?.().catch((error: unknown) => (error instanceof PetstoreError ? error.status : undefined))
 `
@@ -88,6 +111,8 @@ const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1/v1', apiKey: 'a-ke
 store.pets.create({ name: 'Rex', categoryId: '7' })
 store.pets.create({ name: 'Rex' })
 store.pets.list({ status: 'lost' })
+store.pets.list().toArray()
+store.pets.get(1n, { headers: { 'x-a': 7 } })
 `
 
 function typeCheck(source: string, resolution: string) {
@@ -105,7 +130,7 @@ test('its types reject invalid options and animals', async () => {
   const { exitCode, stdout } = await typeCheck(mistyped, 'nodenext')
   const lines = [...stdout.matchAll(/^use\.ts\((\d+),/gm)].map(([, line]) => Number(line))
   expect(exitCode).not.toBe(0)
-  expect(lines).toEqual([3, 4, 6, 7, 8])
+  expect(lines).toEqual([3, 4, 6, 7, 8, 9, 10])
 })
 
 test('it marks the deprecated operation, and contains no tests and no imports from outside', () => {
