@@ -1,6 +1,6 @@
-import { CheckEnded, type Fields, type Finding, type PetValues, type Probe, type Sendable } from './exchange.ts'
+import { CheckEnded, type Fields, type Finding, type JsonObject, type Probe, type Sendable } from './exchange.ts'
 
-/** One rule. It depends on no other check and accepts any content of the catalogue. */
+/** One rule. It accepts any content of the catalogue, and runs alone or after others. */
 export interface Check {
   readonly name: string
   /** `contract`: the interface requires it. `decision`: our choice where the interface is silent. */
@@ -43,19 +43,27 @@ export function forEach<T>(
 /** A function makes its request when the check runs. */
 type Sent = Sendable | ((probe: Probe) => Promise<Sendable>)
 
-/** Each of the requests gets an Error with this status, and its message contains the names. */
-export function refuses(what: string, status: number, sent: Sent | readonly Sent[], ...names: string[]): NamedBodies {
-  const about = names.length === 0 ? '' : ` with a message about ${names.join(', ')}`
+/** The server refuses each of the requests with this status. Other checks judge the Error. */
+export function refuses(
+  what: string,
+  status: number,
+  sent: Sent | readonly Sent[],
+  judgedBy: readonly string[] = [],
+): NamedBodies {
   const body: CheckBody = async probe => {
     for (const one of [sent].flat()) {
-      const refused = await probe.send(typeof one === 'function' ? await one(probe) : one)
-      refused.expectError(status, ...names)
+      await probe.refused(typeof one === 'function' ? await one(probe) : one, status, judgedBy)
     }
   }
-  return { [`${what} is ${status}${about}`]: body }
+  return { [`${what} is ${status}`]: body }
 }
 
 /** A creation with these fields is 201 with a Pet that has the expected values. */
-export function creates(name: string, fields: Fields, expected?: PetValues): NamedBodies {
-  return { [name]: async probe => (await probe.create(fields)).pet(201, expected) }
+export function creates(name: string, fields: Fields, expected: JsonObject = {}): NamedBodies {
+  return {
+    [name]: async probe => {
+      const created = await probe.create(fields)
+      created.expectValues(created.object(), expected)
+    },
+  }
 }

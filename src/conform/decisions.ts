@@ -1,11 +1,25 @@
 import { int64Max, int64Min, isJsonObject } from '../int64.ts'
-import type { Pet } from '../pet.ts'
 import { type Check, checksOf, creates, forEach, refuses } from './check.ts'
-import type { Exchange, Probe } from './exchange.ts'
-import { absentId, fail, newPet, petName, post, postEach, skip, wrongBearer } from './exchange.ts'
+import {
+  absentId,
+  type Exchange,
+  errorFields,
+  expectEach,
+  fail,
+  judges,
+  newPet,
+  type Probe,
+  petName,
+  post,
+  postEach,
+  type Sendable,
+  skip,
+  wrongBearer,
+} from './exchange.ts'
 
 const asking = (authorization: string | null) => ({ path: '/pets', authorization })
 const noKey = asking(null)
+const noKeyIs401 = [judges.noKey]
 const unknown = '/conform-nothing-is-here'
 const bodyBytesMax = 64 * 1024
 const tooLarge = '{}'.padEnd(bodyBytesMax + 1)
@@ -19,6 +33,16 @@ const strict = { headers: { Prefer: 'handling=strict' } }
 const notIntegers = ['/pets?limit=abc', '/pets?limit=1.5', '/pets?limit=0x10']
 const notIds = ['/pets/abc', '/pets/1.5', `/pets/${int64Max + 1n}`]
 const safeHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+/** A request with one invalid value, and its name. */
+const oneProblem: readonly (readonly [Sendable, string])[] = [
+  [post(newPet({ name: '""' })), 'name'],
+  [post(newPet({ categoryId: undefined })), 'categoryId'],
+  [post(newPet({ status: 'null' })), 'status'],
+  ['/pets?limit=0', 'limit'],
+  ['/pets?limit=', 'limit'],
+  ['/pets?limit=1&limit=1', 'limit'],
+  ['/pets?status=lost', 'status'],
+]
 const deprecationHeaders = { Deprecation: '@1794700800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' }
 
 export const decisionChecks: readonly Check[] = checksOf('decision', {
@@ -26,15 +50,15 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     'a request without a key gets WWW-Authenticate without an error': async probe => {
       // Another scheme and an empty key count as no key.
       for (const authorization of [null, 'Basic Y29uZm9ybTo=', 'Bearer']) {
-        const refused = await probe.send(asking(authorization))
-        refused.expectError(401).expectHeader('WWW-Authenticate', 'Bearer realm="petstore"')
+        const refused = await probe.refused(asking(authorization), 401, noKeyIs401)
+        refused.expectHeader('WWW-Authenticate', 'Bearer realm="petstore"')
       }
     },
     'a request with a wrong key gets WWW-Authenticate with invalid_token': async probe => {
-      const refused = await probe.send(asking(wrongBearer))
+      const refused = await probe.refused(asking(wrongBearer), 401, [judges.wrongKey])
       const form = /^Bearer realm="petstore", error="invalid_token", error_description="[^"]+"$/
       const expected = 'Bearer realm="petstore", error="invalid_token", error_description="…"'
-      refused.expectError(401).expectHeader('WWW-Authenticate', form, expected)
+      refused.expectHeader('WWW-Authenticate', form, expected)
     },
     'the scheme Bearer may be in any case': async probe => {
       for (const scheme of ['bearer', 'BEARER']) {
@@ -42,22 +66,37 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
         response.expectStatus(200)
       }
     },
-    ...refuses('a request with two keys', 401, async ({ target: { key } }) => asking(`Bearer ${key} ${key}`)),
+    ...refuses(
+      'a request with two keys',
+      401,
+      async ({ target: { key } }) => asking(`Bearer ${key} ${key}`),
+      noKeyIs401,
+    ),
   },
   'The order in which a request is judged': {
-    ...refuses('GET of an unknown path without a key', 401, { ...noKey, path: unknown }),
+    ...refuses('GET of an unknown path without a key', 401, { ...noKey, path: unknown }, noKeyIs401),
     ...refuses('GET of an unknown path', 404, unknown),
-    ...refuses('PUT /pets without a key', 401, { ...noKey, method: 'PUT' }),
+    ...refuses('PUT /pets without a key', 401, { ...noKey, method: 'PUT' }, noKeyIs401),
     ...refuses('PUT of an unknown path', 404, { path: unknown, method: 'PUT' }),
-    ...refuses('POST /pets with invalid JSON and without a key', 401, post('{"name":', noKey)),
+    ...refuses('POST /pets with invalid JSON and without a key', 401, post('{"name":', noKey), noKeyIs401),
     ...refuses('POST /pets with invalid JSON as text/plain', 415, post('{"name":', asText)),
     ...refuses('POST /pets with more than 64 KiB of text/plain', 415, post(tooLarge, asText)),
+    [judges.namedProblem]: async probe => {
+      const refused: [Exchange, string][] = []
+      const reads = oneProblem.filter(([request]) => typeof request === 'string')
+      for (const [request, name] of probe.target.readOnly ? reads : oneProblem) {
+        const exchange = await probe.send(request)
+        if (exchange.response.status === 400) refused.push([exchange, name])
+      }
+      if (refused.length === 0) skip('the server refused none of these requests with 400')
+      for (const [exchange, name] of refused) await expectAbout(probe, exchange, name)
+    },
     'the error for a NewPet with three problems names them all': async probe => {
-      const refused = await probe.create({ name: '7', categoryId: undefined, status: '"lost"' })
-      refused.expectError(400, 'name', 'categoryId', 'status')
+      const refused = await probe.refused(post('{"name":7,"status":"lost"}'), 400)
+      await expectAbout(probe, refused, 'name', 'categoryId', 'status')
     },
     'the error for a query with two problems names both': async probe =>
-      (await probe.send('/pets?limit=0&status=lost')).expectError(400, 'limit', 'status'),
+      expectAbout(probe, await probe.refused('/pets?limit=0&status=lost', 400), 'limit', 'status'),
   },
   Operations: {
     'PUT /pets is 405, and Allow lists GET, HEAD and POST': async probe =>
@@ -78,12 +117,11 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
   'What does not exist': refuses('GET /store/orders', 404, '/store/orders'),
   createPet: {
     'a Content-Type may have parameters': async probe =>
-      (await probe.send(post(newPet(), typed('application/json; charset=utf-8')))).pet(201),
+      probe.create(post(newPet(), typed('application/json; charset=utf-8'))),
     'a body without a Content-Type is read as JSON': async probe => {
       // Bytes, because fetch adds a Content-Type to a string.
       const body = new TextEncoder().encode(newPet())
-      const created = await probe.send({ path: '/pets', method: 'POST', body })
-      created.pet(201)
+      await probe.create({ path: '/pets', method: 'POST', body })
     },
     ...refuses('POST /pets with another media type', 415, [post(newPet(), asText), post(newPet(), asForm)]),
     ...refuses('POST /pets with a Content-Encoding', 415, post(newPet(), { headers: { 'Content-Encoding': 'gzip' } })),
@@ -92,54 +130,62 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     ...refuses('POST /pets with more than 64 KiB', 413, post(tooLarge)),
     'Location is the address of the new animal': async probe => {
       const created = await probe.create()
-      const end = `/pets/${created.pet(201).id}`
+      const end = `/pets/${await probe.idOf(created)}`
       created.expectHeader('Location', new RegExp(`^(https?:/)?/.*${end}$`), `an address that ends in ${end}`)
     },
     'a new animal gets a higher id than earlier ones': async probe => {
-      const before = await probe.addPet()
+      if (probe.added.length === 0) await probe.addPet()
+      const before = probe.added.at(-1)?.id ?? 0n
       const created = await probe.create()
-      created.expect(created.pet(201).id > before.id, `an id above ${before.id}`)
+      created.expect((await probe.idOf(created)) > before, `an id above ${before}`)
     },
   },
   'Base address': {
     ...refuses('POST /pets with a body that is not UTF-8', 400, post(latin1)),
     'responses are JSON for any Accept header': async probe =>
-      (await probe.send({ path: '/pets?limit=1', headers: { Accept: 'text/html' } })).expectJsonType(),
+      probe.step('application/json without an Accept header', [judges.jsonType], async () => {
+        const list = await probe.send({ path: '/pets?limit=1', headers: { Accept: 'text/html' } })
+        list.expectJsonType()
+      }),
   },
   Resources: {
-    ...refuses('POST /pets with an empty name', 400, postEach('name', ['']), 'name'),
-    ...refuses('POST /pets with a name of white space', 400, postEach('name', [' \t\n\u00a0']), 'name'),
-    ...refuses('POST /pets with a name of more than 1,000 characters', 400, postEach('name', [tooLongName]), 'name'),
-    ...refuses('POST /pets with a name with U+0000', 400, postEach('name', ['conform \0']), 'name'),
-    ...refuses('POST /pets with a name with an unpaired surrogate', 400, postEach('name', ['conform \ud800']), 'name'),
+    ...refuses('POST /pets with an empty name', 400, postEach('name', [''])),
+    ...refuses('POST /pets with a name of white space', 400, postEach('name', [' \t\n\u00a0'])),
+    ...refuses('POST /pets with a name of more than 1,000 characters', 400, postEach('name', [tooLongName])),
+    ...refuses('POST /pets with a name with U+0000', 400, postEach('name', ['conform \0'])),
+    ...refuses('POST /pets with a name with an unpaired surrogate', 400, postEach('name', ['conform \ud800'])),
     ...storesName('of 1,000 characters, most of them surrogate pairs,', `conform ${'🐕'.repeat(nameCharsMax - 8)}`),
     ...storesName('with outer spaces and combining characters', `  ${petName()} e\u0301 \u00e9 `),
     ...creates('a categoryId may be 1.50e2', { categoryId: '1.50e2' }, { categoryId: 150n }),
-    ...creates(`a categoryId may be ${int64Min}`, { categoryId: String(int64Min) }, { categoryId: int64Min }),
-    ...creates('an animal added without a status has none', {}, { status: undefined }),
-    ...refuses('POST /pets with the status null', 400, postEach('status', [null]), 'status'),
+    [`a categoryId may be ${int64Min}`]: async probe => {
+      const created = await probe.create({ categoryId: String(int64Min) })
+      const isExact = () => created.expectValues(created.object(), { categoryId: int64Min })
+      await probe.step('returning large integers exactly', [judges.exact], isExact)
+    },
+    ...creates('an animal added without a status has none', { status: undefined }, { status: undefined }),
+    ...refuses('POST /pets with the status null', 400, postEach('status', [null])),
   },
   'Strict handling': {
     'unknown properties are ignored, including id': async probe => {
       const created = await probe.create({ id: '-7', colour: '"red"' })
-      created.expect(created.pet(201).id !== -7n, 'an id that the server assigned')
-      created.expect(!Object.hasOwn(Object(created.json()), 'colour'), 'an animal without a colour')
+      created.expect((await probe.idOf(created)) !== -7n, 'an id that the server assigned')
+      created.expect(!Object.hasOwn(created.object(), 'colour'), 'an animal without a colour')
     },
     'with strict handling, an unknown property is 400 and named': async probe =>
-      expectStrict(await probe.send(post(newPet({ colour: '"red"' }), strict))),
+      expectStrict(probe, post(newPet({ colour: '"red"' }), strict)),
     'an unknown parameter is ignored': async probe => (await probe.send('/pets?limit=1&colour=red')).expectStatus(200),
     'with strict handling, an unknown parameter is 400 and named': async probe =>
-      expectStrict(await probe.send({ path: '/pets?limit=1&colour=red', ...strict })),
+      expectStrict(probe, { path: '/pets?limit=1&colour=red', ...strict }),
   },
   listPets: {
-    ...refuses('GET /pets with a limit below 1', 400, ['/pets?limit=0', '/pets?limit=-1'], 'limit'),
-    ...refuses('GET /pets with a limit above 100', 400, ['/pets?limit=101', `/pets?limit=${int64Max + 1n}`], 'limit'),
-    ...refuses('GET /pets with a limit that is not an integer', 400, notIntegers, 'limit'),
-    ...refuses('GET /pets with an empty limit', 400, '/pets?limit=', 'limit'),
-    ...refuses('GET /pets with a repeated limit', 400, '/pets?limit=1&limit=1', 'limit'),
-    ...refuses('GET /pets with an unknown status', 400, ['/pets?status=lost', '/pets?status=Sold'], 'status'),
-    ...refuses('GET /pets with an empty status', 400, '/pets?status=', 'status'),
-    ...refuses('GET /pets with a repeated status', 400, '/pets?status=sold&status=sold', 'status'),
+    ...refuses('GET /pets with a limit below 1', 400, ['/pets?limit=0', '/pets?limit=-1']),
+    ...refuses('GET /pets with a limit above 100', 400, ['/pets?limit=101', `/pets?limit=${int64Max + 1n}`]),
+    ...refuses('GET /pets with a limit that is not an integer', 400, notIntegers),
+    ...refuses('GET /pets with an empty limit', 400, '/pets?limit='),
+    ...refuses('GET /pets with a repeated limit', 400, '/pets?limit=1&limit=1'),
+    ...refuses('GET /pets with an unknown status', 400, ['/pets?status=lost', '/pets?status=Sold']),
+    ...refuses('GET /pets with an empty status', 400, '/pets?status='),
+    ...refuses('GET /pets with a repeated status', 400, '/pets?status=sold&status=sold'),
   },
   getPet: {
     ...refuses('GET /pets/{petId} with text that is not an int64', 404, notIds),
@@ -162,31 +208,41 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
   Paging: {
     'the list is in ascending order of id': async probe => {
       await probe.ensurePets(2)
-      const list = await probe.send('/pets?limit=100')
-      expectAscending(list.pets(), list)
+      const list = await probe.list('?limit=100')
+      const ids = await probe.idsOf(list)
+      for (const [index, id] of ids.entries()) {
+        const before = ids[index - 1]
+        list.expect(before === undefined || id > before, 'ascending ids', `lists ${id} after ${before}`)
+      }
     },
-    'the next link has limit, status and a cursor': async probe => {
+    [judges.nextLink]: async probe => {
       await probe.ensurePets(2, 'sold')
-      const next = expectNext(await probe.send('/pets?limit=1&status=sold'))
+      const next = await nextOf(probe, await probe.list('?limit=1&status=sold'))
       const complete = [/\blimit=1\b/, /\bstatus=sold\b/, /\bcursor=[^&]/].every(part => part.test(next))
       if (!complete) fail('limit=1, status=sold and a cursor', next)
     },
     'X-Next-Cursor is the cursor of the next link': async probe => {
       await probe.ensurePets(2)
-      const list = await probe.send('/pets?limit=1')
-      list.expectHeader('X-Next-Cursor', new URLSearchParams(expectNext(list).split('?')[1]).get('cursor') ?? '')
+      const list = await probe.list('?limit=1')
+      const next = await nextOf(probe, list)
+      list.expectHeader('X-Next-Cursor', new URLSearchParams(next.split('?')[1]).get('cursor') ?? '')
     },
     'following the next links lists every animal once, and ends': async probe => {
-      const [limit, pagesMax] = [10, 30]
+      const [limit, pagesMax] = [20, 30]
       await probe.ensurePets(limit + 1)
-      let list = await probe.send(`/pets?limit=${limit}`)
-      const listed = [...list.pets()]
-      for (let next: string | undefined = expectNext(list); next !== undefined; next = list.nextPath()) {
-        if (listed.length >= limit * pagesMax) skip(`the catalogue has more than ${pagesMax} pages of ${limit}`)
-        list = await probe.send(next)
-        listed.push(...list.pets())
-        expectAscending(listed, list)
+      const added = probe.added.map(({ id }) => id)
+      let list = await probe.list(`?limit=${limit}`)
+      const listed = new Set(await probe.idsOf(list))
+      for (let next: string | undefined = await nextOf(probe, list); next !== undefined; next = list.nextPath()) {
+        if (listed.size >= limit * pagesMax) skip(`the catalogue has more than ${pagesMax} pages of ${limit}`)
+        list = await probe.list(next.slice('/pets'.length))
+        for (const id of await probe.idsOf(list)) {
+          list.expect(!listed.has(id), 'every animal once', `lists ${id} again`)
+          listed.add(id)
+        }
       }
+      const missing = added.find(id => !listed.has(id))
+      list.expect(missing === undefined, 'every animal', `ended before ${missing}`)
     },
     ...refuses('GET /pets with an unknown cursor', 400, '/pets?cursor=conform'),
     ...refuses('GET /pets with a changed cursor', 400, async probe => {
@@ -221,16 +277,32 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
   },
   Errors: {
     'an Error has no other fields': async probe => {
-      const refused = (await probe.send(noKey)).expectError(401)
-      refused.expect(Object.keys(refused.json() as object).length === 3, 'code, message and status')
+      const errors = await probe.readableErrors()
+      expectEach(errors, error => {
+        const others = Object.keys(error.object()).filter(name => !Object.hasOwn(errorFields, name))
+        error.expect(others.length === 0, 'code, message and status', `also returned ${others.join(', ')}`)
+      })
     },
     'the code of an Error is in lower_snake_case': async probe => {
-      const unauthorized = (await probe.send(noKey)).expectError(401)
-      const absent = (await probe.send(`/pets/${absentId()}`)).expectError(404)
-      for (const refused of [unauthorized, absent]) {
-        const { code } = refused.json() as { code: string }
-        refused.expect(/^[a-z]+(_[a-z]+)*$/.test(code), 'a code in lower_snake_case')
-      }
+      const isCode = (code: unknown) => typeof code === 'string' && /^[a-z]+(_[a-z]+)*$/.test(code)
+      const rule = { expected: 'a code in lower_snake_case', isValid: isCode }
+      const errors = await probe.readableErrors()
+      const check = () => expectEach(errors, error => error.expectField(error.object(), 'code', rule))
+      await probe.step('a code that is a string', [judges.errorCode], check)
+    },
+    'a 405, a 413 and a 415 are Errors like the others': async probe => {
+      const requests = [{ path: '/pets', method: 'PUT' }, post(tooLarge), post(newPet(), asText)]
+      const others: Exchange[] = []
+      for (const request of requests) others.push(await probe.send(request))
+      expectEach(
+        others.filter(({ response }) => response.status > 404),
+        error => {
+          for (const [field, rule] of Object.entries(errorFields)) {
+            const isReported = probe.failed.has(`the ${field} of every Error is ${rule.expected}`)
+            if (!isReported) error.expectField(error.object(), field, rule)
+          }
+        },
+      )
     },
   },
   'The interface': {
@@ -246,27 +318,24 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     'a creation repeated with its Idempotency-Key adds nothing, with and without quotes': async probe => {
       const key = newKey()
       const body = newPet()
-      const first = await probe.send(postWith(key, body))
-      const { id } = first.pet(201)
+      const first = await probe.create(postWith(key, body))
+      const id = await probe.idOf(first)
       for (const spelling of [key, `"${key}"`]) {
         const again = await probe.send(postWith(spelling, body))
-        again.pet(201, { id })
+        again.expectStatus(201).expectValues(again.object(), { id })
         again.expectHeader('Idempotency-Replayed', 'true')
       }
     },
     ...refuses('an Idempotency-Key that was used for another animal', 422, async probe => {
       const key = newKey()
-      const first = await probe.send(postWith(key))
-      first.pet(201)
+      await probe.create(postWith(key))
       return postWith(key)
     }),
     ...refuses('POST /pets with an Idempotency-Key of 256 characters', 400, postWith('k'.repeat(256))),
     'a creation that failed does not use up its Idempotency-Key': async probe => {
       const key = newKey()
-      const refused = await probe.send(postWith(key, newPet({ name: undefined })))
-      refused.expectError(400)
-      const created = await probe.send(postWith(key))
-      created.pet(201)
+      await probe.refused(postWith(key, newPet({ name: undefined })), 400)
+      const created = await probe.create(postWith(key))
       created.expect(created.header('Idempotency-Replayed') === null, 'a new animal')
     },
   },
@@ -277,7 +346,7 @@ function storesName(what: string, name: string) {
 }
 
 function expectAllow(refused: Exchange, methods: string): void {
-  const allow = refused.expectError(405).expectHeader('Allow', /./, methods).header('Allow') ?? ''
+  const allow = refused.expectStatus(405).expectHeader('Allow', /./, methods).header('Allow') ?? ''
   const listed = allow
     .split(/\s*,\s*/)
     .toSorted()
@@ -285,26 +354,31 @@ function expectAllow(refused: Exchange, methods: string): void {
   refused.expect(listed === methods, `Allow: ${methods}`, `returned ${allow}`)
 }
 
-function expectStrict(refused: Exchange): void {
-  refused.expectError(400, 'colour').expectHeader('Preference-Applied', 'handling=strict')
+async function expectStrict(probe: Probe, request: Sendable): Promise<void> {
+  const refused = await probe.refused(request, 400)
+  refused.expectHeader('Preference-Applied', 'handling=strict')
+  await expectAbout(probe, refused, 'colour')
 }
 
-function expectAscending(pets: readonly Pet[], list: Exchange): void {
-  for (const [index, { id }] of pets.entries()) {
-    const before = pets[index - 1]?.id
-    list.expect(before === undefined || id > before, 'ascending ids', `lists ${id} after ${before}`)
-  }
+/** The message of the Error contains these names. */
+function expectAbout(probe: Probe, error: Exchange, ...names: string[]): Promise<void> {
+  const judgedBy = [judges.errorJson, judges.errorMessage, judges.namedProblem]
+  return probe.step('naming one problem', judgedBy, () => error.expectMessageAbout(...names))
 }
 
-function expectNext(list: Exchange): string {
-  return list.nextPath() ?? list.fail('a Link with rel="next"', `returned Link: ${list.header('Link') ?? 'none'}`)
+/** The path of the next page. */
+function nextOf(probe: Probe, list: Exchange): Promise<string> {
+  const read = () =>
+    list.nextPath() ?? list.fail('a Link with rel="next"', `returned Link: ${list.header('Link') ?? 'none'}`)
+  return probe.step('a next link', [judges.limit, judges.nextLink], read)
 }
 
 /** Of a list without a status. */
 async function someCursor(probe: Probe): Promise<string> {
   await probe.ensurePets(2)
-  const next = expectNext(await probe.send('/pets?limit=1'))
-  return new URL(next, probe.target.baseUrl).searchParams.get('cursor') || fail('a cursor in the next link', next)
+  const next = await nextOf(probe, await probe.list('?limit=1'))
+  const read = () => new URL(next, probe.target.baseUrl).searchParams.get('cursor') || fail('a cursor', next)
+  return probe.step('a cursor in the next link', [judges.nextLink], read)
 }
 
 function newKey(): string {

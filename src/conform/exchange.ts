@@ -27,6 +27,26 @@ export function skip(why: string): never {
   throw new CheckEnded({ outcome: 'skipped', why })
 }
 
+/** The names of the checks that judge what other checks need. If one fails, those are skipped instead of failing too. */
+export const judges = {
+  creation: 'POST /pets is 201 with the Pet and its id',
+  statuses: 'POST /pets accepts each status and returns it',
+  asSent: 'POST /pets returns the name and the categoryId as sent',
+  exact: 'POST /pets returns a categoryId beyond 2^53 exactly',
+  list: 'GET /pets is 200 with a JSON array',
+  limit: 'GET /pets?limit accepts 1, 20 and 100, and lists no more animals',
+  filter: 'GET /pets?status lists only animals with that status',
+  listedId: 'the id of every listed animal is an int64',
+  noKey: 'GET /pets without a key is 401',
+  wrongKey: 'GET /pets with a wrong key is 401',
+  jsonType: 'responses are application/json',
+  errorJson: 'errors are application/json',
+  errorCode: 'the code of every Error is a string',
+  errorMessage: 'the message of every Error is a string',
+  namedProblem: 'the error for one invalid value names it',
+  nextLink: 'the next link has limit, status and a cursor',
+} as const
+
 interface FieldRule {
   readonly expected: string
   isValid(value: unknown, status: number): boolean
@@ -52,9 +72,7 @@ export const errorFields = {
   status: { expected: 'the HTTP status', isValid: (value, status) => value === status },
 } satisfies Record<string, FieldRule>
 
-type JsonObject = Readonly<Record<string, unknown>>
-/** A value of undefined expects no such field. */
-export type PetValues = { readonly [Field in keyof Pet]?: Pet[Field] | undefined }
+export type JsonObject = Readonly<Record<string, unknown>>
 
 /** A request and its response. A method that does not find what it reads or expects fails the check. */
 export class Exchange {
@@ -112,37 +130,37 @@ export class Exchange {
   }
 
   json(): unknown {
-    this.expectJsonType()
     const parsed = parseJson(this.text)
     return parsed.ok ? parsed.value : this.fail('a JSON body')
+  }
+
+  object(): JsonObject {
+    const value = this.json()
+    return isJsonObject(value) ? value : this.fail('a JSON object')
   }
 
   /** Checks one field of a Pet or an Error. */
   expectField(object: unknown, field: string, rule: FieldRule): void {
     if (!isJsonObject(object)) this.fail('a JSON object')
-    const value = object[field]
-    const text = value instanceof InexactNumber ? value.source : JSON.stringify(value)
-    const found = value === undefined ? `no ${field}` : `the ${field} ${text}`
-    const valid = rule.isValid(value, this.response.status)
-    this.expect(valid, `${field}: ${rule.expected}`, `returned ${this.response.status} with ${found}`)
+    this.#expectField(object, field, rule.isValid(object[field], this.response.status), rule.expected)
   }
 
-  /** The animal, with these values. */
-  pet(status: number, expected: PetValues = {}): Pet {
-    this.expectStatus(status)
-    const pet = this.#petOf(this.json())
-    for (const field of Object.keys(expected) as (keyof Pet)[]) {
-      this.expect(pet[field] === expected[field], `the ${field} ${expected[field] ?? 'absent'}`)
+  /** Checks these fields of a Pet, and no other. */
+  expectValues(pet: JsonObject, expected: JsonObject): void {
+    for (const [field, value] of Object.entries(expected)) {
+      this.#expectField(pet, field, shown(pet[field]) === shown(value), shown(value))
     }
-    return pet
   }
 
-  #petOf(value: unknown): Pet {
-    for (const [field, rule] of Object.entries(petFields)) this.expectField(value, field, rule)
-    const { id, name, categoryId, status } = value as JsonObject
-    const known = petStatus.read(status)
-    const pet = { id: int64.read(id) ?? 0n, name: String(name), categoryId: int64.read(categoryId) ?? 0n }
-    return known === undefined ? pet : { ...pet, status: known }
+  #expectField(object: JsonObject, field: string, isValid: boolean, expected: string): void {
+    const found = object[field] === undefined ? `no ${field}` : `the ${field} ${shown(object[field])}`
+    this.expect(isValid, `${field}: ${expected}`, `returned ${this.response.status} with ${found}`)
+  }
+
+  petId(): bigint {
+    const pet = this.object()
+    this.expectField(pet, 'id', petFields.id)
+    return int64.read(pet['id']) ?? 0n
   }
 
   /** The items of a list, unchecked. */
@@ -152,19 +170,34 @@ export class Exchange {
     return Array.isArray(items) ? items : this.fail('a JSON array')
   }
 
-  pets(): readonly Pet[] {
-    return this.items().map(item => this.#petOf(item))
-  }
-
-  /** An Error whose message contains these names. */
-  expectError(status: number, ...names: string[]): this {
-    this.expectStatus(status)
-    const error = this.json() as JsonObject
-    for (const [field, rule] of Object.entries(errorFields)) this.expectField(error, field, rule)
-    const missing = names.filter(name => !String(error['message']).includes(name))
+  /** The message of an Error contains these names. */
+  expectMessageAbout(...names: string[]): void {
+    const message = String(this.object()['message'])
+    const missing = names.filter(name => !message.includes(name))
     this.expect(missing.length === 0, `a message about ${missing.join(', ')}`)
-    return this
   }
+}
+
+/** Equal for equal JSON values. */
+function shown(value: unknown): string {
+  const integer = int64.read(value)
+  if (integer !== undefined) return String(integer)
+  return value instanceof InexactNumber ? value.source : (JSON.stringify(value) ?? 'absent')
+}
+
+/** Checks every exchange and reports the first failure of each status, so that none hides another. */
+export function expectEach(exchanges: readonly Exchange[], check: (exchange: Exchange) => void): void {
+  const failures = new Map<number, { expected: string; found: string }>()
+  for (const exchange of exchanges.toReversed()) {
+    try {
+      check(exchange)
+    } catch (error) {
+      if (!(error instanceof CheckEnded && error.finding.outcome === 'failed')) throw error
+      failures.set(exchange.response.status, error.finding)
+    }
+  }
+  const each = (part: 'expected' | 'found') => [...new Set([...failures.values()].map(one => one[part]))].join('; ')
+  if (failures.size > 0) fail(each('expected'), each('found'))
 }
 
 interface ProbeRequest {
@@ -192,7 +225,7 @@ export type Fields = Readonly<Record<string, string | undefined>>
 
 /** A NewPet as JSON. */
 export function newPet(fields: Fields = {}): string {
-  const all = Object.entries({ name: JSON.stringify(petName()), categoryId: '1', ...fields })
+  const all = Object.entries({ name: JSON.stringify(petName()), categoryId: '1', status: '"available"', ...fields })
   const written = all.filter(([, value]) => value !== undefined)
   return `{${written.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
 }
@@ -228,12 +261,36 @@ const bodyCharsShown = 100
 const rateLimitedMax = 5
 const retryAfterSecondsMax = 10
 
-/** Sends the requests of the checks. */
+interface Added {
+  readonly id: bigint
+  readonly status: unknown
+}
+
+/** Sends the requests of the checks, and remembers what later checks can use. */
 export class Probe {
   readonly target: Target
+  /** The names of the checks that have failed. */
+  readonly failed = new Set<string>()
+  /** The animals that were added, oldest first. */
+  readonly added: Added[] = []
+  #errors: Promise<readonly Exchange[]> | undefined
+  /** `422 instead of 400` */
+  readonly #otherCodes = new Set<string>()
 
   constructor(target: Target) {
     this.target = target
+  }
+
+  /** Skips the check if the work fails and one of these checks has reported that already. */
+  async step<T>(what: string, judgedBy: readonly string[], work: () => T | Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const judge = judgedBy.find(name => this.failed.has(name))
+      const isFailure = error instanceof CheckEnded && error.finding.outcome === 'failed'
+      if (judge !== undefined && isFailure) skip(`${what} failed, see: ${judge}`)
+      throw error
+    }
   }
 
   /** Fails the check if there is no response. */
@@ -271,32 +328,107 @@ export class Probe {
     }
   }
 
-  /** POST /pets with these fields. */
-  create(fields?: Fields): Promise<Exchange> {
-    return this.send(post(newPet(fields)))
+  /** Sends a request that the server must refuse with this status. Another 4xx instead is one defect: reports it once. */
+  async refused(what: Sendable, status: number, judgedBy: readonly string[] = []): Promise<Exchange> {
+    const exchange = await this.send(what)
+    const found = exchange.response.status
+    const other = `${found} instead of ${status}`
+    if (this.#otherCodes.has(other)) skip(`an earlier check reports ${other}`)
+    if (found !== status && found >= 400 && found < 500) this.#otherCodes.add(other)
+    const names = found >= 500 && exchange.request.startsWith('POST ') ? [...judgedBy, judges.creation] : judgedBy
+    return this.step('a similar request', names, () => exchange.expectStatus(status))
   }
 
-  async addPet(fields?: Fields): Promise<Pet> {
-    return (await this.create(fields)).pet(201)
+  /** The response to a creation: 201 with a JSON object. */
+  async create(request: Fields | ProbeRequest = {}): Promise<Exchange> {
+    const created = await this.send(isRequest(request) ? request : post(newPet(request)))
+    const pet = await this.step('creating an animal', [judges.creation, judges.statuses], () =>
+      created.expectStatus(201).object(),
+    )
+    const id = int64.read(pet['id'])
+    if (id !== undefined) this.added.push({ id, status: pet['status'] })
+    return created
+  }
+
+  /** Adds an animal and returns its id. */
+  async addPet(fields?: Fields): Promise<bigint> {
+    return this.idOf(await this.create(fields))
+  }
+
+  /** The id of a new animal. */
+  idOf(created: Exchange): Promise<bigint> {
+    return this.step('creating an animal with an id', [judges.creation], () => created.petId())
+  }
+
+  /** GET /pets with this query: 200 with a JSON array. */
+  async list(query: string): Promise<Exchange> {
+    const list = await this.send(`/pets${query}`)
+    await this.step('listing animals', [judges.list, judges.limit, judges.filter], () => list.items())
+    return list
+  }
+
+  idsOf(list: Exchange): Promise<readonly bigint[]> {
+    return this.step('reading the ids of a list', [judges.listedId], () =>
+      list.items().map(item => {
+        list.expectField(item, 'id', petFields.id)
+        return int64.read((item as JsonObject)['id']) ?? 0n
+      }),
+    )
   }
 
   /** Adds animals until the catalogue has this many (at most 100), with this status if one is given. */
-  async ensurePets(count: number, status?: PetStatus): Promise<readonly Pet[]> {
-    const list = await this.send(`/pets?limit=100${status === undefined ? '' : `&status=${status}`}`)
-    const pets = [...list.pets()]
-    while (pets.length < count) {
+  async ensurePets(count: number, status?: PetStatus): Promise<void> {
+    const ours = this.added.filter(pet => status === undefined || pet.status === status).length
+    if (ours >= count) return
+    const list = await this.list(`?limit=100${status === undefined ? '' : `&status=${status}`}`)
+    for (let present = list.items().length; present < count; present++) {
       if (this.target.readOnly) skip('the catalogue has too few animals for it, and this run only reads')
-      pets.push(await this.addPet({ status: status && JSON.stringify(status) }))
+      await this.addPet(status && { status: JSON.stringify(status) })
     }
-    return pets
-  }
-
-  async anyPet(): Promise<Pet> {
-    return (await this.ensurePets(1))[0] as Pet
   }
 
   /** The path of an animal of the catalogue. */
   async petPath(): Promise<string> {
-    return `/pets/${(await this.anyPet()).id}`
+    await this.ensurePets(1)
+    const id = this.added[0]?.id ?? (await this.idsOf(await this.list('?limit=1')))[0]
+    return `/pets/${id}`
   }
+
+  /** Errors of every kind that the interface has. A request that the server accepts is missing: another check reports it. */
+  errors(): Promise<readonly Exchange[]> {
+    this.#errors ??= this.#sendInvalid()
+    return this.#errors
+  }
+
+  /** The same, if all of them are JSON objects. */
+  async readableErrors(): Promise<readonly Exchange[]> {
+    const errors = await this.errors()
+    await this.step('reading errors as JSON', [judges.errorJson], () => errors.map(error => error.object()))
+    return errors
+  }
+
+  async #sendInvalid(): Promise<readonly Exchange[]> {
+    const absent = `/pets/${absentId()}`
+    const reads = [
+      { path: '/pets', authorization: null },
+      { path: '/pets', authorization: wrongBearer },
+      { path: absent, authorization: null },
+      absent,
+    ]
+    const writes = [
+      post(newPet(), { authorization: null }),
+      post(undefined),
+      post('{"name":'),
+      post(newPet({ name: undefined })),
+      post(newPet({ status: '"lost"' })),
+    ]
+    const exchanges: Exchange[] = []
+    for (const request of this.target.readOnly ? reads : [...reads, ...writes]) exchanges.push(await this.send(request))
+    const errors = exchanges.filter(({ response }) => response.status >= 400)
+    return errors.length > 0 ? errors : skip('the server refused none of the invalid requests')
+  }
+}
+
+function isRequest(request: Fields | ProbeRequest): request is ProbeRequest {
+  return 'path' in request
 }

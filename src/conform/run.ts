@@ -27,6 +27,7 @@ export async function conform(
   for (const check of strict ? checks : contractChecks) {
     const startMs = performance.now()
     const finding = presentable(await check.run(probe), target.key)
+    if (finding.outcome === 'failed') probe.failed.add(check.name)
     const result = { check, finding, ms: Math.round(performance.now() - startMs) }
     results.push(result)
     await onResult?.(result)

@@ -14,7 +14,12 @@ export interface Asked {
   readonly query: URLSearchParams
   readonly headers: Headers
   readonly body: string
+  /** The body as it was sent. */
+  readonly bytes: Uint8Array<ArrayBuffer>
 }
+
+/** Responds to a request. */
+export type Responder = (asked: Asked) => Reply | Promise<Reply>
 
 /** One defect of the server. */
 export interface Wrongness {
@@ -32,16 +37,9 @@ export const key = 'the-only-key'
 const statuses = ['available', 'pending', 'sold']
 const same = <T>(value: T) => value
 
-/**
- * A server that follows the interface but not our decisions: it lists the newest animal first, clamps limits, sets an
- * absent status to available, and refuses unknown properties. A wrongness adds one defect.
- */
-export function startWrongServer(wrongness: Wrongness = {}) {
+/** A server with one defect. Without the defect, it responds as `respond` does. */
+export function startWrongServer(wrongness: Wrongness = {}, respond: Responder = createOtherServer()) {
   const { prefix = '/v1', hear = same, instead, say = same, contentType = () => 'application/json' } = wrongness
-  const pets: JsonObject[] = Array.from({ length: 25 }, (_, index) => {
-    const id = BigInt(index + 1)
-    return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] }
-  })
   /** The method of every request so far. */
   const methods: string[] = []
   const server = Bun.serve({
@@ -52,14 +50,48 @@ export function startWrongServer(wrongness: Wrongness = {}) {
       const { pathname, searchParams: query } = new URL(request.url)
       const path = pathname.startsWith(prefix) ? pathname.slice(prefix.length) : `..${pathname}`
       const { method, headers: sent } = request
-      const asked = hear({ method, path, query, headers: sent, body: await request.text() })
-      const reply = say(instead?.(asked) ?? replyTo(asked, pets), asked)
-      const headers = { 'Content-Type': contentType(reply), ...reply.headers }
-      return new Response(jsonOf(reply.body), { status: reply.status, headers })
+      const bytes = new Uint8Array(await request.arrayBuffer())
+      const body = new TextDecoder().decode(bytes)
+      const asked = hear({ method, path, query, headers: sent, body, bytes })
+      const reply = say(instead?.(asked) ?? (await respond(asked)), asked)
+      const headers = { ...reply.headers, 'Content-Type': contentType(reply) }
+      return new Response(reply.body === undefined ? null : jsonOf(reply.body), { status: reply.status, headers })
     },
   })
   const url = `http://127.0.0.1:${server.port}${prefix}`
   return { url, key, methods, [Symbol.dispose]: () => void server.stop(true) }
+}
+
+/** Passes requests to another server, with its key. */
+export function passTo(baseUrl: string, apiKey: string): Responder {
+  return async ({ method, path, query, headers: sent, body, bytes }) => {
+    const headers = new Headers(sent)
+    for (const name of ['host', 'connection', 'content-length']) headers.delete(name)
+    const authorization = sent.get('authorization')
+    if (authorization !== null) headers.set('authorization', authorization.replaceAll(key, apiKey))
+    const url = `${baseUrl}${path.startsWith('/') ? '' : '/'}${path}${query.size > 0 ? `?${query}` : ''}`
+    // A changed body. The bytes of an unchanged one may be invalid UTF-8.
+    const isChanged = body !== new TextDecoder().decode(bytes)
+    const content = isChanged ? new TextEncoder().encode(body) : bytes
+    const init = { method, headers, redirect: 'manual', ...(content.length > 0 && { body: content }) } as const
+    const response = await fetch(url, init)
+    const text = await response.text()
+    const others = [...response.headers].filter(([name]) => !/^(content-.*|date)$/.test(name))
+    const reply = { status: response.status, body: text === '' ? undefined : parsed(text) }
+    return { ...reply, headers: Object.fromEntries(others) }
+  }
+}
+
+/**
+ * It follows the interface but not our decisions: it lists the newest animal first, clamps limits, sets an absent status
+ * to available, and refuses unknown properties.
+ */
+function createOtherServer(): Responder {
+  const pets: JsonObject[] = Array.from({ length: 25 }, (_, index) => {
+    const id = BigInt(index + 1)
+    return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] }
+  })
+  return asked => replyTo(asked, pets)
 }
 
 export function error(status: number): Reply {
@@ -107,7 +139,7 @@ function parsed(text: string): unknown {
   }
 }
 
-function jsonOf(value: unknown): string {
+export function jsonOf(value: unknown): string {
   // TypeScript does not know JSON.rawJSON yet.
   const rawJson: (text: string) => unknown = Reflect.get(JSON, 'rawJSON')
   return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? rawJson(String(inner)) : inner))
