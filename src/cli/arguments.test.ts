@@ -7,7 +7,7 @@ const options = {
   times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
   food: { flag: '--food <name>', help: 'What', expected: 'food', default: 'none', optional: true, read: String },
   name: { flag: '--name <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
-  quiet: switchOption('--quietly', 'Without a word'),
+  quiet: switchOption('--quietly, -q', 'Without a word'),
 } as const satisfies Parameters<typeof readOptions>[0]['options']
 
 const feed = command({
@@ -27,6 +27,7 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['Rex'], {}, ['Rex']],
   [['Rex', 'meat'], {}, ['Rex', 'meat']],
   [['--times', '2', 'Rex'], { '--times': '2' }, ['Rex']],
+  [['Rex', '-q'], { '--quietly': 'true' }, ['Rex']],
   [['Rex', '--times=2', '--quietly'], { '--times': '2', '--quietly': 'true' }, ['Rex']],
   [['Rex', '--times', '1', '--times', '2'], { '--times': '2' }, ['Rex']],
   [['Rex', '--times', ''], { '--times': '' }, ['Rex']],

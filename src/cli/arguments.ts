@@ -3,7 +3,7 @@ import { exitCode, type Io, UsageError } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence. */
 export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
-  /** `--port <number>`, or `--json` for a switch. */
+  /** `--port <number>`, `--json` for a switch, or `--yes, -y` for one with a short form. */
   readonly flag: string
   readonly variable?: string
   readonly help: string
@@ -86,7 +86,8 @@ export interface CommandGroup {
 export type Entry = Command | CommandGroup
 
 /** `--port` */
-export const flagName = ({ flag }: Option) => flag.replace(/ .*/, '')
+export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
+const isSwitch = ({ flag }: Option) => !flag.includes('<')
 /** `petstore keys create` */
 const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
 /** `create` */
@@ -134,9 +135,9 @@ export function parseArguments(command: Command, args: readonly string[], progra
       continue
     }
     const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
-    const option = options.find(option => flagName(option) === name)
+    const option = options.find(option => flagName(option) === name || option.flag.endsWith(`, ${name}`))
     if (!option) throw unknown(name, command, program)
-    flags[name] = textOf(option, attached, rest)
+    flags[flagName(option)] = textOf(option, attached, rest)
   }
   values.push(...rest)
   checkValues(command, values, program)
@@ -146,7 +147,7 @@ export function parseArguments(command: Command, args: readonly string[], progra
 /** `true` for a switch; otherwise the text after the equals sign, or the next argument, removed from `rest`. */
 function textOf(option: Option, attached: string | undefined, rest: string[]): string {
   const name = flagName(option)
-  if (option.flag === name) {
+  if (isSwitch(option)) {
     if (attached !== undefined) throw new UsageError(`${name} takes no value: remove it`)
     return 'true'
   }
@@ -249,9 +250,9 @@ type Row = readonly [string, string]
 const commandRow = (entry: Entry): Row => [lastWord(entry), entry.summary]
 const argumentRow = ({ name, help }: { name: string; help: string }): Row => [`<${name}>`, help]
 
-function optionRow({ flag, help, default: fallback, variable }: Option): Row {
-  const isSwitch = !flag.includes('<')
-  const otherwise = isSwitch ? '' : fallback === undefined ? ' (required)' : ` (default: ${fallback})`
+function optionRow(option: Option): Row {
+  const { flag, help, default: fallback, variable } = option
+  const otherwise = isSwitch(option) ? '' : fallback === undefined ? ' (required)' : ` (default: ${fallback})`
   return [flag, `${help}${otherwise}${variable ? ` [${variable}]` : ''}`]
 }
 

@@ -1,5 +1,7 @@
+import { createInterface } from 'node:readline'
 import type { Check } from '../conform/check.ts'
-import { type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
+import { addedMax, type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
+import { SetupError } from '../errors.ts'
 import { command, switchOption } from './arguments.ts'
 import { exitCode, type Io, visible } from './output.ts'
 import { apiKeyOption, baseUrlOption } from './pets.ts'
@@ -15,18 +17,47 @@ export const conformCommand = command({
     strict: switchOption('--strict', 'Also check the decisions of this project where the interface is silent'),
     readOnly: switchOption('--read-only', 'Send only GET and HEAD; skip the checks that add animals'),
     json: switchOption('--json', 'Print one JSON document'),
+    yes: switchOption('--yes, -y', 'Add animals without asking'),
   },
+  details: `Without --read-only, it adds up to ${addedMax.contract} animals, or ${addedMax.strict} with --strict, that cannot be deleted.
+It says so on stderr, and asks first on a terminal.`,
   examples: ['petstore conform http://127.0.0.1:8080/v1 --strict'],
-  async run({ key, strict, readOnly, json }, [url = ''], io) {
+  async run({ key, strict, readOnly, json, yes }, [url = ''], io) {
     const baseUrl = baseUrlOption.read(url) ?? url
-    const print = json ? async () => {} : createPrinter(io)
-    const results = await conform({ baseUrl, key, readOnly }, { strict }, print)
+    const results = await conform(
+      { baseUrl, key, readOnly },
+      {
+        strict,
+        beforeWriting: () => confirmWriting(baseUrl, { strict, yes }, io),
+        ...(!json && { onResult: createPrinter(io) }),
+      },
+    )
     const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
     // Line breaks in a string of JSON are escaped already.
     await io.out(lines.split('\n').map(visible).join('\n'))
     return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
   },
 })
+
+/** Says what will be added. On a terminal, rejects unless the answer is yes. */
+async function confirmWriting(baseUrl: string, { strict, yes }: Record<'strict' | 'yes', boolean>, io: Io) {
+  const count = strict ? addedMax.strict : addedMax.contract
+  await io.err(`This adds up to ${count} animals, named "conform ...", to ${baseUrl}. They cannot be deleted.\n`)
+  if (yes || !io.isTerminal || !process.stdin.isTTY) return
+  await io.err('Continue? [y/N] ')
+  if (!/^\s*y(es)?\s*$/i.test(await readLine())) {
+    throw new SetupError('Nothing was checked and nothing was added: --read-only checks without adding animals')
+  }
+}
+
+/** A line from stdin; empty at its end. The terminal handles the keys, so that Ctrl-C works as usual. */
+function readLine(): Promise<string> {
+  const reader = createInterface({ input: process.stdin, terminal: false })
+  return new Promise<string>(resolve => {
+    reader.once('line', resolve)
+    reader.once('close', () => resolve(''))
+  }).finally(() => reader.close())
+}
 
 const headings = {
   contract: 'Contract: what the interface says',

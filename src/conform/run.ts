@@ -12,16 +12,26 @@ export interface Result {
   readonly ms: number
 }
 
+/** At most this many animals are added to a server that refuses invalid ones. */
+export const addedMax = { contract: 25, strict: 40 }
+
+interface RunOptions {
+  readonly strict: boolean
+  /** Called before the first request that writes. If it rejects, nothing is written. */
+  readonly beforeWriting?: () => Promise<void>
+  readonly onResult?: (result: Result) => Promise<void>
+}
+
 /**
  * Checks a server against the interface and, with `strict`, against our decisions, one check after another. Throws
  * SetupError if nothing can be checked. No result contains the key. Findings quote the server: escape them for a terminal.
  */
 export async function conform(
   target: Target,
-  { strict }: { readonly strict: boolean },
-  onResult?: (result: Result) => Promise<void>,
+  { strict, beforeWriting, onResult }: RunOptions,
 ): Promise<readonly Result[]> {
   await expectReachable(target)
+  if (!target.readOnly) await beforeWriting?.()
   const probe = new Probe(target)
   const results: Result[] = []
   for (const check of strict ? checks : contractChecks) {

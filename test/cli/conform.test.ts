@@ -1,9 +1,11 @@
 import { expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { resultLines } from '../../src/cli/conform.ts'
 import { checks } from '../../src/conform/run.ts'
-import { petstore, startServer } from '../support/process.ts'
+import { inherited, petstore, startServer, temporaryFolder, until } from '../support/process.ts'
 import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
+import { program } from './child.ts'
 
 const apiKey = 'a-key-from-outside-0123456789'
 const contractChecks = checks.filter(({ rule }) => rule === 'contract').length
@@ -14,13 +16,16 @@ async function conformWrong(wrongness: Wrongness, ...options: string[]) {
   return await petstore(['conform', server.url, '--key', server.key, ...options], { cwd: tmpdir() })
 }
 
+const warning = (count: number, url: string) =>
+  `This adds up to ${count} animals, named "conform ...", to ${url}. They cannot be deleted.\n`
+
 const badName = answering(201, pet => ({ ...pet, name: '<b>&"\u001b[31m\u202e' }))
 
 test('our server passes with --strict, and another server without; the key may come from the environment', async () => {
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ env })
   const ours = await petstore(['conform', `${server.url}/`, '--strict'], { cwd: tmpdir(), env })
-  expect(ours).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(ours).toMatchObject({ exitCode: 0, stderr: warning(40, server.url) })
   const lines = ours.stdout.trimEnd().split('\n')
   expect(lines.filter(line => line.startsWith('✓ '))).toHaveLength(checks.length)
   expect(lines[0]).toStartWith('Contract: ')
@@ -28,7 +33,7 @@ test('our server passes with --strict, and another server without; the key may c
   for (const text of ['\u001b', '✗']) expect(ours.stdout).not.toContain(text)
 
   const another = await conformWrong({})
-  expect(another).toMatchObject({ exitCode: 0, stderr: '' })
+  expect(another).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^This adds up to 25 animals, .*\n$/) })
   expect(another.stdout).toEndWith(`/v1: contract: ${contractChecks} passed, 0 failed, 0 skipped\n`)
   expect(another.stdout).not.toContain('Decisions: ')
 })
@@ -45,7 +50,7 @@ test('a failed check prints what was expected, what was found and the rule', asy
 
 test('--read-only skips the checks that write, and --json prints one document', async () => {
   const plain = await conformWrong({}, '--read-only')
-  expect(plain.exitCode).toBe(0)
+  expect(plain).toMatchObject({ exitCode: 0, stderr: '' })
   expect(plain.stdout).toMatch(/^- POST \/pets .+ \(skipped: .+\)$/m)
 
   expect((await conformWrong(badName, '--json')).stdout).not.toContain('\u202e')
@@ -55,7 +60,8 @@ test('--read-only skips the checks that write, and --json prints one document', 
   expect(report).toMatchObject({ strict: true, readOnly: true })
   expect(report.checks).toHaveLength(checks.length)
   const [name, where, ms] = [expect.any(String), expect.stringContaining('docs/interface.md, '), expect.any(Number)]
-  expect(report.checks[0]).toEqual({ name, rule: 'contract', where, outcome: 'passed', ms })
+  const first = report.checks.find(({ outcome }: { outcome: string }) => outcome === 'passed')
+  expect(first).toEqual({ name, rule: 'contract', where, outcome: 'passed', ms })
   const { passed, failed, skipped } = report.summary
   expect(Math.min(passed, failed, skipped)).toBeGreaterThan(0)
   expect(passed + failed + skipped).toBe(checks.length)
@@ -71,9 +77,9 @@ test('the output does not contain the key, even if the server echoes it', async 
   }
   for (const form of [[], ['--json']]) {
     const { exitCode, stdout, stderr } = await conformWrong(echo, '--strict', ...form)
-    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: '' })
+    expect(exitCode).toBe(1)
     expect(stdout).toContain('[key]')
-    expect(stdout).not.toContain('the-only')
+    expect(stdout + stderr).not.toContain('the-only')
   }
 })
 
@@ -93,4 +99,60 @@ test('marks are coloured on a terminal', () => {
   const finding = { outcome: 'failed', expected: 'a', found: 'b' } as const
   expect(resultLines({ check, finding }, true)).toStartWith('\u001b[31m✗\u001b[0m ')
   expect(resultLines({ check, finding: { outcome: 'passed' } }, true)).toStartWith('\u001b[32m✓\u001b[0m ')
+})
+
+/** Runs `petstore conform` in a pseudo-terminal, with stdout to a file, and types the answer if it asks. */
+async function conformOnTerminal(answer: string, ...options: string[]) {
+  using server = startWrongServer()
+  using folder = temporaryFolder()
+  const closed = Promise.withResolvers<void>()
+  let shown = ''
+  const child = Bun.spawn(['sh', '-c', `exec "${program}" conform "$@" > out`, '', server.url, ...options], {
+    cwd: folder.path,
+    env: { ...inherited, PETSTORE_API_KEY: server.key },
+    timeout: 30_000,
+    terminal: {
+      data: (_, bytes) => {
+        shown += Buffer.from(bytes)
+      },
+      exit: () => closed.resolve(),
+    },
+  })
+  await using terminal = child.terminal
+  await until('the question or the end', () => shown.includes('[y/N]') || child.exitCode !== null || undefined)
+  const writesBefore = server.methods.filter(method => method !== 'GET').length
+  terminal?.write(answer)
+  const exitCode = await child.exited
+  await closed.promise
+  const writes = server.methods.filter(method => method !== 'GET').length
+  const stdout = await Bun.file(join(folder.path, 'out')).text()
+  return { exitCode, shown, stdout, writesBefore, writes }
+}
+
+test.each(['y\n', 'Yes\n'])('on a terminal, it asks before the first write, and goes on after %j', async answer => {
+  const { exitCode, shown, stdout, writesBefore, writes } = await conformOnTerminal(answer, '--json')
+  expect(shown).toMatch(/^This adds up to 25 animals, .*\r\nContinue\? \[y\/N\] (y|Yes)\r\n$/)
+  expect({ exitCode, writesBefore }).toEqual({ exitCode: 0, writesBefore: 0 })
+  expect(writes).toBeGreaterThan(20)
+  expect(JSON.parse(stdout).summary.failed).toBe(0)
+})
+
+// 4 is Ctrl-D, the end of the input.
+test.each(['\n', 'n\n', 'yesterday\n', '\u0004'])(
+  'after %j it writes nothing, and ends with exit code 1',
+  async answer => {
+    const { exitCode, shown, stdout, writes } = await conformOnTerminal(answer)
+    expect({ exitCode, stdout, writes }).toEqual({ exitCode: 1, stdout: '', writes: 0 })
+    expect(shown).toEndWith(
+      'petstore: Nothing was checked and nothing was added: --read-only checks without adding animals\r\n',
+    )
+  },
+)
+
+test.each(['--yes', '-y', '--read-only'])('on a terminal, %s asks nothing', async option => {
+  const { exitCode, shown, writes } = await conformOnTerminal('', option)
+  expect(exitCode).toBe(0)
+  expect(shown).not.toContain('Continue?')
+  expect(shown.includes('This adds')).toBe(option !== '--read-only')
+  expect(writes > 0).toBe(option !== '--read-only')
 })
