@@ -133,20 +133,28 @@ function ignoresHangup(): boolean {
   }
 }
 
-/** Prints the address, a curl line to paste, and the first key of a store that has never had one. */
+/** Prints the addresses, the first key of a store that has never had one, and a curl line to paste. */
 async function greet(settings: ServeSettings, port: number, { keys, location }: Stores, io: Io): Promise<void> {
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
   const origin = `${settings.tlsCert ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
+  const rows = [
+    ['Catalogue', `${origin}/`],
+    ['Reference', `${origin}/docs`],
+    ...(settings.publicUrl === undefined ? [] : [['Public', settings.publicUrl]]),
+    first
+      ? ['API key', `${key} (shown only this once)`]
+      : settings.environmentKey === undefined
+        ? ['New key', `${io.program} keys create --name NAME`]
+        : ['API key', '$PETSTORE_API_KEY'],
+  ]
+  const header = first ? `'Authorization: Bearer ${key}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
   // -k: the certificate may be self-signed.
-  const tryIt = (header: string) => `\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
-  const access = first
-    ? `\nThe first API key, shown only this once: ${key}\n${tryIt(`'Authorization: Bearer ${key}'`)}`
-    : settings.environmentKey !== undefined
-      ? tryIt('"Authorization: Bearer $PETSTORE_API_KEY"')
-      : `Create an API key with: ${io.program} keys create --name NAME\n`
+  const curl = `curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets`
+  const tryIt = first || settings.environmentKey !== undefined ? `\nTry it:\n  ${curl}\n` : ''
+  const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
   try {
-    await io.out(`petstore ${version} serves ${origin}/v1 from ${location}\n${access}\nStop with Ctrl-C.\n`)
+    await io.out(`petstore ${version} serves ${origin}/v1 from ${location}\n\n${list}${tryIt}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })

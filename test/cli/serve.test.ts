@@ -25,7 +25,7 @@ test('the first start creates a private store and shows a key in a curl line to 
   using folder = temporaryFolder()
   await using first = await startServer({ cwd: folder.path })
   expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
-  const [, key = ''] = /^The first API key, shown only this once: (pets_[0-9A-Za-z]{36})$/m.exec(first.stdout) ?? []
+  const [, key = ''] = /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(shown only this once\)$/m.exec(first.stdout) ?? []
   expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
   const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
   expect(mode('data')).toBe('700')
@@ -37,8 +37,21 @@ test('the first start creates a private store and shows a key in a curl line to 
 
   await using second = await startServer({ cwd: folder.path })
   expect(second.stdout).not.toContain('pets_')
-  expect(second.stdout).toContain('bin/petstore keys create --name NAME')
+  expect(second.stdout).toContain('  New key    bin/petstore keys create --name NAME\n')
   expect(await (await second.fetch('/pets', key)).text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
+})
+
+test('it prints the addresses of the pages as this machine reaches them, and the public address', async () => {
+  const env = { HOST: '0.0.0.0', PETSTORE_PUBLIC_URL: 'https://pets.example.com/shop' }
+  await using server = await startServer({ env })
+  const [, catalogue = '', reference = '', publicUrl] =
+    /^ {2}Catalogue {2}(.+)\n {2}Reference {2}(.+)\n {2}Public {5}(.+)$/m.exec(server.stdout) ?? []
+  expect(publicUrl).toBe('https://pets.example.com/shop/v1')
+  expect([catalogue, reference]).toEqual([`http://127.0.0.1:${server.port}/`, `http://127.0.0.1:${server.port}/docs`])
+  for (const address of [catalogue, reference]) {
+    const { status, headers } = await fetch(address)
+    expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
+  }
 })
 
 test('with PETSTORE_API_KEY, no key is created, and that key works but is never shown', async () => {
