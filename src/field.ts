@@ -55,8 +55,8 @@ export function unknownNames(
 ): string[] {
   const unknown = sent.filter(name => !known.includes(name))
   if (unknown.length === 0) return []
-  const expected = known.length > 0 ? oneOfText(known) : 'none'
-  const problems = unknown.slice(0, namedMax).map(name => `unknown ${kind} ${show(name)}: expected ${expected}`)
+  const advice = known.length > 0 ? `expected ${oneOfText(known)}` : 'this operation takes no parameters'
+  const problems = unknown.slice(0, namedMax).map(name => `unknown ${kind} ${show(name)}: ${advice}`)
   const unnamed = unknown.length - problems.length
   return unnamed > 0 ? [...problems, `and ${unnamed} more`] : problems
 }
