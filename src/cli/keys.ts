@@ -30,10 +30,10 @@ const createCommand = command({
     name: { flag: '--name <name>', help: 'Name of the key, for keys list', ...keyName },
     expiresAt: {
       flag: '--expires <when>',
-      help: '12h, 90d, 4w or 1y from now, or a date',
+      help: '30m, 12h, 90d, 4w or 1y from now, or a date',
       default: 'never',
       optional: true,
-      expected: 'a time from now such as 12h, 90d, 4w or 1y, or a future date such as 2030-01-31',
+      expected: 'a time from now such as 30m, 12h, 90d, 4w or 1y, or a future date such as 2030-01-31',
       read: text => readExpiry(text, new Date()),
     },
     permission: {

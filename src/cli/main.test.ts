@@ -25,7 +25,7 @@ test.each([
   ['', '<command>|serve|keys|pets|backup|export|import|openapi|conform|--version'],
   ['serve', '--port <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
   ['keys', 'create|list|revoke'],
-  ['keys create', '--name|(required)|--expires|(default: never)|--permission|--read-only|[DATABASE_URL]'],
+  ['keys create', '--name|(required)|--expires|30m, 12h|(default: never)|--permission|--read-only|[DATABASE_URL]'],
   ['keys list', '--json|[DATABASE_URL]'],
   ['keys revoke', '<key>|[DATABASE_URL]'],
   ['pets', 'list|add|get'],
