@@ -1,5 +1,4 @@
 import { InexactNumber, int64Max, isJsonObject } from '../int64.ts'
-import { limitDefault } from '../page.ts'
 import type { PetStatus } from '../pet.ts'
 import { type Check, checksOf, creates, forEach, refuses } from './check.ts'
 import {
@@ -24,6 +23,8 @@ const statuses = ['available', 'pending', 'sold'] as const satisfies readonly Pe
 const odd = { name: `${petName()} "é" 🐕`, categoryId: 1n }
 /** The first integer that a double cannot hold. */
 const beyondDoubles = 2n ** 53n + 1n
+/** As the interface says: a constant of the service could be wrong. */
+const limitDefault = 20
 const aboveDefault = limitDefault + 1
 const pagesMax = 20
 const notIntegers = ['7', 1.5, true, null, [7]]
