@@ -162,8 +162,12 @@ describeInBrowser('the catalogue page', () => {
       await screen.waitForCards(20)
       expect(await screen.focused()).toBe('heading')
 
+      // The skip link changes the address, but not the list.
+      await page.locator('.skip').press('Enter')
+      await page.locator('#heading').focus()
       await press('Tab', 'Tab', 'ArrowRight')
       await screen.waitForCards(9)
+      expect(await page.locator('#log > li').count()).toBe(2)
       await press('ArrowLeft')
       await screen.waitForCards(20)
       await press('Tab')
