@@ -150,7 +150,7 @@ type Parameter = {
   example?: unknown
 }
 
-/** Examples are in the schemas: Swagger UI would send them otherwise, which is useful only for petId. */
+/** The reference page fills in the example of petId. Other examples are in the schemas, so that tools do not send them. */
 const parameters: Record<ParameterName, Parameter> = {
   limit: {
     name: 'limit',

@@ -4,7 +4,7 @@ import { KeepAliveClient, openCrowd } from '../support/connections.ts'
 import { projectFolder, startServer, until } from '../support/process.ts'
 
 const key = 'a-key-for-descriptors-0123456789'
-const gets = '/v1/pets /openapi.json / /docs /docs/swagger-ui.css /readyz'.split(' ')
+const gets = '/v1/pets /openapi.json / /docs /docs/docs.css /readyz'.split(' ')
 const requests = [
   ...gets.map(path => ({ method: 'GET', path }) as const),
   { method: 'POST', path: '/v1/pets', body: '{"name":"Rex","categoryId":7}' } as const,

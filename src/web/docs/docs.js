@@ -1,87 +1,389 @@
 // @ts-check
+// The reference, made from the OpenAPI document. Its text is set as text, never as HTML.
+
+import { forgetKey, storedKey, storeKey, tabStorage } from '../key.js'
+import { baseUrl, callOf, curlOf, send, typescriptOf } from './docs-request.js'
+
+/** @import { Operation, Parameter, Schema } from './docs-request.js' */
+
+/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
+
+/** @typedef {{ parameter: Parameter, control: Control, problem: HTMLElement, box: HTMLElement }} Field */
+
+/** @typedef {[name: string, facts: string, isRequired: boolean, description: string | undefined]} Row */
+
+const copiedMs = 2_000
+let key = storedKey()
+/** Receives the focus once there is a key. */
+let afterKey = byId('leave')
+
+/** @param {string} id */
+function byId(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id))
+}
+
+/** @param {string} id */
+const inputOf = id => /** @type {HTMLInputElement} */ (byId(id))
 
 /**
- * Set by swagger-ui-dist.
- * @type {(options: Record<string, unknown>) => void}
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, string>} attributes
+ * @param {...(string | Node | (string | Node)[])} children
  */
-const swaggerUi = Reflect.get(window, 'SwaggerUIBundle')
-
-/**
- * The part of Swagger UI's plugin interface that we use.
- * @typedef {(props: { content: unknown }) => unknown} Component
- * @typedef {object} System
- * @property {(name: string, asContainer: boolean) => Component} getComponent
- * @property {{ createElement: (type: unknown, props: unknown, ...children: unknown[]) => unknown }} React
- * @typedef {{ servers: { url: string }[] }} Spec
- */
-
-const dark = matchMedia('(prefers-color-scheme: dark)')
-const paint = () => document.documentElement.classList.toggle('dark-mode', dark.matches)
-dark.addEventListener('change', paint)
-paint()
-
-/** Without this, Swagger UI rounds integers beyond 2^53. */
-const exactResponses = {
-  wrapComponents: {
-    /**
-     * @param {Component} Original
-     * @param {System} system
-     * @returns {Component}
-     */
-    responseBody:
-      (Original, { React, getComponent }) =>
-      props => {
-        const text = indented(props.content)
-        if (text === undefined) return React.createElement(Original, props)
-        const code = getComponent('HighlightCode', true)
-        const options = { language: 'json', fileName: 'response.json', downloadable: true, canCopy: true }
-        const title = React.createElement('h5', null, 'Response body')
-        return React.createElement('div', null, title, React.createElement(code, options, text))
-      },
-  },
+function el(tag, attributes, ...children) {
+  const element = document.createElement(tag)
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
+  element.append(...children.flat())
+  return element
 }
 
 /**
- * Indented JSON with exact numbers. Undefined if it is not JSON, or the browser lacks JSON.rawJSON.
- * @param {unknown} content
- * @returns {string | undefined}
+ * Text with `code` in it.
+ * @param {string} [text]
  */
-function indented(content) {
-  /** @type {((digits: string) => unknown) | undefined} */
-  const rawJson = Reflect.get(JSON, 'rawJSON')
-  if (typeof content !== 'string' || !rawJson) return undefined
-  /** @type {(key: string, value: unknown, context?: { source: string }) => unknown} */
-  const keepDigits = (_key, value, context) => (typeof value === 'number' && context ? rawJson(context.source) : value)
-  try {
-    return JSON.stringify(JSON.parse(content, keepDigits), null, 2)
-  } catch {
-    return undefined
+const rich = (text = '') => text.split('`').map((part, index) => (index % 2 ? el('code', {}, part) : part))
+
+/**
+ * @param {string} title
+ * @param {...Node} content
+ */
+const folded = (title, ...content) => el('details', { class: 'more' }, el('summary', {}, title), ...content)
+
+/**
+ * @param {string} label
+ * @param {string | Node} text
+ */
+const codeBlock = (label, text) => el('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text)
+
+/** @param {Row[]} rows */
+function terms(rows) {
+  const items = rows.map(([name, facts, isRequired, text]) => {
+    const title = el('dt', {}, el('code', {}, name), el('span', {}, facts))
+    if (isRequired) title.append(el('b', {}, 'required'))
+    return el('div', {}, title, el('dd', {}, rich(text)))
+  })
+  return el('dl', { class: 'terms' }, items)
+}
+
+/** @param {Schema} schema */
+function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault }) {
+  const facts = [values?.join(' | ') ?? (format === 'int64' ? '64-bit integer' : type)]
+  if (maximum !== undefined) facts.push(`${minimum} to ${maximum}`)
+  if (maxLength !== undefined) facts.push(`${minLength} to ${maxLength.toLocaleString('en')} characters`)
+  if (byDefault !== undefined) facts.push(`default ${byDefault}`)
+  return facts.join(' · ')
+}
+
+/** @param {Schema} schema */
+function propertiesOf({ properties = {}, required }) {
+  /** @param {[string, Schema]} property @returns {Row} */
+  const row = ([name, schema]) => [name, typeOf(schema), required.includes(name), schema.description]
+  return terms(Object.entries(properties).map(row))
+}
+
+/** @param {unknown} value */
+const jsonOf = value => JSON.stringify(value, null, 2)
+
+/** @param {Operation} operation */
+function responsesOf({ responses }) {
+  const rows = Object.entries(responses).map(([status, { description }]) => {
+    // The description of an error has a sentence for each of its codes.
+    const lines = description.split(/ (?=`\w+`: )/).map(line => el('p', {}, rich(line)))
+    const shown = status === 'default' ? 'other' : status
+    return el('div', {}, el('dt', { 'data-status': status.charAt(0) }, shown), el('dd', {}, lines))
+  })
+  const described = Object.values(responses)
+  const headers = Object.entries(Object.assign({}, ...described.map(({ headers }) => headers)))
+  const { schema, example } = /** @type {any} */ (described[0]).content['application/json']
+  return [
+    el('h3', {}, 'Responses'),
+    el('dl', { class: 'responses' }, rows),
+    folded('Response body', propertiesOf(schema.items ?? schema), codeBlock('Example', jsonOf(example))),
+    folded('Response headers', terms(headers.map(([name, { description }]) => [name, '', false, description]))),
+  ]
+}
+
+/** @param {Operation} operation */
+function documentationOf(operation) {
+  /** @param {Parameter} parameter @returns {Row} */
+  const row = ({ name, in: place, schema, required = false, description }) => {
+    return [name, `${place} · ${typeOf(schema)}`, required, description]
   }
+  const schema = operation.requestBody?.content['application/json'].schema
+  const body = schema ? [el('h3', {}, 'Body'), propertiesOf(schema)] : []
+  return el('div', {}, el('h3', {}, 'Parameters'), terms(operation.parameters.map(row)), body, responsesOf(operation))
 }
 
-/** The content security policy lets this page call only its own origin. */
-const ownServers = {
-  statePlugins: {
-    spec: {
-      wrapActions: {
-        /** @param {(spec: Spec) => unknown} original */
-        updateJsonSpec: original => (/** @type {Spec} */ spec) =>
-          original({ ...spec, servers: spec.servers.filter(isOwn) }),
-      },
-    },
-  },
+/**
+ * @param {string} operationId
+ * @param {Parameter} parameter
+ * @returns {Field}
+ */
+function fieldOf(operationId, parameter) {
+  const { name, schema, required, example } = parameter
+  const id = `${operationId}-${name}`
+  const attributes = { id, 'aria-describedby': `${id}-problem`, autocomplete: 'off', spellcheck: 'false' }
+  const options = schema.enum?.map(value => el('option', {}, value))
+  const control = options
+    ? el('select', attributes, el('option', { value: '' }, 'Not sent'), options)
+    : el('input', { ...attributes, value: required ? String(example ?? '') : '' })
+  const problem = el('p', { class: 'problem', id: `${id}-problem` })
+  const label = el('label', { for: id }, name, required ? '' : el('span', {}, 'optional'))
+  return { parameter, control, problem, box: el('div', {}, label, control, problem) }
 }
 
-/** @param {{ url: string }} server */
-function isOwn({ url }) {
-  return new URL(url, location.href).origin === location.origin
+/**
+ * Shows and returns what is wrong with a field.
+ * @param {Field} field
+ */
+function problemOf({ parameter: { name, schema, required, in: place }, control, problem }) {
+  const value = control.value.trim()
+  let text = ''
+  if (!value) text = required ? `Enter ${name}` : ''
+  else if (schema.type === 'integer' && !/^-?\d+$/.test(value)) text = 'Use digits only'
+  else if (place === 'header' && !/^[\x20-\x7e]+$/.test(value)) text = 'Use ASCII characters only'
+  problem.textContent = text
+  control.ariaInvalid = String(text !== '')
+  return text
 }
 
-swaggerUi({
-  domNode: document.getElementById('reference'),
-  url: 'openapi.json',
-  deepLinking: true,
-  plugins: [exactResponses, ownServers],
-  // By default it sends the document's address to an external validator.
-  validatorUrl: null,
+/**
+ * A form to send a request, its response, and samples that follow the form.
+ * @param {Operation} operation
+ */
+function trialOf(operation) {
+  const { operationId, summary, parameters, requestBody } = operation
+  const fields = parameters.map(parameter => fieldOf(operationId, parameter))
+  const bodyId = `${operationId}-body`
+  const body = requestBody && el('textarea', { id: bodyId, rows: '5', spellcheck: 'false' })
+  if (body) body.value = jsonOf(requestBody.content['application/json'].example)
+  const values = () =>
+    Object.fromEntries(fields.map(({ parameter, control }) => [parameter.name, control.value.trim()]))
+  const curl = sampleOf('curl', summary)
+  const typescript = sampleOf('TypeScript', summary)
+  const refresh = () => {
+    if (fields.filter(problemOf).length > 0) return
+    curl.code.textContent = curlOf(callOf(operation, values(), body?.value))
+    typescript.code.textContent = typescriptOf(operationId, values(), body?.value)
+  }
+  const button = el('button', { type: 'submit' }, 'Send')
+  const answer = el('div', { class: 'answer' }, el('div', { role: 'status' }))
+  const form = el(
+    'form',
+    { novalidate: '', 'aria-label': `Try it: ${summary}` },
+    el('div', { class: 'fields' }, ...fields.map(({ box }) => box)),
+    body ? [el('label', { for: bodyId }, 'Body (JSON)'), body] : [],
+    button,
+  )
+  form.addEventListener('input', refresh)
+  onSubmit(form, async () => {
+    const invalid = fields.find(problemOf)
+    if (invalid) return invalid.control.focus()
+    if (form.ariaBusy === 'true') return
+    afterKey = button
+    if (!key) return showKeyProblem('Enter a key to send requests')
+    form.ariaBusy = 'true'
+    button.textContent = 'Sending…'
+    const result = await send(callOf(operation, values(), body?.value), key)
+    if (result?.response.status === 401) refuseKey()
+    showAnswer(answer, result)
+    button.textContent = 'Send'
+    form.ariaBusy = 'false'
+  })
+  refresh()
+  return el('div', {}, el('h3', {}, 'Try it'), form, answer, curl.box, typescript.box)
+}
+
+/**
+ * @param {HTMLElement} answer
+ * @param {Awaited<ReturnType<typeof send>>} result
+ */
+function showAnswer(answer, result) {
+  const state = /** @type {HTMLElement} */ (answer.firstElementChild)
+  if (!result) {
+    const problem = 'The service cannot be reached. Check your connection, then send it again.'
+    state.replaceChildren(el('p', { class: 'problem' }, problem))
+    answer.replaceChildren(state)
+    return
+  }
+  const { response, text, ms } = result
+  const { status, statusText, headers } = response
+  state.replaceChildren(
+    el('p', {}, el('b', { 'data-status': String(status).charAt(0) }, `${status} ${statusText}`.trim()), ` in ${ms} ms`),
+    el('p', { class: 'hint' }, 'Request id ', el('code', {}, headers.get('x-request-id') ?? 'none')),
+  )
+  const advice = 'This key is not accepted. Enter another one at the top of this page.'
+  if (status === 401) state.append(el('p', { class: 'problem' }, advice))
+  answer.replaceChildren(
+    state,
+    codeBlock('Response body', text),
+    folded('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
+  )
+}
+
+/**
+ * @param {string} language
+ * @param {string} summary
+ */
+function sampleOf(language, summary) {
+  const code = el('code', {})
+  const label = `Copy ${summary} as ${language}`
+  const button = el('button', { class: 'quiet', type: 'button', 'aria-label': label }, 'Copy')
+  button.addEventListener('click', () => copy(code, button))
+  const box = el('div', { class: 'sample' }, el('h3', {}, language), button, codeBlock(language, code))
+  return { code, box }
+}
+
+/**
+ * @param {HTMLElement} code
+ * @param {HTMLElement} button
+ */
+async function copy(code, button) {
+  try {
+    await navigator.clipboard.writeText(code.textContent ?? '')
+    button.textContent = 'Copied'
+  } catch {
+    // There is no clipboard on plain HTTP: select the text instead.
+    getSelection()?.selectAllChildren(code)
+    button.textContent = 'Press Ctrl+C'
+  }
+  setTimeout(() => {
+    button.textContent = 'Copy'
+  }, copiedMs)
+}
+
+/** @param {Operation} operation */
+function panelOf(operation) {
+  const { method, path, tags, operationId, summary, description, deprecated } = operation
+  const id = `/${tags[0]}/${operationId}`
+  const title = el('summary', {}, el('span', { class: 'badge', 'data-method': method }, method), el('h2', {}, summary))
+  title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
+  if (deprecated) title.append(el('span', { class: 'badge' }, 'Deprecated'))
+  const text = el('p', { class: deprecated ? 'warning' : '' }, rich(description))
+  const columns = el('div', { class: 'columns' }, documentationOf(operation), trialOf(operation))
+  const panel = el('details', { class: 'panel operation', id }, title, text, columns)
+  panel.addEventListener('toggle', () => {
+    if (panel.open) history.replaceState(null, '', `#${id}`)
+    else if (location.hash === `#${id}`) history.replaceState(null, '', location.pathname + location.search)
+  })
+  return panel
+}
+
+/** Opens the operation that the address names, as in `#/pets/getPet`. */
+function openAddressed() {
+  const panel = document.getElementById(location.hash.slice(1))
+  if (!panel?.matches('.operation')) return
+  panel.setAttribute('open', '')
+  panel.querySelector('summary')?.focus({ preventScroll: true })
+  panel.scrollIntoView()
+}
+
+/**
+ * A part of the document with its references replaced. They have no cycles.
+ * @param {any} part
+ * @param {any} document
+ * @returns {any}
+ */
+function resolved(part, document) {
+  if (typeof part !== 'object' || part === null) return part
+  if (Array.isArray(part)) return part.map(item => resolved(item, document))
+  if (!part.$ref) return Object.fromEntries(Object.entries(part).map(([name, of]) => [name, resolved(of, document)]))
+  let found = document
+  for (const name of part.$ref.split('/').slice(1)) found = found[name]
+  return resolved(found, document)
+}
+
+async function load() {
+  const loaded = await fetch('openapi.json')
+    .then(response => response.json())
+    .catch(() => undefined)
+  if (!loaded?.paths) return byId('problem').append('The reference cannot be loaded. Reload this page.')
+  const { info, servers, paths, components } = resolved(loaded, loaded)
+  byId('summary').append(info.summary)
+  byId('description').append(...rich(info.description))
+  for (const { url, description } of servers) {
+    const address = url.startsWith('/') ? baseUrl() : url
+    byId('servers').append(el('p', {}, el('code', {}, address), el('span', {}, description)))
+  }
+  byId('authentication').append(...rich(components.securitySchemes.bearerAuth.description))
+  const { Error: error } = components.schemas
+  byId('errors').append(folded(`JSON with ${Object.keys(error.properties).join(', ')}`, propertiesOf(error)))
+  byId('about').hidden = false
+  for (const [path, methods] of Object.entries(paths)) {
+    const operations = /** @type {[string, Operation][]} */ (Object.entries(methods))
+    byId('operations').append(...operations.map(([method, operation]) => panelOf({ ...operation, method, path })))
+  }
+  openAddressed()
+}
+
+function showKey() {
+  byId('key-panel').hidden = false
+  byId('key-form').hidden = key !== ''
+  byId('key-known').hidden = key === ''
+  byId('key-start').textContent = `${/^(pets_)?.{0,4}/.exec(key)?.[0]}…`
+}
+
+/** @param {string} problem */
+function showKeyProblem(problem) {
+  byId('key-problem').textContent = problem
+  keyInput.ariaInvalid = String(problem !== '')
+  if (problem) keyInput.focus()
+}
+
+/** The focus stays at the response. */
+function refuseKey() {
+  forgetKey()
+  key = ''
+  showKey()
+  byId('key-problem').textContent = 'This key is not accepted'
+}
+
+function enterKey() {
+  const typed = keyInput.value.trim()
+  if (!typed) return showKeyProblem('Enter a key')
+  if (!/^[\x21-\x7e]+$/.test(typed)) return showKeyProblem('A key has no spaces and no accents. Copy it again.')
+  key = typed
+  storeKey(key, inputOf('remember').checked)
+  showKeyProblem('')
+  keyInput.value = ''
+  reveal(false)
+  showKey()
+  afterKey.focus()
+}
+
+/** Reloads the page, so that nothing of this person remains for the next one, on either page. */
+function leave() {
+  forgetKey()
+  tabStorage?.clear()
+  location.reload()
+}
+
+/** @param {boolean} visible */
+function reveal(visible) {
+  keyInput.type = visible ? 'text' : 'password'
+  byId('reveal').textContent = visible ? 'Hide' : 'Show'
+  byId('reveal').ariaPressed = String(visible)
+}
+
+/**
+ * @param {HTMLElement} form
+ * @param {() => unknown} act
+ */
+function onSubmit(form, act) {
+  form.addEventListener('submit', event => {
+    event.preventDefault()
+    act()
+  })
+}
+
+const keyInput = inputOf('key')
+onSubmit(byId('key-form'), enterKey)
+byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
+byId('leave').addEventListener('click', leave)
+addEventListener('hashchange', openAddressed)
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && storedKey() !== key) location.reload()
 })
+showKey()
+load()
