@@ -1,5 +1,6 @@
-import { readdirSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
+import { SetupError } from '../errors.ts'
 
 /** A file as the server sends it. */
 interface Asset {
@@ -34,22 +35,31 @@ const headers = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** The files of the pages by path, as in this folder. The catalogue is at `/`, the reference at `/docs`. */
+/** By folder, in this folder. */
+const files = {
+  '/': ['favicon.svg', 'key.js', 'site.css'],
+  '/catalogue/': ['catalogue.css', 'catalogue.js', 'catalogue-view.js', 'catalogue-wire.js', 'index.html'],
+  '/docs/': ['docs.css', 'docs.js', 'docs-request.js', 'index.html'],
+}
+
+const indexes = new Map([
+  ['/catalogue/index.html', '/'],
+  ['/docs/index.html', '/docs'],
+])
+
+/** The files by path: the catalogue is at `/`, the reference at `/docs`. */
 export function createPages(): ReadonlyMap<string, Asset> {
-  const paths = ['/', '/catalogue/', '/docs/'].flatMap(folder =>
-    readdirSync(new URL(`.${folder}`, import.meta.url)).map(name => folder + name),
-  )
-  const pages = paths.filter(path => extname(path) in types).map(path => [path, pageOf(path)] as const)
-  const indexes = new Map([
-    ['/catalogue/index.html', '/'],
-    ['/docs/index.html', '/docs'],
-  ])
-  return new Map(pages.map(([path, page]) => [indexes.get(path) ?? path, page]))
+  const paths = Object.entries(files).flatMap(([folder, names]) => names.map(name => folder + name))
+  return new Map(paths.map(path => [indexes.get(path) ?? path, pageOf(path)]))
 }
 
 function pageOf(path: string): Asset {
   const type = types[extname(path)] ?? ''
-  const file = Bun.file(new URL(`.${path}`, import.meta.url))
+  const url = new URL(`.${path}`, import.meta.url)
+  if (!existsSync(url)) {
+    throw new SetupError(`The installation is incomplete: ${url.pathname} is missing; reinstall it`)
+  }
+  const file = Bun.file(url)
   // Read now, so that pages and program have one version, but not awaited, so that the start is quick.
   const bytes = file.bytes()
   bytes.catch(() => {})
