@@ -37,7 +37,7 @@ const headers = {
 
 /** By folder, in this folder. */
 const files = {
-  '/': ['favicon.svg', 'key.js', 'site.css'],
+  '/': ['favicon.svg', 'site.css', 'site.js'],
   '/catalogue/': ['catalogue.css', 'catalogue.js', 'catalogue-view.js', 'catalogue-wire.js', 'index.html'],
   '/docs/': ['docs.css', 'docs.js', 'docs-request.js', 'index.html'],
 }
@@ -60,7 +60,7 @@ function pageOf(path: string): Asset {
     throw new SetupError(`The installation is incomplete: ${url.pathname} is missing; reinstall it`)
   }
   const file = Bun.file(url)
-  // Read now, so that pages and program have one version, but not awaited, so that the start is quick.
+  // Reading starts now, so that pages and program have one version. The server starts without waiting for it.
   const bytes = file.bytes()
   bytes.catch(() => {})
   const read = async () => {
@@ -70,7 +70,7 @@ function pageOf(path: string): Asset {
   return { type, read, headers }
 }
 
-/** The scripts have more comments, with types, than code. */
+/** More than half of a script are comments, most of them with types. */
 function withoutComments(script: Uint8Array): Uint8Array {
   const transpiler = new Bun.Transpiler({ loader: 'js', minifyWhitespace: true })
   return new TextEncoder().encode(transpiler.transformSync(new TextDecoder().decode(script)))

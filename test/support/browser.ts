@@ -51,7 +51,7 @@ const waitMs = 30_000
 
 /** Chromium itself prints these lines about a response that the page handles, or about none. */
 const expectedLine =
-  /^Failed to load resource: (the server responded with a status of (400|401|403|503)|net::ERR_INTERNET_DISCONNECTED)/
+  /^Failed to load resource: (the server responded with a status of (400|401|403|429|503)|net::ERR_INTERNET_DISCONNECTED)/
 
 /**
  * Opens a page of a new service with an empty store. Afterwards the page must have printed and thrown nothing, broken no

@@ -11,7 +11,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.enterStocked(service, 3)
       await page.context().setOffline(true)
       await screen.addAnimal('Ada', '7', 'available')
-      await screen.says('Your animal is still here: add it again later.')
+      await screen.says('Ada is still in the form: add it again later.')
       await screen.filter('Available')
       await page.locator('#banner').getByText('The service cannot be reached').waitFor()
       await screen.waitForCards(3)
@@ -21,9 +21,11 @@ describeInBrowser('the catalogue page', () => {
       await screen.untilTrue("document.querySelectorAll('#log > li').length === 4 && !banner.hidden")
       const [key] = /Idempotency-Key: \w+/.exec((await curlLines(page)).join()) ?? []
 
+      await page.getByLabel('Name').focus()
       await page.context().setOffline(false)
       await screen.waitForCards(2)
       expect(await page.locator('#banner').isVisible()).toBe(false)
+      expect(await screen.focused()).toBe('name')
       await page.reload()
       await screen.waitForCards(2)
       expect(await page.getByLabel('Name').inputValue()).toBe('Ada')
@@ -41,6 +43,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.addAnimal('Rex', '7')
       await screen.says('This key may only read. To add animals, change to a key that may write.')
       expect(await page.getByLabel('Name').isVisible()).toBe(false)
+      expect(await screen.focused()).toBe('leave')
       await screen.expectAccessible()
       await screen.filter('Sold')
       await screen.says('No animal is sold')
@@ -108,6 +111,33 @@ describeInBrowser('the catalogue page', () => {
       expect(await screen.cards.count()).toBe(20)
       await screen.click('Try again')
       await screen.waitForCards(40)
+    }))
+
+  test('understands addresses and responses that are not its own', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 1)
+      await page.goto('/livez')
+      await page.goto('/?status=bogus&at=xyz&ref=mail')
+      await screen.waitForCards(1)
+      expect(new URL(page.url()).search).toBe('')
+      const page429 = { status: 429, contentType: 'text/html', body: '<p>Slow down' }
+      await page.route('**/v1/pets', route => route.fulfill(page429), { times: 1 })
+      await screen.click('Refresh')
+      await page.locator('#banner').getByText('Wait a moment, then try again.', { exact: true }).waitFor()
+      await screen.click('Refresh')
+      await screen.waitForCards(1)
+      expect(await page.locator('#banner').isVisible()).toBe(false)
+      const page401 = { ...page429, status: 401 }
+      await page.route('**/v1/pets', route => route.fulfill(page401), { times: 1 })
+      await screen.click('Refresh')
+      await screen.untilTrue("document.getElementById('key-problem').textContent === 'This key is not accepted'")
+      // A mistyped key does not remove the key that another tab remembers.
+      await page.evaluate(`localStorage.setItem('petstore-key', '${service.key}')`)
+      await screen.typeKey('pets_mistyped')
+      await screen.says('Unknown API key')
+      expect(await page.evaluate('localStorage.length')).toBe(1)
+      await page.goBack()
+      expect(page.url()).toEndWith('/livez')
     }))
 
   test('shows placeholders while it waits for its first list, and only the list that was asked for last', () =>

@@ -308,7 +308,7 @@ describeInBrowser('the reference page', () => {
       expect(program).toContain(`list({ cursor: '\\'});$(exit 9)#&limit=1' })`)
       await page.evaluate('delete Navigator.prototype.clipboard')
       await screen.click('Copy List animals as TypeScript')
-      await screen.says('Press Ctrl+C')
+      await screen.says('Selected')
       expect(String(await page.evaluate('String(getSelection())'))).toBe(program)
     }))
 })

@@ -1,18 +1,15 @@
 // @ts-check
 // The view. Text from the service is set as text, never as HTML.
+
+import { byId, copy } from '../site.js'
 import { curlOf } from './catalogue-wire.js'
 
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
 
 const entriesMax = 10
 const longNameChars = 60
+const shortNameChars = 40
 const skeletons = 9
-
-/** @param {string} id */
-export const byId = id => /** @type {HTMLElement} */ (document.getElementById(id))
-
-/** @param {string} id */
-export const inputOf = id => /** @type {HTMLInputElement} */ (byId(id))
 
 /**
  * @param {Element | DocumentFragment} within
@@ -70,7 +67,7 @@ function wholeNameButton(name) {
 }
 
 /**
- * One colour for each category.
+ * The same category always has the same colour.
  * @param {string} categoryId
  */
 function hueOf(categoryId) {
@@ -109,21 +106,42 @@ export function showBox(box, title, text, action, act) {
  * @returns {[title: string, text: string]}
  */
 export function explain({ status, message, requestId }) {
+  const reason = message && `${message}. `
   switch (status) {
     case 0:
       return ['The service cannot be reached', 'Check your connection, then try again.']
     case 401:
-      return ['This key is not accepted', `${message}.`]
+      return ['This key is not accepted', reason.trim()]
     case 403:
-      return ['This key does not open the catalogue', `${message}.`]
+      return ['This key does not open the catalogue', reason.trim()]
     case 429:
-      return ['Too many requests', `${message}. Wait a moment, then try again.`]
-    default:
-      return [
-        'Something went wrong',
-        `${message || `Unexpected response (status ${status})`}. Try again. If it happens again, tell the operator${requestId && ` the request id ${requestId}`}.`,
-      ]
+      return ['Too many requests', `${reason}Wait a moment, then try again.`]
+    default: {
+      const id = requestId && ` the request id ${requestId}`
+      const what = reason || `Unexpected response (status ${status}). `
+      return ['Something went wrong', `${what}Try again. If it happens again, tell the operator${id}.`]
+    }
   }
+}
+
+/** @param {Answer} answer */
+export const explanation = answer => explain(answer).filter(Boolean).join('. ')
+
+/** @param {string} name */
+export function shortName(name) {
+  const chars = [...name]
+  return chars.length > shortNameChars ? `${chars.slice(0, shortNameChars).join('')}…` : name
+}
+
+/**
+ * @param {Pet} pet
+ * @param {boolean} isListed
+ */
+export function showAdded({ id, name }, isListed) {
+  // Isolated, so that a name in another direction does not turn the sentence around.
+  const isolated = document.createElement('bdi')
+  isolated.textContent = shortName(name)
+  byId('done').replaceChildren('Added ', isolated, ` as No. ${id}.${isListed ? '' : ' The filter hides it.'}`)
 }
 
 /**
@@ -147,28 +165,12 @@ export function record(call, status) {
   find(entry, 'span').textContent = `${call.method} ${call.url.pathname}${call.url.search}`
   const code = find(entry, 'code')
   code.textContent = curlOf(call)
+  // It scrolls.
+  code.tabIndex = 0
   const button = find(entry, 'button')
   button.setAttribute('aria-label', `Copy ${call.method} as curl`)
   button.addEventListener('click', () => copy(code, button))
   const log = byId('log')
   log.prepend(entry)
   while (log.children.length > entriesMax) log.lastElementChild?.remove()
-}
-
-/**
- * @param {HTMLElement} code
- * @param {HTMLElement} button
- */
-async function copy(code, button) {
-  try {
-    await navigator.clipboard.writeText(code.textContent ?? '')
-    button.textContent = 'Copied'
-  } catch {
-    // There is no clipboard on plain HTTP: select the text instead.
-    getSelection()?.selectAllChildren(code)
-    button.textContent = 'Press Ctrl+C'
-  }
-  setTimeout(() => {
-    button.textContent = 'Copy'
-  }, 2_000)
 }

@@ -1,5 +1,7 @@
 // @ts-check
-// Requests, responses and the rules for a new animal. Nothing here uses the page.
+// Requests, responses and the rules for a new animal. Nothing here changes the page.
+
+import { shellQuoted } from '../site.js'
 
 /**
  * Integers are text: a number would round them beyond 2^53.
@@ -17,7 +19,7 @@ const timeoutMs = 30_000
 
 /**
  * Relative to the page, which a proxy may serve under another path.
- * @param {Record<string, string>} [query] without its empty values
+ * @param {Record<string, string>} [query] empty values are left out
  */
 export function petsUrl(query = {}) {
   const url = new URL('v1/pets', document.baseURI)
@@ -132,10 +134,7 @@ function parseExact(text) {
  */
 export function curlOf({ url, headers, body }) {
   const words = ['curl', '-H "Authorization: Bearer $PETSTORE_API_KEY"']
-  for (const [name, value] of Object.entries(headers)) words.push(`-H ${quoted(`${name}: ${value}`)}`)
-  if (body !== undefined) words.push(`-d ${quoted(body)}`)
-  return [...words, quoted(url.href)].join(' ')
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
+  if (body !== undefined) words.push(`--data-raw ${shellQuoted(body)}`)
+  return [...words, shellQuoted(url.href)].join(' ')
 }
-
-/** @param {string} text */
-const quoted = text => `'${text.replaceAll("'", `'\\''`)}'`

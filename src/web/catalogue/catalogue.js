@@ -1,21 +1,18 @@
 // @ts-check
 // The state of the page, and the actions of the person.
 
-import { forgetKey, storedKey, storeKey, tabStorage } from '../key.js'
+import { acceptKey, byId, forgetKey, inputOf, keyInput, keyProblem, onSubmit, storedKey, tabStorage } from '../site.js'
 import * as view from './catalogue-view.js'
-import { byId, inputOf } from './catalogue-view.js'
 import * as wire from './catalogue-wire.js'
 
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
 
 const draftName = 'petstore-draft'
-const shownNameChars = 40
 const restoredMax = 5_000
 const scrollEndMs = 150
 const pets = byId('pets')
 const more = byId('more')
 const banner = byId('banner')
-const keyInput = inputOf('key')
 const form = byId('new-pet')
 
 let key = storedKey()
@@ -49,7 +46,8 @@ async function ask(call) {
 
 /** @param {string} problem */
 function welcome(problem) {
-  forgetKey()
+  // Another tab may have stored another key meanwhile.
+  if (storedKey() === key) forgetKey()
   listNumber++
   show('welcome')
   view.showProblem('key', problem)
@@ -58,20 +56,20 @@ function welcome(problem) {
 
 async function enter() {
   const typed = keyInput.value.trim()
-  if (!typed) return welcome('Enter a key')
-  if (!/^[\x21-\x7e]+$/.test(typed)) return welcome('A key has no spaces and no accents. Copy it again.')
+  const problem = keyProblem(typed)
+  if (problem) return welcome(problem)
   key = typed
   byId('enter').textContent = 'Checking the key…'
   const entered = await open()
   byId('enter').textContent = 'Show the animals'
   if (!entered) return
-  storeKey(key, inputOf('remember').checked)
-  keyInput.value = ''
-  reveal(false)
+  acceptKey(key)
   view.showProblem('key', '')
+  view.showProblem('form', '')
+  form.hidden = false
   show('catalogue')
-  goTo(addressed('at'))
   byId('heading').focus({ preventScroll: true })
+  goTo(addressed('at'))
 }
 
 /** Reloads the page, so that nothing of this person remains for the next one. */
@@ -81,26 +79,26 @@ function leave() {
   location.replace(location.pathname)
 }
 
-/** @param {boolean} visible */
-function reveal(visible) {
-  keyInput.type = visible ? 'text' : 'password'
-  const action = visible ? 'Hide' : 'Show'
-  byId('reveal').textContent = action
-  byId('reveal').ariaLabel = `${action} the key`
-}
-
 // The filter and the first visible animal are in the address, so that reload and back find them again.
 
 /** @param {'status' | 'at'} name */
 const addressed = name => new URLSearchParams(location.search).get(name) ?? ''
 
-/** @param {string} at */
-const addressOf = at => wire.petsUrl({ status, at }).search
+/**
+ * @param {string} wanted
+ * @param {string} at
+ */
+const addressOf = (wanted, at) => wire.petsUrl({ status: wanted, at }).search || location.pathname
+
+const wantedStatus = () => /** @type {HTMLInputElement} */ (document.querySelector('[name=filter]:checked')).value
 
 /** Shows the list that the address names. */
 function open() {
   const [wanted, at] = [addressed('status'), addressed('at')]
-  return list(document.getElementById(`filter-${wanted}`) ? wanted : '', /^-?\d{1,19}$/.test(at) ? at : '')
+  const known = document.getElementById(`filter-${wanted}`) ? wanted : ''
+  const id = /^-?\d{1,19}$/.test(at) ? at : ''
+  history.replaceState(history.state, '', addressOf(known, id))
+  return list(known, id)
 }
 
 /**
@@ -110,33 +108,30 @@ function open() {
  * @returns {Promise<boolean>} false if it failed, or another list has begun
  */
 async function list(wanted, at) {
-  const again = () => list(wanted, at)
+  byId('done').textContent = ''
   const mine = begin(wanted)
+  const old = [...pets.children]
   /** @type {Pet[]} */
   const found = []
   /** @type {URL | undefined} */
   let url = wire.petsUrl({ status: wanted, limit: at && '100' })
   do {
-    const answer = await fetchPage(url, mine, again)
+    const answer = await fetchPage(url, mine, () => list(wanted, at))
     if (!answer) return false
     found.push(.../** @type {Pet[]} */ (answer.body))
     url = answer.next
   } while (url && at && found.length < restoredMax && BigInt(found.at(-1)?.id ?? 0) < BigInt(at))
-  byId('done').textContent = ''
-  pets.replaceChildren()
+  for (const card of old) card.remove()
   status = wanted
   append(found, url)
-  if (at) goTo(at)
-  else if (addressOf('') !== location.search) {
-    history.pushState(null, '', addressOf('') || location.pathname)
-    scrollTo(0, 0)
-  }
+  if (wanted !== addressed('status')) history.pushState(null, '', addressOf(wanted, at))
+  goTo(at)
   return true
 }
 
 /**
  * @param {string} wanted
- * @returns {number} of this list
+ * @returns {number} the number of this list
  */
 function begin(wanted) {
   inputOf(`filter-${wanted}`).checked = true
@@ -166,13 +161,14 @@ async function fetchPage(url, mine, again) {
   const shown = document.querySelectorAll('.card:not(.skeleton)')
   pets.replaceChildren(...shown)
   if (shown.length === 0) byId('count').textContent = ''
-  if (answer.status === 401 || !isInside()) welcome(view.explain(answer).join('. '))
+  if (answer.status === 401 || !isInside()) welcome(view.explanation(answer))
   else {
     inputOf(`filter-${status}`).checked = true
     view.showBox('banner', ...view.explain(answer), 'Try again', () => {
-      byId('heading').focus({ preventScroll: true })
+      if (banner.contains(document.activeElement)) byId('heading').focus({ preventScroll: true })
       again()
     })
+    banner.scrollIntoView({ block: 'nearest' })
   }
   return undefined
 }
@@ -206,14 +202,14 @@ function count() {
   byId('count').textContent = `${shown.toLocaleString('en')} ${what}`
   byId('notice').hidden = true
   if (shown > 0) return
-  const [title, text] = [`No animal is ${status}`, 'There may be animals with another status.']
-  if (status) view.showBox('notice', title, text, 'Show all animals', showAll)
-  else view.showBox('notice', 'No animals yet', 'The catalogue is empty.', 'Add the first animal', openForm)
+  const text = status ? 'There may be animals with another status.' : 'The catalogue is empty.'
+  if (status) view.showBox('notice', `No animal is ${status}`, text, 'Show all animals', showAll)
+  else view.showBox('notice', 'No animals yet', text, 'Add the first animal', openForm)
 }
 
 function openForm() {
   byId('add').setAttribute('open', '')
-  byId('name').focus()
+  byId(form.hidden ? 'leave' : 'name').focus()
 }
 
 function showAll() {
@@ -222,7 +218,7 @@ function showAll() {
 }
 
 async function loadMore() {
-  if (!next || loading || !banner.hidden) return
+  if (!next || loading) return
   await loadFrom(next)
   rememberPlace()
 }
@@ -233,16 +229,15 @@ async function loadFrom(url) {
   if (answer) append(/** @type {Pet[]} */ (answer.body), answer.next)
 }
 
-const observer = 'IntersectionObserver' in window && new IntersectionObserver(seen, { rootMargin: '240px' })
+const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
 
 /** @param {IntersectionObserverEntry[]} entries */
-function seen(entries) {
-  if (entries.some(entry => entry.isIntersecting)) loadMore()
+function loadVisible(entries) {
+  if (banner.hidden && entries.some(entry => entry.isIntersecting)) loadMore()
 }
 
 /** An observer reports changes only: observe again, in case the end of the list is still visible. */
 function watch() {
-  if (!observer) return
   observer.unobserve(more)
   if (next) observer.observe(more)
 }
@@ -266,13 +261,17 @@ const idOf = card => card?.id.slice('pet-'.length) ?? ''
 function rememberPlace() {
   if (loading || !isInside()) return
   const card = firstVisible()
-  history.replaceState(card ? { top: topOf(card) } : null, '', addressOf(idOf(card)) || location.pathname)
+  history.replaceState(card ? { top: topOf(card) } : null, '', addressOf(status, idOf(card)))
 }
 
-/** @param {string} at */
+/**
+ * To an animal, or to the top of the page.
+ * @param {string} at
+ */
 function goTo(at) {
   const card = document.getElementById(`pet-${at}`)
   if (card) scrollBy(0, topOf(card) - (history.state?.top ?? topLine()))
+  else scrollTo(0, 0)
 }
 
 /** @type {Record<string, (value: string) => string>} */
@@ -296,7 +295,11 @@ const draft = () => ({
 
 /** A reload loses no animal, and adds none twice. */
 function storeDraft() {
-  tabStorage?.setItem(draftName, JSON.stringify({ ...draft(), attempt }))
+  try {
+    tabStorage?.setItem(draftName, JSON.stringify({ ...draft(), attempt }))
+  } catch {
+    // The storage is full: the draft lasts as long as the page.
+  }
 }
 
 function restoreDraft() {
@@ -313,7 +316,8 @@ async function save() {
   view.showProblem('form', '')
   const [invalid] = Object.keys(rules).filter(problemOf)
   if (invalid) return byId(invalid).focus()
-  const body = wire.newPetBody(draft())
+  const sent = draft()
+  const body = wire.newPetBody(sent)
   if (attempt.body !== body) attempt = { body, idempotencyKey: wire.newIdempotencyKey() }
   storeDraft()
   saving = true
@@ -321,68 +325,73 @@ async function save() {
   const answer = await ask(wire.createCall(body, attempt.idempotencyKey))
   byId('save').textContent = 'Add to the catalogue'
   saving = false
-  if (answer.status === 201) return added(/** @type {Pet} */ (answer.body))
-  if (answer.status === 401) return welcome(view.explain(answer).join('. '))
-  form.hidden = answer.status === 403
-  view.showProblem('form', refusalOf(answer))
+  if (answer.status === 201) return added(/** @type {Pet} */ (answer.body), sent.name)
+  if (answer.status === 401) return welcome(view.explanation(answer))
+  view.showProblem('form', refusalOf(answer, sent.name))
+  if (answer.status !== 403) return
+  form.hidden = true
+  byId('leave').focus()
 }
 
-/** @param {Answer} answer */
-function refusalOf(answer) {
+/**
+ * @param {Answer} answer
+ * @param {string} name
+ */
+function refusalOf(answer, name) {
   if (answer.status === 403) return 'This key may only read. To add animals, change to a key that may write.'
   if (answer.status === 400) return `${answer.message}.`
-  const [title, text] = view.explain(answer)
-  return answer.status === 0 ? `${title}. Your animal is still here: add it again later.` : `${title}. ${text}`
+  // The person may have typed the next name already.
+  const where = inputOf('name').value === name ? 'is still in the form' : 'is not added'
+  return answer.status === 0
+    ? `The service cannot be reached. ${view.shortName(name)} ${where}: add it again later.`
+    : view.explanation(answer)
 }
 
 /**
  * The category and the status stay: the next animal is often of the same kind.
  * @param {Pet} pet
+ * @param {string} sentName
  */
-function added(pet) {
+function added(pet, sentName) {
   attempt = { body: '', idempotencyKey: '' }
-  inputOf('name').value = ''
+  // Unless the person has typed the next name already.
+  if (inputOf('name').value === sentName) inputOf('name').value = ''
   storeDraft()
-  const chars = [...pet.name]
-  const name = chars.length > shownNameChars ? `${chars.slice(0, shownNameChars).join('')}…` : pet.name
-  const isListed = !status || pet.status === status
-  byId('done').textContent = `Added ${name} as No. ${pet.id}.${isListed ? '' : ' The filter hides it.'}`
-  byId('name').focus()
+  const isListed = ['', pet.status].includes(wantedStatus())
+  view.showAdded(pet, isListed)
+  byId('name').focus({ preventScroll: true })
   if (!isListed) return
   document.getElementById(`pet-${pet.id}`)?.remove()
   pets.prepend(view.newCardOf(pet))
   if (!loading) count()
 }
 
-/**
- * @param {string} id
- * @param {() => void} act
- */
-function onSubmit(id, act) {
-  byId(id).addEventListener('submit', event => {
-    event.preventDefault()
-    act()
-  })
+function refresh() {
+  if (banner.hidden) list(wantedStatus(), idOf(firstVisible()))
+  else banner.querySelector('button')?.click()
 }
 
-onSubmit('welcome', enter)
-onSubmit('new-pet', save)
+onSubmit(byId('welcome'), enter)
+onSubmit(form, save)
 form.addEventListener('input', ({ target }) => {
   storeDraft()
   const field = /** @type {HTMLElement} */ (target)
   if (field.ariaInvalid === 'true') problemOf(field.id)
 })
+byId('save').addEventListener('click', event => {
+  // The second click of a double click would submit the emptied form.
+  if (event.detail > 1) event.preventDefault()
+})
 more.addEventListener('click', loadMore)
-byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
 byId('leave').addEventListener('click', leave)
-byId('refresh').addEventListener('click', () => list(status, idOf(firstVisible())))
-byId('filter').addEventListener('change', ({ target }) => list(/** @type {HTMLInputElement} */ (target).value, ''))
+byId('refresh').addEventListener('click', refresh)
+byId('filter').addEventListener('change', () => list(wantedStatus(), ''))
 addEventListener('online', () => {
-  if (!banner.hidden) banner.querySelector('button')?.click()
+  if (!banner.hidden) refresh()
 })
 addEventListener('popstate', () => {
   // The skip link changes only the hash.
-  if (isInside() && !location.hash) open()
+  if (isInside() && (!location.hash || addressed('status') !== status)) open()
 })
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted && storedKey() !== key) location.reload()

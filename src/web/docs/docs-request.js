@@ -1,6 +1,8 @@
 // @ts-check
 // Requests, and samples of them. Nothing here changes the page.
 
+import { shellQuoted } from '../site.js'
+
 // The parts of the OpenAPI document that the page uses, with references replaced.
 /** @typedef {{ [keyword: string]: any, type?: string, enum?: string[], description?: string }} Schema */
 /** @typedef {{ name: string, in: string, description: string, schema: Schema, required?: boolean, example?: unknown }} Parameter */
@@ -85,9 +87,6 @@ export function curlOf({ url, headers, body }) {
   if (body !== undefined) words.push(`--data-raw ${shellQuoted(body)}`)
   return words.join(' \\\n  ')
 }
-
-/** @param {string} text */
-const shellQuoted = text => `'${text.replaceAll("'", `'\\''`)}'`
 
 /**
  * A program that uses the typed client, or '' for an operation that the client lacks.

@@ -1,7 +1,7 @@
 // @ts-check
 // The reference, made from the OpenAPI document. Its text is set as text, never as HTML.
 
-import { forgetKey, storedKey, storeKey, tabStorage } from '../key.js'
+import { acceptKey, byId, copy, forgetKey, keyInput, keyProblem, onSubmit, storedKey, tabStorage } from '../site.js'
 import { baseUrl, callOf, curlOf, send, typescriptOf } from './docs-request.js'
 
 /** @import { Operation, Parameter, Schema } from './docs-request.js' */
@@ -12,18 +12,9 @@ import { baseUrl, callOf, curlOf, send, typescriptOf } from './docs-request.js'
 
 /** @typedef {[name: string, facts: string, isRequired: boolean, description: string | undefined]} Row */
 
-const copiedMs = 2_000
 let key = storedKey()
 /** Receives the focus once there is a key. */
 let afterKey = byId('leave')
-
-/** @param {string} id */
-function byId(id) {
-  return /** @type {HTMLElement} */ (document.getElementById(id))
-}
-
-/** @param {string} id */
-const inputOf = id => /** @type {HTMLInputElement} */ (byId(id))
 
 /**
  * @template {keyof HTMLElementTagNameMap} T
@@ -235,24 +226,6 @@ function sampleOf(language, summary) {
   return { code, box }
 }
 
-/**
- * @param {HTMLElement} code
- * @param {HTMLElement} button
- */
-async function copy(code, button) {
-  try {
-    await navigator.clipboard.writeText(code.textContent ?? '')
-    button.textContent = 'Copied'
-  } catch {
-    // There is no clipboard on plain HTTP: select the text instead.
-    getSelection()?.selectAllChildren(code)
-    button.textContent = 'Press Ctrl+C'
-  }
-  setTimeout(() => {
-    button.textContent = 'Copy'
-  }, copiedMs)
-}
-
 /** @param {Operation} operation */
 function panelOf(operation) {
   const { method, path, tags, operationId, summary, description, deprecated } = operation
@@ -341,13 +314,10 @@ function refuseKey() {
 
 function enterKey() {
   const typed = keyInput.value.trim()
-  if (!typed) return showKeyProblem('Enter a key')
-  if (!/^[\x21-\x7e]+$/.test(typed)) return showKeyProblem('A key has no spaces and no accents. Copy it again.')
+  showKeyProblem(keyProblem(typed))
+  if (keyProblem(typed)) return
   key = typed
-  storeKey(key, inputOf('remember').checked)
-  showKeyProblem('')
-  keyInput.value = ''
-  reveal(false)
+  acceptKey(key)
   showKey()
   afterKey.focus()
 }
@@ -359,27 +329,7 @@ function leave() {
   location.reload()
 }
 
-/** @param {boolean} visible */
-function reveal(visible) {
-  keyInput.type = visible ? 'text' : 'password'
-  byId('reveal').textContent = visible ? 'Hide' : 'Show'
-  byId('reveal').ariaPressed = String(visible)
-}
-
-/**
- * @param {HTMLElement} form
- * @param {() => unknown} act
- */
-function onSubmit(form, act) {
-  form.addEventListener('submit', event => {
-    event.preventDefault()
-    act()
-  })
-}
-
-const keyInput = inputOf('key')
 onSubmit(byId('key-form'), enterKey)
-byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
 byId('leave').addEventListener('click', leave)
 addEventListener('hashchange', openAddressed)
 addEventListener('pageshow', ({ persisted }) => {

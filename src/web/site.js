@@ -1,0 +1,106 @@
+// @ts-check
+// For both pages: the API key in this browser, its input, and small helpers.
+
+const keyName = 'petstore-key'
+const copiedMs = 2_000
+export const tabStorage = storageOf('sessionStorage')
+const deviceStorage = storageOf('localStorage')
+
+/**
+ * A browser may block storage: the key then lasts as long as the page.
+ * @param {'sessionStorage' | 'localStorage'} kind
+ */
+function storageOf(kind) {
+  try {
+    return window[kind]
+  } catch {
+    return undefined
+  }
+}
+
+/** The key of this tab, or else of this device; '' if there is none. */
+export const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.getItem(keyName) ?? ''
+
+/**
+ * @param {string} key
+ * @param {boolean} onDevice
+ */
+export function storeKey(key, onDevice) {
+  try {
+    tabStorage?.setItem(keyName, key)
+    if (onDevice) deviceStorage?.setItem(keyName, key)
+  } catch {
+    // The storage is full: the key lasts as long as the page.
+  }
+}
+
+export function forgetKey() {
+  tabStorage?.removeItem(keyName)
+  deviceStorage?.removeItem(keyName)
+}
+
+/** @param {string} id */
+export function byId(id) {
+  return /** @type {HTMLElement} */ (document.getElementById(id))
+}
+
+/** @param {string} id */
+export function inputOf(id) {
+  return /** @type {HTMLInputElement} */ (byId(id))
+}
+
+export const keyInput = inputOf('key')
+byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
+
+/** @param {boolean} visible */
+function reveal(visible) {
+  const action = visible ? 'Hide' : 'Show'
+  keyInput.type = visible ? 'text' : 'password'
+  byId('reveal').textContent = action
+  byId('reveal').ariaLabel = `${action} the key`
+}
+
+/** @param {string} typed */
+export function keyProblem(typed) {
+  if (!typed) return 'Enter a key'
+  return /^[\x21-\x7e]+$/.test(typed) ? '' : 'A key has no spaces and no accents. Copy it again.'
+}
+
+/** Stores an accepted key as the form says, and empties the form. */
+export function acceptKey(/** @type {string} */ key) {
+  storeKey(key, inputOf('remember').checked)
+  keyInput.value = ''
+  reveal(false)
+}
+
+/**
+ * @param {HTMLElement} form
+ * @param {() => unknown} act
+ */
+export function onSubmit(form, act) {
+  form.addEventListener('submit', event => {
+    event.preventDefault()
+    act()
+  })
+}
+
+/**
+ * @param {HTMLElement} code
+ * @param {HTMLElement} button
+ */
+export async function copy(code, button) {
+  try {
+    await navigator.clipboard.writeText(code.textContent ?? '')
+    button.textContent = 'Copied'
+  } catch {
+    // There is no clipboard on plain HTTP.
+    getSelection()?.selectAllChildren(code)
+    button.textContent = 'Selected'
+  }
+  setTimeout(() => {
+    button.textContent = 'Copy'
+  }, copiedMs)
+}
+
+/** @param {string} text */
+export const shellQuoted = text => `'${text.replaceAll("'", `'\\''`)}'`
