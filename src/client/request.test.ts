@@ -74,10 +74,12 @@ test('a result has a response, and stays a plain object', async () => {
 
 describe('the hooks', () => {
   test('see each attempt and each response, and never the key', async () => {
-    const later = errorAnswer(503, 'a', { 'x-request-id': apiKey, ...limits })
+    const deprecated = { deprecation: 'true', link: `</docs?key=${apiKey}>; rel="deprecation"` }
+    const later = errorAnswer(503, 'a', { 'x-request-id': apiKey, ...limits, ...deprecated })
     await using server = startScriptedServer(later, silence, created)
     const seen: unknown[] = []
-    const hooks = { onRequest: (request: object) => seen.push(request), onResponse: (got: object) => seen.push(got) }
+    const see = (event: object) => seen.push(event)
+    const hooks = { onRequest: see, onResponse: see, onDeprecation: see }
     await petsAt(server, { ...hooks, timeoutMs: 50 }).create(rex)
     const attempt = (attempt: number) => ({
       operation: 'createPet',
@@ -89,6 +91,7 @@ describe('the hooks', () => {
     expect(seen).toEqual([
       attempt(1),
       { ...attempt(1), ...response, status: 503, requestId: '***', rateLimit },
+      { operation: 'createPet', links: [{ rel: 'deprecation', href: `${server.origin}/docs?key=***` }] },
       attempt(2),
       attempt(3),
       { ...attempt(3), ...response, status: 201, requestId: undefined, rateLimit: undefined },
@@ -224,11 +227,30 @@ describe('a broken connection', () => {
   test.each([
     ['connect ECONNREFUSED', new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED') })],
     ['fetch failed', new TypeError('fetch failed')],
+    ['ECONNREFUSED', Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' })],
     ['no error', 'no error'],
+    ['TypeError', new TypeError()],
+    ['undefined', undefined],
   ])('has the innermost reason in its message: %s', async (reason, cause) => {
     const fetch = () => Promise.reject(cause)
     const error = await failureOf(petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page())
-    expect(error).toMatchObject({ message: `Cannot reach http://a/pets: ${reason}`, cause })
+    expect(error).toMatchObject({ message: `Cannot reach http://a/pets: ${reason}` })
+  })
+
+  test('has a copy of its cause, without the key and without fields that may hold it', async () => {
+    const fetch: client.Fetch = async (_url, init) => {
+      const data = Buffer.from(`${new Headers(init.headers).get('authorization')}`)
+      const inner = Object.assign(new RangeError(`Sent ${data}`), { code: `E ${apiKey}`, data, init })
+      throw new TypeError('fetch failed', { cause: inner })
+    }
+    const error = (await failureOf(
+      petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page(),
+    )) as client.ConnectionError
+    expect(error.message).toBe('Cannot reach http://a/pets: Sent Bearer ***')
+    const inner = { name: 'RangeError', message: 'Sent Bearer ***', code: 'E ***' }
+    expect(error.cause).toMatchObject({ name: 'TypeError', message: 'fetch failed', cause: inner })
+    expect((error.cause as Error).stack).toContain(import.meta.file)
+    expect(inspect(error, { depth: 9, showHidden: true })).not.toMatch(/must-stay|data|init/)
   })
 
   test('in the middle of a response is retried', async () => {
@@ -256,7 +278,7 @@ describe('a time-out', () => {
     const error = await failureOf(petsAt(server).list({ timeoutMs: 40 }).page())
     expect(error).toBeInstanceOf(client.TimeoutError)
     const message = `No complete response from ${server.url}/pets within 40 ms`
-    expect(error).toMatchObject({ code: 'timeout', message, cause: expect.any(Error) })
+    expect(error).toMatchObject({ code: 'timeout', message })
     expect(server.requests).toHaveLength(3)
   })
 })
@@ -429,5 +451,5 @@ test.each<[string, () => Response]>([
   const error = await failureOn(response())
   expect(error).toBeInstanceOf(client.PetstoreError)
   expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(apiKey.slice(0, 8))
-  expect(error.message).toContain('…')
+  expect(error.message).toContain('***')
 })

@@ -1,7 +1,7 @@
 import * as errors from './errors.ts'
 import { type DeprecationNotice, type OperationName, readDeprecation, readRetryAfter } from './headers.ts'
 import { InvalidResponse, parseJson, readError } from './json.ts'
-import { type ResponseDetails, readDetails } from './response.ts'
+import { mask, type ResponseDetails, readDetails } from './response.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -9,9 +9,9 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 export interface CallOptions {
   /** Aborts the call, also between attempts. The call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Overrides the client's own. */
+  /** Default: the client's `timeoutMs`. */
   readonly timeoutMs?: number | undefined
-  /** Overrides the client's own. */
+  /** Default: the client's `retries`. */
   readonly retries?: number | undefined
   /** Further headers, such as `traceparent` or `Prefer`. Those that the client sets itself are not allowed. */
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined
@@ -76,6 +76,11 @@ interface Received extends Pick<Response, 'status' | 'headers' | 'type'> {
   readonly details: ResponseDetails
 }
 
+interface Answer<T> {
+  readonly result: T
+  readonly details: ResponseDetails
+}
+
 /** Sends a request, with retries. Returns what `read` makes of the response, and the response's details. */
 export async function send<T>(call: Call<T>, settings: RequestSettings): Promise<Answer<T>> {
   for (let attempt = 1; ; attempt++) {
@@ -87,15 +92,8 @@ export async function send<T>(call: Call<T>, settings: RequestSettings): Promise
   }
 }
 
-interface Answer<T> {
-  readonly result: T
-  readonly details: ResponseDetails
-}
-
-type Failure = errors.PetstoreError
-
 /** Returns a failure instead of throwing it: a thrown error is a hook's or the signal's, and ends the call. */
-async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt: number): Promise<Answer<T> | Failure> {
+async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt: number) {
   const { operation, method, url, signal } = call
   signal?.throwIfAborted()
   const request = { operation, method, url, attempt }
@@ -103,16 +101,16 @@ async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt:
   const startMs = performance.now()
   const received = await exchange(call, settings)
   if (received instanceof errors.PetstoreError) return received
-  const { headers, details } = received
+  const { details } = received
   settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
-  const notice = readDeprecation(operation, headers, url)
+  const notice = readDeprecation(operation, details.headers, url)
   if (notice) settings.onDeprecation(notice)
   const result = resultOf(call, received, settings.apiKey)
   return result instanceof errors.PetstoreError ? result : { result, details }
 }
 
 /** Sends the request and receives the complete response, within the time-out. */
-async function exchange(call: Call<unknown>, settings: RequestSettings): Promise<Received | Failure> {
+async function exchange(call: Call<unknown>, settings: RequestSettings): Promise<Received | errors.PetstoreError> {
   const { method, url, body, signal } = call
   const { apiKey, fetch, timeoutMs } = settings
   // A hook may have aborted it.
@@ -133,12 +131,13 @@ async function exchange(call: Call<unknown>, settings: RequestSettings): Promise
     const { status, headers, type } = response
     const text = decode(await response.arrayBuffer())
     return { status, headers, type, text, details: readDetails(response, apiKey) }
-  } catch (cause) {
+  } catch (error) {
     signal?.throwIfAborted()
     if (controller.signal.aborted) {
       const message = `No complete response from ${url} within ${timeoutMs} ms`
-      return new errors.TimeoutError(message, { code: 'timeout', cause })
+      return new errors.TimeoutError(message, { code: 'timeout' })
     }
+    const cause = safeCopy(error, apiKey)
     return new errors.ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
   } finally {
     clearTimeout(timer)
@@ -156,25 +155,36 @@ function decode(bytes: ArrayBuffer): string | undefined {
   }
 }
 
-/** Node's own message is only `fetch failed`; the reason is in its cause. */
-function reasonOf(cause: unknown): string {
-  if (!(cause instanceof Error)) return String(cause)
-  return cause.cause instanceof Error ? reasonOf(cause.cause) : cause.message
+/** Copies only these fields, because others may hold the request with its key. */
+function safeCopy(error: unknown, apiKey: string): Error {
+  const { name, stack, code, message = error, cause } = Object(error)
+  // Node gives an error about several addresses a code, and no message.
+  const copy = new Error(mask(String(message || code || name), apiKey))
+  for (const [field, value] of Object.entries({ name, stack, code })) {
+    if (typeof value === 'string') Object.assign(copy, { [field]: mask(value, apiKey) })
+  }
+  if (cause instanceof Error) copy.cause = safeCopy(cause, apiKey)
+  return copy
 }
 
-/** An error unless the response is a success. No error contains the key, even if the server echoes it. */
-function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T | Failure {
-  const { status, headers, type, text } = received
+/** Node's own message is only `fetch failed`; the reason is in its cause. */
+function reasonOf({ message, cause }: Error): string {
+  return cause instanceof Error ? reasonOf(cause) : message
+}
+
+/** An error unless the response is a success. */
+function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T | errors.PetstoreError {
+  const { status, type, text, details } = received
   const expectedStatus = call.method === 'POST' ? 201 : 200
-  const masked = (message: string) => message.replaceAll(apiKey, '…')
+  const masked = (message: string) => mask(message, apiKey)
   const unexpected = (problem: string, ErrorClass: typeof errors.PetstoreError = errors.UnexpectedResponseError) => {
     const message = `Unexpected response to ${call.method} ${call.url}: ${status}, ${masked(problem)}`
     return new ErrorClass(message, detailsOf(received, 'unexpected_response'))
   }
   // Masked before it is cut, so that no part of the key remains.
-  const shown = () => describe(headers, text && masked(text))
+  const shown = () => describe(details.headers, text && masked(text))
   if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
-    const location = headers.get('location') ?? 'another address'
+    const location = details.headers.get('location') ?? 'another address'
     return unexpected(`a redirect to ${location}; correct the base address`)
   }
   const json = jsonIn(received)
@@ -189,7 +199,7 @@ function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T | Fai
   if (status !== expectedStatus) return unexpected(`expected ${expectedStatus}`)
   if (!json) return unexpected(`the body is not JSON ${shown()}`)
   try {
-    return call.read(json.value, headers)
+    return call.read(json.value, received.headers)
   } catch (error) {
     if (error instanceof InvalidResponse) return unexpected(error.message)
     throw error

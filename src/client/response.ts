@@ -32,8 +32,13 @@ export function setResponse(petOrPage: object, response: ResponseDetails): void 
   responses.set(petOrPage, response)
 }
 
+/** No error and no hook shows the key, even if the server or `fetch` echoes it. */
+export function mask(text: string, apiKey: string): string {
+  return text.replaceAll(apiKey, '***')
+}
+
 export function readDetails({ status, headers: received }: Response, apiKey: string): ResponseDetails {
-  const headers = new Headers([...received].map(([name, value]) => [name, value.replaceAll(apiKey, '***')]))
+  const headers = new Headers([...received].map(([name, value]) => [name, mask(value, apiKey)]))
   return { status, requestId: headers.get('x-request-id') ?? undefined, rateLimit: readRateLimit(headers), headers }
 }
 
