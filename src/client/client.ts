@@ -20,7 +20,7 @@ export type ClientOptions = Deployment & RequestOptions
 interface ListFilter {
   /** Only animals with this status. */
   readonly status?: PetStatus | undefined
-  /** The largest number of animals on a page, 1 to 100. The service's default is 20. */
+  /** The largest number of animals on a page, 1 to 100. Default: 20; for `toArray`, `max` or 100. */
   readonly limit?: number | undefined
   /** Where to start: the `nextCursor` of a page of a list with the same status. */
   readonly cursor?: string | undefined
@@ -46,32 +46,30 @@ export class PetList implements AsyncIterable<Pet>, ListFilter {
   declare readonly status?: PetStatus
   declare readonly limit?: number
   declare readonly cursor?: string
-  readonly #first: () => Promise<PetPage>
+  readonly #first: (filter: ListFilter) => Promise<PetPage>
 
-  constructor(filter: ListFilter, first: () => Promise<PetPage>) {
+  constructor(filter: ListFilter, first: (filter: ListFilter) => Promise<PetPage>) {
     Object.assign(this, definedIn(filter))
     this.#first = first
   }
 
   /** The first page. */
   page(): Promise<PetPage> {
-    return this.#first()
+    return this.#first(this)
   }
 
   /** Every page; each is fetched when the loop asks for it. */
   async *pages(): AsyncIterable<PetPage> {
-    for (let page: PetPage | undefined = await this.#first(); page; page = await page.next?.()) yield page
+    for (let page: PetPage | undefined = await this.page(); page; page = await page.next?.()) yield page
   }
 
   /** The first `max` animals, or all if there are fewer. */
   async toArray(options: { readonly max: number }): Promise<Pet[]> {
     const max = options?.max
     if (!Number.isInteger(max) || max < 1) throw new TypeError(`max is ${max}: expected an integer from 1 upward`)
+    const list = new PetList({ limit: Math.min(max, 100), ...this }, this.#first)
     const found: Pet[] = []
-    for await (const { pets } of this.pages()) {
-      found.push(...pets.slice(0, max - found.length))
-      if (found.length === max) break
-    }
+    for await (const pet of list) if (found.push(pet) === max) break
     return found
   }
 
@@ -126,14 +124,13 @@ export class Pets {
 
   /** The animals in ascending order of id. */
   list({ limit, status, cursor, ...options }: ListOptions = {}): PetList {
-    const filter = { limit, status, cursor }
-    return new PetList(filter, async () => {
+    return new PetList({ limit, status, cursor }, async filter => {
       const { baseUrl, apiKey } = this.#settings
       // Errors and hooks show URLs, but never the key.
-      if (cursor !== undefined && (!isVisible(cursor) || cursor.includes(apiKey))) {
+      if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || cursor.includes(apiKey))) {
         throw new TypeError('cursor is invalid: expected the nextCursor of a page')
       }
-      const query = String(new URLSearchParams(definedIn(filter) as Record<string, string>))
+      const query = String(new URLSearchParams({ ...filter } as Record<string, string>))
       return await this.#page(`${baseUrl}/pets${query && `?${query}`}`, options)
     })
   }
@@ -150,10 +147,10 @@ export class Pets {
   async #page(url: string, options: CallOptions): Promise<PetPage> {
     const read = (body: unknown, headers: Headers): PetPage => {
       const pets = readPets(body)
-      const nextUrl = nextUrlIn(headers, url, this.#settings.apiKey)
-      if (nextUrl === undefined) return { pets }
-      const nextCursor = headers.get('x-next-cursor') ?? new URL(nextUrl).searchParams.get('cursor')
-      const next = (own?: CallOptions) => this.#page(nextUrl, { ...options, ...own })
+      const link = nextIn(headers, url, this.#settings.apiKey)
+      if (!link) return { pets }
+      const { href, nextCursor } = link
+      const next = (own?: CallOptions) => this.#page(href, { ...options, ...own })
       return { pets, ...(nextCursor && { nextCursor }), next }
     }
     return await this.#send({ operation: 'listPets', method: 'GET', url, read }, options)
@@ -175,7 +172,7 @@ export class Pets {
 type Inspect = (value: unknown, options: object) => string
 
 // For console.log in Node and Bun; without it, Bun also prints every method.
-for (const { name, prototype } of [PetstoreClient, PetList]) {
+for (const { name, prototype } of [PetstoreClient, Pets, PetList]) {
   const value = function (this: object, _depth: number, options: object, inspect: Inspect) {
     return `${name} ${inspect({ ...this }, options)}`
   }
@@ -188,15 +185,16 @@ function isVisible(value: unknown): value is string {
 }
 
 /** The key goes with every request, so a link must stay on this server. */
-function nextUrlIn(headers: Headers, url: string, apiKey: string): string | undefined {
-  const next = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')?.href
-  if (next === undefined) return undefined
-  if (`${next} ${headers.get('x-next-cursor')}`.includes(apiKey)) {
+function nextIn(headers: Headers, url: string, apiKey: string) {
+  const href = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')?.href
+  if (href === undefined) return undefined
+  const { origin, searchParams } = new URL(href)
+  const nextCursor = headers.get('x-next-cursor') ?? searchParams.get('cursor')
+  if ([href, nextCursor, ...searchParams.values()].join(' ').includes(apiKey)) {
     throw new InvalidResponse('the next link contains the API key')
   }
-  if (next === url) throw new InvalidResponse('the next link leads to the same page')
-  const { origin } = new URL(next)
-  if (origin === new URL(url).origin) return next
+  if (href === url) throw new InvalidResponse('the next link leads to the same page')
+  if (origin === new URL(url).origin) return { href, nextCursor }
   throw new InvalidResponse(`the next link leads to ${origin}, which must not receive the API key`)
 }
 
