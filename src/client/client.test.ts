@@ -37,6 +37,10 @@ test.each<[string, ...object[]]>([
   ['environment is test: expected', { baseUrls, environment: 'test' }],
   ['baseUrls.staging is not an http or https address', { baseUrls: {}, environment: 'staging' }],
   ['baseUrl and baseUrls are both set: set one of them', { baseUrl, baseUrls, environment: 'staging' }],
+  ...['onRequest', 'onResponse', 'onDeprecation', 'fetch'].map((name): [string, ...object[]] => [
+    `${name} is invalid: expected a function`,
+    ...[5, 'secret', {}, null].map(value => ({ baseUrl, [name]: value })),
+  ]),
   ['apiKey is empty or invalid: expected visible ASCII', ...notKeys.map(key => ({ baseUrl, apiKey: key }))],
 ])('a TypeError for invalid options shows no secret: %s', (message, ...invalid) => {
   for (const options of invalid) {

@@ -224,6 +224,12 @@ const ranges = {
 function readOptions(options: ClientOptions): ClientSettings {
   const { apiKey, timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
   const { retryAfterMaxMs = 60_000, onRequest = ignore, onResponse = ignore, onDeprecation = ignore } = options
+  // Called as a method of the global object, because browsers refuse any other `this`.
+  const { fetch = (url, init) => globalThis.fetch(url, init) } = options
+  const functions = { onRequest, onResponse, onDeprecation, fetch }
+  for (const [name, value] of Object.entries(functions)) {
+    if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
+  }
   // Any other character would fail in fetch, whose message may contain the key.
   if (!isVisible(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
   return {
@@ -234,11 +240,7 @@ function readOptions(options: ClientOptions): ClientSettings {
     backoffMs: readNumber('backoffMs', backoffMs),
     backoffMaxMs: readNumber('backoffMaxMs', backoffMaxMs),
     retryAfterMaxMs: readNumber('retryAfterMaxMs', retryAfterMaxMs),
-    // Called as a method of the global object, because browsers refuse any other `this`.
-    fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
-    onRequest,
-    onResponse,
-    onDeprecation,
+    ...functions,
   }
 }
 

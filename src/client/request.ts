@@ -45,12 +45,12 @@ export interface RequestOptions {
   readonly backoffMaxMs?: number | undefined
   /** If the server asks with Retry-After for a longer wait, the call fails. Default: 60,000. */
   readonly retryAfterMaxMs?: number | undefined
-  /** Called before each attempt. If it throws, nothing is sent and the call rejects with that error. */
-  readonly onRequest?: ((request: RequestAttempt) => void) | undefined
-  /** Called for each complete response. If it throws, the call rejects with that error. */
-  readonly onResponse?: ((response: ResponseAttempt) => void) | undefined
-  /** Called for each response with Deprecation or Sunset. If it throws, the call rejects with that error. */
-  readonly onDeprecation?: ((notice: DeprecationNotice) => void) | undefined
+  /** Called and awaited before each attempt. If it throws, nothing is sent and the call rejects with that error. */
+  readonly onRequest?: ((request: RequestAttempt) => unknown) | undefined
+  /** Called and awaited for each complete response. If it throws, the call rejects with that error. */
+  readonly onResponse?: ((response: ResponseAttempt) => unknown) | undefined
+  /** Like `onResponse`, for each response with Deprecation or Sunset. */
+  readonly onDeprecation?: ((notice: DeprecationNotice) => unknown) | undefined
   /** Replaces the runtime's own fetch. */
   readonly fetch?: Fetch | undefined
 }
@@ -97,14 +97,16 @@ async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt:
   const { operation, method, url, signal } = call
   signal?.throwIfAborted()
   const request = { operation, method, url, attempt }
-  settings.onRequest(request)
+  await settings.onRequest(request)
   const startMs = performance.now()
   const received = await exchange(call, settings)
   if (received instanceof errors.PetstoreError) return received
   const { details } = received
-  settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
+  await settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
   const notice = readDeprecation(operation, details.headers, url)
-  if (notice) settings.onDeprecation(notice)
+  if (notice) await settings.onDeprecation(notice)
+  // A hook may have aborted it.
+  signal?.throwIfAborted()
   const result = resultOf(call, received, settings.apiKey)
   return result instanceof errors.PetstoreError ? result : { result, details }
 }
