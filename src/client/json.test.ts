@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, mock, test } from 'bun:test'
 import fc from 'fast-check'
 import type * as Domain from '../pet.ts'
 import { petStatus, readNewPet } from '../pet.ts'
@@ -90,10 +90,17 @@ describe('stringify', () => {
   test('is not changed by a program that defines BigInt.prototype.toJSON', () => {
     Object.assign(BigInt.prototype, { toJSON: () => 'changed' })
     try {
-      expect(stringify([{ id: 2n ** 63n }, -1n])).toBe('[{"id":9223372036854775808},-1]')
+      const value = [{ id: 2n ** 63n }, -1n, Object(5n), { toJSON: () => 6n }]
+      expect(stringify(value)).toBe('[{"id":9223372036854775808},-1,5,6]')
     } finally {
       Reflect.deleteProperty(BigInt.prototype, 'toJSON')
     }
+  })
+
+  test('writes a bigint object as its integer, and calls a getter once', () => {
+    const get = mock(() => 1n)
+    expect(stringify([Object(5n), Object.defineProperty({}, 'id', { get, enumerable: true })])).toBe('[5,{"id":1}]')
+    expect(get).toHaveBeenCalledTimes(1)
   })
 })
 

@@ -50,10 +50,16 @@ export function integerOf(value: unknown): bigint | undefined {
 export function stringify(value: unknown, space?: string | number): string {
   const replacer = function (this: Readonly<Record<string, unknown>>, key: string, converted: unknown) {
     // Programs often define BigInt.prototype.toJSON, which has already converted the integer to a string.
-    const item = typeof this[key] === 'bigint' ? this[key] : converted
-    return typeof item === 'bigint' ? mark + item : item
+    const given = 'toJSON' in BigInt.prototype ? this[key] : converted
+    const item = isBigint(given) ? given : converted
+    return isBigint(item) ? mark + item : item
   }
   return JSON.stringify(value, replacer, space)?.replace(markedInteger, '$1')
+}
+
+/** Also for an object like `Object(1n)`, which JSON.stringify treats as a bigint. */
+function isBigint(value: unknown): value is bigint {
+  return typeof value === 'bigint' || value instanceof BigInt
 }
 
 /** The same fields, without those that are undefined. */

@@ -8,6 +8,7 @@ const rateLimit = { limit: 100, windowSeconds: 60, remaining: 42, resetSeconds: 
 test.each<[string, string]>([
   [policy, state],
   ['"a"; w=60; q=100; x="y"', '"a"; t=7; r=42'],
+  ['"a";qu="req";q=100;w=60', '"a";x=";r=1, ";r=42;t=7'],
   ['"";q=100;w=60, "b";q=1;w=1', '"";r=42;t=7, "b";r=1;t=1'],
 ])('RateLimit-Policy: %s and RateLimit: %s are the rate limit', (policy, state) => {
   expect(readRateLimit(new Headers({ 'ratelimit-policy': policy, ratelimit: state }))).toEqual(rateLimit)

@@ -55,6 +55,6 @@ export function readRateLimit(headers: Headers): RateLimit | undefined {
 
 /** An integer parameter of the first item, such as `r` in `"default";r=42;t=1`; NaN if there is none. */
 function parameterIn(header: string | null, name: string): number {
-  const [, digits] = new RegExp(`^"[^"]*"[^",]*; *${name}=(\\d{1,15})(?![^;,])`).exec(header ?? '') ?? []
+  const [, digits] = new RegExp(`^"[^"]*"(?:[^",]|"[^"]*")*; *${name}=(\\d{1,15})(?![^;,])`).exec(header ?? '') ?? []
   return Number(digits)
 }
