@@ -41,6 +41,8 @@ test.each<[string, ...object[]]>([
     `${name} is invalid: expected a function`,
     ...[5, 'secret', {}, null].map(value => ({ baseUrl, [name]: value })),
   ]),
+  ['headers is invalid: expected', { baseUrl, headers: null }],
+  ['headers["Host"] is not allowed: remove it', { baseUrl, headers: { Host: 'secret' } }],
   ['apiKey is empty or invalid: expected visible ASCII', ...notKeys.map(key => ({ baseUrl, apiKey: key }))],
 ])('a TypeError for invalid options shows no secret: %s', (message, ...invalid) => {
   for (const options of invalid) {
@@ -71,8 +73,9 @@ test.each([
   ['retryAfterMaxMs', 0, (2 ** 31 - 1) / 2],
 ] as const)('%s may be from %d to %d', (name, min, max) => {
   for (const value of [min, max]) newClient({ baseUrl, [name]: value })
-  for (const value of [min - 1, max + 1, Number.NaN, '1']) {
-    const error = new TypeError(`${name} is ${value}: expected a number from ${min} to ${max}`)
+  const kind = name === 'retries' ? 'an integer' : 'a number'
+  for (const value of [min - 1, max + 1, Number.NaN, '1', ...(name === 'retries' ? [2.5] : [])]) {
+    const error = new TypeError(`${name} is ${value}: expected ${kind} from ${min} to ${max}`)
     expect(() => newClient({ baseUrl, [name]: value })).toThrow(error)
   }
 })
@@ -225,6 +228,7 @@ const ownHeaders = [
   'content-type',
   'Idempotency-Key',
   'content-length',
+  'Host',
   'connection',
   'expect',
 ]

@@ -15,7 +15,7 @@ export type Deployment =
       readonly baseUrl?: never
     }
 
-export type ClientOptions = Deployment & RequestOptions
+export type ClientOptions = Deployment & RequestOptions & Pick<CallOptions, 'headers'>
 
 interface ListFilter {
   /** Only animals with this status. */
@@ -94,7 +94,7 @@ export class PetstoreClient {
 }
 
 /** The base address has no slash at the end. */
-type ClientSettings = RequestSettings & { readonly baseUrl: string }
+type ClientSettings = RequestSettings & { readonly baseUrl: string; readonly headers: Record<string, string> }
 
 export class Pets {
   readonly #settings: ClientSettings
@@ -161,7 +161,8 @@ export class Pets {
     if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
       throw new TypeError('signal is invalid: expected an AbortSignal')
     }
-    const call = { ...request, signal, headers: { ...readHeaders(headers), ...request.headers } }
+    const merged = { ...this.#settings.headers, ...readHeaders(headers), ...request.headers }
+    const call = { ...request, signal, headers: merged }
     const numbers = { timeoutMs: readNumber('timeoutMs', timeoutMs), retries: readNumber('retries', retries) }
     const { result, details } = await send(call, { ...this.#settings, ...numbers })
     for (const item of 'pets' in result ? [result, ...result.pets] : [result]) setResponse(item, details)
@@ -225,7 +226,7 @@ function readOptions(options: ClientOptions): ClientSettings {
   const { apiKey, timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
   const { retryAfterMaxMs = 60_000, onRequest = ignore, onResponse = ignore, onDeprecation = ignore } = options
   // Called as a method of the global object, because browsers refuse any other `this`.
-  const { fetch = (url, init) => globalThis.fetch(url, init) } = options
+  const { headers = {}, fetch = (url, init) => globalThis.fetch(url, init) } = options
   const functions = { onRequest, onResponse, onDeprecation, fetch }
   for (const [name, value] of Object.entries(functions)) {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
@@ -235,6 +236,7 @@ function readOptions(options: ClientOptions): ClientSettings {
   return {
     baseUrl: readDeployment(options),
     apiKey,
+    headers: readHeaders(headers),
     timeoutMs: readNumber('timeoutMs', timeoutMs),
     retries: readNumber('retries', retries),
     backoffMs: readNumber('backoffMs', backoffMs),
@@ -270,6 +272,8 @@ export function readBaseUrl(name: string, address: unknown): string {
 
 function readNumber(name: keyof typeof ranges, value: number): number {
   const [min, max] = ranges[name]
-  if (typeof value === 'number' && value >= min && value <= max) return value
-  throw new TypeError(`${name} is ${value}: expected a number from ${min} to ${max}`)
+  const isWhole = name === 'retries'
+  const isValid = isWhole ? Number.isInteger(value) : typeof value === 'number'
+  if (isValid && value >= min && value <= max) return value
+  throw new TypeError(`${name} is ${value}: expected ${isWhole ? 'an integer' : 'a number'} from ${min} to ${max}`)
 }

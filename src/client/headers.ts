@@ -67,9 +67,9 @@ function parseHttpDate(text: string | null): number {
   return text !== null && /^[A-Z][a-z]+, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN
 }
 
-// The client's own headers, and those that fetch refuses in Node.
+// The client's own headers, and those that fetch sets itself or refuses in Node.
 const ownHeader =
-  /^(accept|authorization|content-(type|length)|idempotency-key|connection|keep-alive|transfer-encoding|upgrade|expect)$/i
+  /^(accept|authorization|content-(type|length)|idempotency-key|host|connection|keep-alive|transfer-encoding|upgrade|expect)$/i
 
 /** Throws a TypeError for a header that cannot be sent. The message does not show the value: it may be a secret. */
 export function readHeaders(headers: Headers | Readonly<Record<string, string>>): Record<string, string> {
@@ -78,12 +78,13 @@ export function readHeaders(headers: Headers | Readonly<Record<string, string>>)
   for (const [name, value] of entries) {
     const shown = `headers[${JSON.stringify(name)}]`
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw new TypeError(`${shown} is invalid: expected a header name`)
-    if (ownHeader.test(name)) throw new TypeError(`${shown} is set by the client: remove it`)
+    if (ownHeader.test(name)) throw new TypeError(`${shown} is not allowed: remove it`)
     if (typeof value !== 'string' || !/^[\t -~]*$/.test(value)) {
       throw new TypeError(`${shown} is invalid: expected a string of visible ASCII characters, spaces and tabs`)
     }
   }
-  return Object.fromEntries(entries)
+  // In lower case, so that a call's headers replace the client's.
+  return Object.fromEntries(entries.map(([name, value]) => [name.toLowerCase(), value]))
 }
 
 /** Seconds from a Retry-After header, which is a number or an HTTP date; undefined if it is neither. */

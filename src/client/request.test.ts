@@ -44,15 +44,24 @@ test('a request carries the key and asks for JSON', async () => {
   expect(headers.has('idempotency-key')).toBe(false)
 })
 
-test('a call may add headers to every attempt', async () => {
+test('a client may add headers to every attempt, and a call may override them', async () => {
   for (const headers of [{ 'X-A': 'b c', prefer: '' }, new Headers({ 'X-A': 'b c', prefer: '' })]) {
     await using server = startScriptedServer(errorAnswer(503, 'a'), created)
-    await petsAt(server).create(rex, { headers })
+    const own = new Headers({ 'x-a': 'd', 'user-agent': 'import/1' })
+    for (const whole of [{ 'x-A': 'd', 'User-Agent': 'import/1' }, own]) {
+      await petsAt(server, { headers: whole }).create(rex, { headers })
+    }
     for (const { headers } of server.requests) {
-      const sent = { 'x-a': 'b c', prefer: '', authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
+      const sent = {
+        'x-a': 'b c',
+        prefer: '',
+        'user-agent': 'import/1',
+        authorization: `Bearer ${apiKey}`,
+        'content-type': 'application/json',
+      }
       expect(headers.toJSON()).toMatchObject(sent)
     }
-    expect(server.requests).toHaveLength(2)
+    expect(server.requests).toHaveLength(3)
   }
 })
 
@@ -403,6 +412,7 @@ describe('an unexpected response', () => {
     ['JSON of a third kind', () => typed('[]', 'x-application/json'), 'is not JSON (x-application/json)'],
     ['bytes that are not UTF-8', () => new Response(new Uint8Array([0xff])), '(application/octet-stream, not UTF-8)'],
     ['nothing', () => new Response(null, { status: 204 }), '204, expected 200'],
+    ['a 304', () => new Response(null, { status: 304 }), '304, expected 200'],
     ['another success', () => Response.json([], { status: 202 }), '202, expected 200'],
     ['null', () => Response.json(null), '200, the body is not an array'],
     ['a page for 404', () => html('Gone', 404), '404, the body is not an Error (text/html): "Gone"'],

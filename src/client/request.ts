@@ -13,7 +13,10 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
   /** Default: the client's `retries`. */
   readonly retries?: number | undefined
-  /** Further headers, such as `traceparent` or `Prefer`. Those that the client sets itself are not allowed. */
+  /**
+   * Further headers, such as `traceparent` or `Prefer`, but none that the client or `fetch` sets. A call's headers
+   * override the client's.
+   */
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined
 }
 
@@ -185,7 +188,7 @@ function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T | err
   }
   // Masked before it is cut, so that no part of the key remains.
   const shown = () => describe(details.headers, text && masked(text))
-  if (type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+  if (type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)) {
     const location = details.headers.get('location') ?? 'another address'
     return unexpected(`a redirect to ${location}; correct the base address`)
   }

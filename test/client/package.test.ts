@@ -90,7 +90,8 @@ const options: ClientOptions = {
   baseUrl: 'http://127.0.0.1/v1',
   apiKey: 'a-key',
   onRequest: ({ attempt, url }) => attempt + url.length,
-  onResponse: ({ durationMs, rateLimit }) => durationMs + (rateLimit?.remaining ?? 0),
+  headers: { 'user-agent': 'import/1' },
+  onResponse: async ({ durationMs, rateLimit }) => durationMs + (rateLimit?.remaining ?? 0),
   onDeprecation: ({ sunset }) => sunset?.getTime(),
 }
 const { pets } = new PetstoreClient(options)
