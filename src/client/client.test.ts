@@ -184,13 +184,6 @@ describe('a list', () => {
     expect(server.requests[0]?.path).toBe(`/v1/pets?limit=${size}&status=sold`)
   })
 
-  test('may have a huge page', async () => {
-    const json = `[${Array(1_000_000).fill('{"id":1,"name":"","categoryId":1}')}]`
-    const fetch = async () => new Response(json, { headers: { 'content-type': 'application/json' } })
-    const list = newClient({ baseUrl, fetch }).pets.list()
-    expect(await list.toArray({ max: 1e9 })).toHaveLength(1_000_000)
-  })
-
   test('has the response of each page and of its animals', async () => {
     const [first, second] = ['1', '2'].map(id => ({ 'x-request-id': id }))
     await using server = startScriptedServer(page([1, 2], '?cursor=a', first), page([3], undefined, second))
