@@ -3,6 +3,7 @@ import { issueApiKey } from '../api-key.ts'
 import { SetupError, StoreUnreachable } from '../errors.ts'
 import { type Listener, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
+import { isPostgres } from '../store/open.ts'
 import type { OnStoreEvent, Stores } from '../store.ts'
 import { repeat } from '../timeout.ts'
 import { command } from './arguments.ts'
@@ -137,6 +138,8 @@ function ignoresHangup(): boolean {
 async function greet(settings: ServeSettings, port: number, { keys, location }: Stores, io: Io): Promise<void> {
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
+  // The flag takes precedence, and does not set the variable in the shell.
+  const isInShell = settings.environmentKey !== undefined && settings.environmentKey === io.env['PETSTORE_API_KEY']
   const origin = `${settings.tlsCert ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
   const rows = [
     ['Catalogue', `${origin}/`],
@@ -145,13 +148,13 @@ async function greet(settings: ServeSettings, port: number, { keys, location }: 
     first
       ? ['API key', `${key} (shown only this once)`]
       : settings.environmentKey === undefined
-        ? ['New key', `${io.program} keys create --name NAME`]
-        : ['API key', '$PETSTORE_API_KEY'],
+        ? ['New key', `${io.program} keys create --name NAME${storeFlag(settings.databaseUrl, io)}`]
+        : ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key'],
   ]
   const header = first ? `'Authorization: Bearer ${key}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
   // -k: the certificate may be self-signed.
   const curl = `curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets`
-  const tryIt = first || settings.environmentKey !== undefined ? `\nTry it:\n  ${curl}\n` : ''
+  const tryIt = first || isInShell ? `\nTry it:\n  ${curl}\n` : ''
   const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
   try {
     await io.out(`petstore ${version} serves ${origin}/v1 from ${location}\n\n${list}${tryIt}\nStop with Ctrl-C.\n`)
@@ -159,6 +162,13 @@ async function greet(settings: ServeSettings, port: number, { keys, location }: 
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
   }
+}
+
+/** The flag with which another command in this shell opens the same store. It never shows a password. */
+function storeFlag(url: string, io: Io): string {
+  if (url === (io.env['DATABASE_URL'] || settings.databaseUrl.default)) return ''
+  if (isPostgres(url)) return ' --database-url URL'
+  return ` --database-url ${/^[\w:./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
 }
 
 /** The address by which a client on this machine reaches a server that listens on `host`. */

@@ -63,6 +63,32 @@ test('with PETSTORE_API_KEY, no key is created, and that key works but is never 
   expect(await listKeys(server.cwd)).toEqual([])
 })
 
+test('with --api-key, no line to paste needs a variable that the shell does not have', async () => {
+  const args = ['serve', '--port', '0', '--api-key', outsideKey]
+  for (const env of [{}, { PETSTORE_API_KEY: 'another-key-0123456789' }]) {
+    await using server = await startServer({ args, env })
+    expect(server.stdout).toContain('  API key    as given by --api-key\n')
+    for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
+  }
+})
+
+test.each([
+  ['from the flag', ['--database-url', 'sqlite:second.db'], {}],
+  ["with a space and a ' in its path", ['--database-url', "sqlite:the owner's/second.db"], {}],
+  ['from the variable', [], { DATABASE_URL: 'sqlite:second.db' }],
+  ['from both', ['--database-url', 'sqlite:data/petstore.db'], { DATABASE_URL: 'sqlite:second.db' }],
+])('with a store %s, the line for a new key creates it in that store', async (_, flags, env) => {
+  using folder = temporaryFolder()
+  const start = () => startServer({ cwd: folder.path, args: ['serve', '--port', '0', ...flags], env })
+  await using first = await start()
+  await first.stop('SIGTERM')
+  await using second = await start()
+  const [, line = ''] = /^ {2}New key {4}bin\/petstore (.+)$/m.exec(second.stdout) ?? []
+  const { stdout } = await run(['sh', '-c', `"${program}" ${line}`], { cwd: folder.path, env })
+  const [key = ''] = /pets_[0-9A-Za-z]{36}/.exec(stdout) ?? []
+  expect((await second.fetch('/pets', key)).status).toBe(200)
+})
+
 test.each(['SIGINT', 'SIGTERM'] as const)('SIGINT and %s stop it once, with exit code 0', async second => {
   await using server = await startServer()
   const greeting = server.stdout
