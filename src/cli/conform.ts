@@ -45,17 +45,20 @@ async function confirmWriting(baseUrl: string, { strict, yes }: Record<'strict' 
   await io.err(`This adds up to ${count} animals, named "conform ...", to ${baseUrl}. They cannot be deleted.\n`)
   if (yes || !io.isTerminal || !process.stdin.isTTY) return
   await io.err('Continue? [y/N] ')
-  if (!/^\s*y(es)?\s*$/i.test(await readLine())) {
-    throw new SetupError('Nothing was checked and nothing was added: --read-only checks without adding animals')
+  const answer = await readLine()
+  // After Ctrl-D, the cursor is still behind the question.
+  if (answer === undefined) await io.err('\n')
+  if (!/^\s*y(es)?\s*$/i.test(answer ?? '')) {
+    throw new SetupError('Stopped, nothing added: use --read-only to check without adding animals')
   }
 }
 
-/** A line from stdin; empty at its end. The terminal handles the keys, so that Ctrl-C works as usual. */
-function readLine(): Promise<string> {
+/** A line from stdin; undefined at its end. The terminal handles the keys, so that Ctrl-C works as usual. */
+function readLine(): Promise<string | undefined> {
   const reader = createInterface({ input: process.stdin, terminal: false })
-  return new Promise<string>(resolve => {
+  return new Promise<string | undefined>(resolve => {
     reader.once('line', resolve)
-    reader.once('close', () => resolve(''))
+    reader.once('close', () => resolve(undefined))
   }).finally(() => reader.close())
 }
 

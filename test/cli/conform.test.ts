@@ -143,9 +143,7 @@ test.each(['\n', 'n\n', 'yesterday\n', '\u0004'])(
   async answer => {
     const { exitCode, shown, stdout, writes } = await conformOnTerminal(answer)
     expect({ exitCode, stdout, writes }).toEqual({ exitCode: 1, stdout: '', writes: 0 })
-    expect(shown).toEndWith(
-      'petstore: Nothing was checked and nothing was added: --read-only checks without adding animals\r\n',
-    )
+    expect(shown).toEndWith('\r\npetstore: Stopped, nothing added: use --read-only to check without adding animals\r\n')
   },
 )
 
