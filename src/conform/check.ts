@@ -7,7 +7,7 @@ export interface Check {
   readonly rule: 'contract' | 'decision'
   /** The section of the documentation with the rule. */
   readonly where: string
-  /** Never rejects because of the server. */
+  /** Rejects only with SetupError, if the key may not write. */
   run(probe: Probe): Promise<Finding>
 }
 
@@ -48,18 +48,29 @@ export function refuses(
   what: string,
   status: number,
   sent: Sent | readonly Sent[],
-  judgedBy: readonly string[] = [],
+  needed: readonly string[] = [],
+): NamedBodies {
+  return sendEach(`${what} is ${status}`, sent, (probe, request) => probe.refused(request, status, needed))
+}
+
+/** The server refuses each of the requests. One check reports all refusals with another 4xx than this. */
+export function refusesWith4xx(what: string, status: number, sent: Sent | readonly Sent[]): NamedBodies {
+  return sendEach(`${what} is refused`, sent, (probe, request) => probe.refusedWith4xx(request, status, what))
+}
+
+function sendEach(
+  name: string,
+  sent: Sent | readonly Sent[],
+  judge: (probe: Probe, request: Sendable) => Promise<unknown>,
 ): NamedBodies {
   const body: CheckBody = async probe => {
-    for (const one of [sent].flat()) {
-      await probe.refused(typeof one === 'function' ? await one(probe) : one, status, judgedBy)
-    }
+    for (const one of [sent].flat()) await judge(probe, typeof one === 'function' ? await one(probe) : one)
   }
-  return { [`${what} is ${status}`]: body }
+  return { [name]: body }
 }
 
 /** A creation with these fields is 201 with a Pet that has the expected values. */
-export function creates(name: string, fields: Fields, expected: JsonObject = {}): NamedBodies {
+export function creates(name: string, fields: Fields, expected: JsonObject): NamedBodies {
   return {
     [name]: async probe => {
       const created = await probe.create(fields)

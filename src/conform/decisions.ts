@@ -6,12 +6,13 @@ import {
   errorFields,
   expectEach,
   fail,
-  judges,
+  invalidPet,
   newPet,
   type Probe,
   petName,
   post,
   postEach,
+  prerequisites,
   type Sendable,
   skip,
   wrongBearer,
@@ -19,7 +20,7 @@ import {
 
 const asking = (authorization: string | null) => ({ path: '/pets', authorization })
 const noKey = asking(null)
-const noKeyIs401 = [judges.noKey]
+const noKeyIs401 = [prerequisites.noKey]
 const unknown = '/conform-nothing-is-here'
 const bodyBytesMax = 64 * 1024
 const tooLarge = '{}'.padEnd(bodyBytesMax + 1)
@@ -30,14 +31,14 @@ const typed = (type: string) => ({ headers: { 'Content-Type': type } })
 const asText = typed('text/plain')
 const asForm = typed('application/x-www-form-urlencoded')
 const strict = { headers: { Prefer: 'handling=strict' } }
-const notIntegers = ['/pets?limit=abc', '/pets?limit=1.5', '/pets?limit=0x10']
+const notLimits = ['/pets?limit=abc', '/pets?limit=1.5', '/pets?limit=0x10']
 const notIds = ['/pets/abc', '/pets/1.5', `/pets/${int64Max + 1n}`]
 const safeHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
 /** A request with one invalid value, and its name. */
 const oneProblem: readonly (readonly [Sendable, string])[] = [
-  [post(newPet({ name: '""' })), 'name'],
-  [post(newPet({ categoryId: undefined })), 'categoryId'],
-  [post(newPet({ status: 'null' })), 'status'],
+  [post(invalidPet({ name: '""' })), 'name'],
+  [post(invalidPet({ categoryId: undefined })), 'categoryId'],
+  [post(invalidPet({ status: 'null' })), 'status'],
   ['/pets?limit=0', 'limit'],
   ['/pets?limit=', 'limit'],
   ['/pets?limit=1&limit=1', 'limit'],
@@ -55,7 +56,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
       }
     },
     'a request with a wrong key gets WWW-Authenticate with invalid_token': async probe => {
-      const refused = await probe.refused(asking(wrongBearer), 401, [judges.wrongKey])
+      const refused = await probe.refused(asking(wrongBearer), 401, [prerequisites.wrongKey])
       const form = /^Bearer realm="petstore", error="invalid_token", error_description="[^"]+"$/
       const expected = 'Bearer realm="petstore", error="invalid_token", error_description="…"'
       refused.expectHeader('WWW-Authenticate', form, expected)
@@ -81,7 +82,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     ...refuses('POST /pets with invalid JSON and without a key', 401, post('{"name":', noKey), noKeyIs401),
     ...refuses('POST /pets with invalid JSON as text/plain', 415, post('{"name":', asText)),
     ...refuses('POST /pets with more than 64 KiB of text/plain', 415, post(tooLarge, asText)),
-    [judges.namedProblem]: async probe => {
+    [prerequisites.namedProblem]: async probe => {
       const refused: [Exchange, string][] = []
       const reads = oneProblem.filter(([request]) => typeof request === 'string')
       for (const [request, name] of probe.target.readOnly ? reads : oneProblem) {
@@ -143,7 +144,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
   'Base address': {
     ...refuses('POST /pets with a body that is not UTF-8', 400, post(latin1)),
     'responses are JSON for any Accept header': async probe =>
-      probe.step('application/json without an Accept header', [judges.jsonType], async () => {
+      probe.step([prerequisites.jsonType], async () => {
         const list = await probe.send({ path: '/pets?limit=1', headers: { Accept: 'text/html' } })
         list.expectJsonType()
       }),
@@ -160,7 +161,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     [`a categoryId may be ${int64Min}`]: async probe => {
       const created = await probe.create({ categoryId: String(int64Min) })
       const isExact = () => created.expectValues(created.object(), { categoryId: int64Min })
-      await probe.step('returning large integers exactly', [judges.exact], isExact)
+      await probe.step([prerequisites.exact], isExact)
     },
     ...creates('an animal added without a status has none', { status: undefined }, { status: undefined }),
     ...refuses('POST /pets with the status null', 400, postEach('status', [null])),
@@ -180,7 +181,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
   listPets: {
     ...refuses('GET /pets with a limit below 1', 400, ['/pets?limit=0', '/pets?limit=-1']),
     ...refuses('GET /pets with a limit above 100', 400, ['/pets?limit=101', `/pets?limit=${int64Max + 1n}`]),
-    ...refuses('GET /pets with a limit that is not an integer', 400, notIntegers),
+    ...refuses('GET /pets with a limit that is not an integer', 400, notLimits),
     ...refuses('GET /pets with an empty limit', 400, '/pets?limit='),
     ...refuses('GET /pets with a repeated limit', 400, '/pets?limit=1&limit=1'),
     ...refuses('GET /pets with an unknown status', 400, ['/pets?status=lost', '/pets?status=Sold']),
@@ -215,7 +216,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
         list.expect(before === undefined || id > before, 'ascending ids', `lists ${id} after ${before}`)
       }
     },
-    [judges.nextLink]: async probe => {
+    [prerequisites.nextLink]: async probe => {
       await probe.ensurePets(2, 'sold')
       const next = await nextOf(probe, await probe.list('?limit=1&status=sold'))
       const complete = [/\blimit=1\b/, /\bstatus=sold\b/, /\bcursor=[^&]/].every(part => part.test(next))
@@ -228,13 +229,13 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
       list.expectHeader('X-Next-Cursor', new URLSearchParams(next.split('?')[1]).get('cursor') ?? '')
     },
     'following the next links lists every animal once, and ends': async probe => {
-      const [limit, pagesMax] = [20, 30]
+      const [limit, followedMax] = [20, 30]
       await probe.ensurePets(limit + 1)
       const added = probe.added.map(({ id }) => id)
       let list = await probe.list(`?limit=${limit}`)
       const listed = new Set(await probe.idsOf(list))
       for (let next: string | undefined = await nextOf(probe, list); next !== undefined; next = list.nextPath()) {
-        if (listed.size >= limit * pagesMax) skip(`the catalogue has more than ${pagesMax} pages of ${limit}`)
+        if (listed.size >= limit * followedMax) skip(`the catalogue has more than ${followedMax} pages of ${limit}`)
         list = await probe.list(next.slice('/pets'.length))
         for (const id of await probe.idsOf(list)) {
           list.expect(!listed.has(id), 'every animal once', `lists ${id} again`)
@@ -288,7 +289,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
       const rule = { expected: 'a code in lower_snake_case', isValid: isCode }
       const errors = await probe.readableErrors()
       const check = () => expectEach(errors, error => error.expectField(error.object(), 'code', rule))
-      await probe.step('a code that is a string', [judges.errorCode], check)
+      await probe.step([prerequisites.errorCode], check)
     },
     'a 405, a 413 and a 415 are Errors like the others': async probe => {
       const requests = [{ path: '/pets', method: 'PUT' }, post(tooLarge), post(newPet(), asText)]
@@ -334,7 +335,7 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
     ...refuses('POST /pets with an Idempotency-Key of 256 characters', 400, postWith('k'.repeat(256))),
     'a creation that failed does not use up its Idempotency-Key': async probe => {
       const key = newKey()
-      await probe.refused(postWith(key, newPet({ name: undefined })), 400)
+      await probe.refused(postWith(key, invalidPet({ name: undefined })), 400)
       const created = await probe.create(postWith(key))
       created.expect(created.header('Idempotency-Replayed') === null, 'a new animal')
     },
@@ -342,7 +343,13 @@ export const decisionChecks: readonly Check[] = checksOf('decision', {
 })
 
 function storesName(what: string, name: string) {
-  return creates(`a name ${what} is stored exactly`, { name: JSON.stringify(name) }, { name })
+  const body = async (probe: Probe) => {
+    const created = await probe.create({ name: JSON.stringify(name) })
+    created.expectValues(created.object(), { name })
+    const got = await probe.send(`/pets/${await probe.idOf(created)}`)
+    await probe.step([prerequisites.get], () => got.expectValues(got.expectStatus(200).object(), { name }))
+  }
+  return { [`a name ${what} is stored exactly`]: body }
 }
 
 function expectAllow(refused: Exchange, methods: string): void {
@@ -362,15 +369,15 @@ async function expectStrict(probe: Probe, request: Sendable): Promise<void> {
 
 /** The message of the Error contains these names. */
 function expectAbout(probe: Probe, error: Exchange, ...names: string[]): Promise<void> {
-  const judgedBy = [judges.errorJson, judges.errorMessage, judges.namedProblem]
-  return probe.step('naming one problem', judgedBy, () => error.expectMessageAbout(...names))
+  const { errorJson, errorMessage, namedProblem } = prerequisites
+  return probe.step([errorJson, errorMessage, namedProblem], () => error.expectMessageAbout(...names))
 }
 
 /** The path of the next page. */
 function nextOf(probe: Probe, list: Exchange): Promise<string> {
   const read = () =>
     list.nextPath() ?? list.fail('a Link with rel="next"', `returned Link: ${list.header('Link') ?? 'none'}`)
-  return probe.step('a next link', [judges.limit, judges.nextLink], read)
+  return probe.step([prerequisites.limit, prerequisites.nextLink], read)
 }
 
 /** Of a list without a status. */
@@ -378,7 +385,7 @@ async function someCursor(probe: Probe): Promise<string> {
   await probe.ensurePets(2)
   const next = await nextOf(probe, await probe.list('?limit=1'))
   const read = () => new URL(next, probe.target.baseUrl).searchParams.get('cursor') || fail('a cursor', next)
-  return probe.step('a cursor in the next link', [judges.nextLink], read)
+  return probe.step([prerequisites.nextLink], read)
 }
 
 function newKey(): string {

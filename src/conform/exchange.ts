@@ -1,4 +1,5 @@
 import { readLinks } from '../client/headers.ts'
+import { SetupError } from '../errors.ts'
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject, parseJson } from '../int64.ts'
 import { type Pet, type PetStatus, petStatus } from '../pet.ts'
@@ -27,8 +28,15 @@ export function skip(why: string): never {
   throw new CheckEnded({ outcome: 'skipped', why })
 }
 
-/** The names of the checks that judge what other checks need. If one fails, those are skipped instead of failing too. */
-export const judges = {
+function skipAfter(failed: string): never {
+  return skip(`depends on the failed check: ${failed}`)
+}
+
+/** As the interface says: a constant of the service could be wrong. */
+export const limitDefault = 20
+
+/** The names of the checks that others depend on. If one fails, those are skipped instead of failing too. */
+export const prerequisites = {
   creation: 'POST /pets is 201 with the Pet and its id',
   statuses: 'POST /pets accepts each status and returns it',
   asSent: 'POST /pets returns the name and the categoryId as sent',
@@ -37,8 +45,11 @@ export const judges = {
   limit: 'GET /pets?limit accepts 1, 20 and 100, and lists no more animals',
   filter: 'GET /pets?status lists only animals with that status',
   listedId: 'the id of every listed animal is an int64',
-  noKey: 'GET /pets without a key is 401',
-  wrongKey: 'GET /pets with a wrong key is 401',
+  defaultLimit: `GET /pets without a limit lists at most ${limitDefault} animals`,
+  get: 'GET /pets/{petId} returns the animal as it was added or listed',
+  noKey: 'GET /pets without a key is refused',
+  wrongKey: 'GET /pets with a wrong key is refused',
+  refusals: 'requests are refused with the status of the interface',
   jsonType: 'responses are application/json',
   errorJson: 'errors are application/json',
   errorCode: 'the code of every Error is a string',
@@ -148,7 +159,7 @@ export class Exchange {
   /** Checks these fields of a Pet, and no other. */
   expectValues(pet: JsonObject, expected: JsonObject): void {
     for (const [field, value] of Object.entries(expected)) {
-      this.#expectField(pet, field, shown(pet[field]) === shown(value), shown(value))
+      this.#expectField(pet, field, isSame(pet[field], value), shown(value))
     }
   }
 
@@ -157,10 +168,9 @@ export class Exchange {
     this.expect(isValid, `${field}: ${expected}`, `returned ${this.response.status} with ${found}`)
   }
 
-  petId(): bigint {
-    const pet = this.object()
+  petId(pet: unknown = this.object()): bigint {
     this.expectField(pet, 'id', petFields.id)
-    return int64.read(pet['id']) ?? 0n
+    return int64.read(Object(pet)['id']) ?? 0n
   }
 
   /** The items of a list, unchecked. */
@@ -176,6 +186,10 @@ export class Exchange {
     const missing = names.filter(name => !message.includes(name))
     this.expect(missing.length === 0, `a message about ${missing.join(', ')}`)
   }
+}
+
+export function isSame(one: unknown, other: unknown): boolean {
+  return shown(one) === shown(other)
 }
 
 /** Equal for equal JSON values. */
@@ -230,9 +244,21 @@ export function newPet(fields: Fields = {}): string {
   return `{${written.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
 }
 
-/** A creation for each value of this field. */
+const invalid = { name: 'conform invalid', categoryId: 4_000_400 }
+
+/** A NewPet with fields that are invalid. */
+export function invalidPet(fields: Fields): string {
+  return newPet({ name: JSON.stringify(invalid.name), categoryId: String(invalid.categoryId), ...fields })
+}
+
+/** Whether a server accepted this animal by mistake, in this run or an earlier one. */
+export function isInvalidPet(pet: unknown): boolean {
+  return isJsonObject(pet) && (pet['name'] === invalid.name || pet['categoryId'] === invalid.categoryId)
+}
+
+/** An invalid creation for each value of this field. */
 export function postEach(field: string, values: readonly unknown[]): readonly ProbeRequest[] {
-  return values.map(value => post(newPet({ [field]: JSON.stringify(value) })))
+  return values.map(value => post(invalidPet({ [field]: JSON.stringify(value) })))
 }
 
 /** Tells the operator where the animal comes from. */
@@ -274,21 +300,21 @@ export class Probe {
   /** The animals that were added, oldest first. */
   readonly added: Added[] = []
   #errors: Promise<readonly Exchange[]> | undefined
-  /** `422 instead of 400` */
-  readonly #otherCodes = new Set<string>()
+  /** The refusals with another 4xx than the contract says, by kind: `422 instead of 400`. */
+  readonly otherStatuses = new Map<string, Set<string>>()
 
   constructor(target: Target) {
     this.target = target
   }
 
   /** Skips the check if the work fails and one of these checks has reported that already. */
-  async step<T>(what: string, judgedBy: readonly string[], work: () => T | Promise<T>): Promise<T> {
+  async step<T>(needed: readonly string[], work: () => T | Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
-      const judge = judgedBy.find(name => this.failed.has(name))
+      const failed = needed.find(name => this.failed.has(name))
       const isFailure = error instanceof CheckEnded && error.finding.outcome === 'failed'
-      if (judge !== undefined && isFailure) skip(`${what} failed, see: ${judge}`)
+      if (failed !== undefined && isFailure) skipAfter(failed)
       throw error
     }
   }
@@ -301,8 +327,8 @@ export class Probe {
     for (let attempt = 1; ; attempt++) {
       const exchange = await this.#exchange(request)
       const seconds = Number(exchange.header('retry-after') ?? Number.NaN)
-      const retry = exchange.response.status === 429 && attempt < rateLimitedMax && seconds <= retryAfterSecondsMax
-      if (!retry) return exchange
+      if (exchange.response.status !== 429) return exchange
+      if (attempt === rateLimitedMax || !(seconds <= retryAfterSecondsMax)) skip("the server's rate limit is reached")
       await Bun.sleep(seconds * 1_000)
     }
   }
@@ -328,23 +354,35 @@ export class Probe {
     }
   }
 
-  /** Sends a request that the server must refuse with this status. Another 4xx instead is one defect: reports it once. */
-  async refused(what: Sendable, status: number, judgedBy: readonly string[] = []): Promise<Exchange> {
-    const exchange = await this.send(what)
+  /** Sends a request that the server must refuse with this status. */
+  async refused(request: Sendable, status: number, needed: readonly string[] = []): Promise<Exchange> {
+    const exchange = await this.send(request)
+    if (this.otherStatuses.has(`${exchange.response.status} instead of ${status}`)) skipAfter(prerequisites.refusals)
+    return this.#expectRefused(exchange, status, needed)
+  }
+
+  /** Sends a request that the server must refuse. If the 4xx is not this status, remembers what was refused. */
+  async refusedWith4xx(request: Sendable, status: number, what: string): Promise<void> {
+    const exchange = await this.send(request)
     const found = exchange.response.status
-    const other = `${found} instead of ${status}`
-    if (this.#otherCodes.has(other)) skip(`an earlier check reports ${other}`)
-    if (found !== status && found >= 400 && found < 500) this.#otherCodes.add(other)
-    const names = found >= 500 && exchange.request.startsWith('POST ') ? [...judgedBy, judges.creation] : judgedBy
-    return this.step('a similar request', names, () => exchange.expectStatus(status))
+    const kind = `${found} instead of ${status}`
+    if (found < 400 || found >= 500) await this.#expectRefused(exchange, status)
+    else if (found !== status) this.otherStatuses.set(kind, (this.otherStatuses.get(kind) ?? new Set()).add(what))
+  }
+
+  #expectRefused(exchange: Exchange, status: number, needed: readonly string[] = []): Promise<Exchange> {
+    const isFault = exchange.response.status >= 500 && exchange.request.startsWith('POST ')
+    return this.step(isFault ? [...needed, prerequisites.creation] : needed, () => exchange.expectStatus(status))
   }
 
   /** The response to a creation: 201 with a JSON object. */
   async create(request: Fields | ProbeRequest = {}): Promise<Exchange> {
     const created = await this.send(isRequest(request) ? request : post(newPet(request)))
-    const pet = await this.step('creating an animal', [judges.creation, judges.statuses], () =>
-      created.expectStatus(201).object(),
-    )
+    if (created.response.status === 403 && this.added.length === 0) {
+      const { baseUrl } = this.target
+      throw new SetupError(`${baseUrl} refuses to add animals (403): use a key that may write, or --read-only`)
+    }
+    const pet = await this.step([prerequisites.creation], () => created.expectStatus(201).object())
     const id = int64.read(pet['id'])
     if (id !== undefined) this.added.push({ id, status: pet['status'] })
     return created
@@ -357,23 +395,18 @@ export class Probe {
 
   /** The id of a new animal. */
   idOf(created: Exchange): Promise<bigint> {
-    return this.step('creating an animal with an id', [judges.creation], () => created.petId())
+    return this.step([prerequisites.creation], () => created.petId())
   }
 
   /** GET /pets with this query: 200 with a JSON array. */
   async list(query: string): Promise<Exchange> {
     const list = await this.send(`/pets${query}`)
-    await this.step('listing animals', [judges.list, judges.limit, judges.filter], () => list.items())
+    await this.step([prerequisites.list, prerequisites.limit, prerequisites.filter], () => list.items())
     return list
   }
 
   idsOf(list: Exchange): Promise<readonly bigint[]> {
-    return this.step('reading the ids of a list', [judges.listedId], () =>
-      list.items().map(item => {
-        list.expectField(item, 'id', petFields.id)
-        return int64.read((item as JsonObject)['id']) ?? 0n
-      }),
-    )
+    return this.step([prerequisites.listedId], () => list.items().map(item => list.petId(item)))
   }
 
   /** Adds animals until the catalogue has this many (at most 100), with this status if one is given. */
@@ -383,7 +416,8 @@ export class Probe {
     const list = await this.list(`?limit=100${status === undefined ? '' : `&status=${status}`}`)
     for (let present = list.items().length; present < count; present++) {
       if (this.target.readOnly) skip('the catalogue has too few animals for it, and this run only reads')
-      await this.addPet(status && { status: JSON.stringify(status) })
+      const fields = status && { status: JSON.stringify(status) }
+      await this.step([prerequisites.statuses], () => this.addPet(fields))
     }
   }
 
@@ -400,11 +434,13 @@ export class Probe {
     return this.#errors
   }
 
-  /** The same, if all of them are JSON objects. */
+  /** Those of them that are JSON objects. */
   async readableErrors(): Promise<readonly Exchange[]> {
-    const errors = await this.errors()
-    await this.step('reading errors as JSON', [judges.errorJson], () => errors.map(error => error.object()))
-    return errors
+    const errors = (await this.errors()).filter(({ text }) => {
+      const parsed = parseJson(text)
+      return parsed.ok && isJsonObject(parsed.value)
+    })
+    return errors.length > 0 ? errors : skipAfter(prerequisites.errorJson)
   }
 
   async #sendInvalid(): Promise<readonly Exchange[]> {
@@ -419,8 +455,8 @@ export class Probe {
       post(newPet(), { authorization: null }),
       post(undefined),
       post('{"name":'),
-      post(newPet({ name: undefined })),
-      post(newPet({ status: '"lost"' })),
+      ...postEach('name', [undefined]),
+      ...postEach('status', ['lost']),
     ]
     const exchanges: Exchange[] = []
     for (const request of this.target.readOnly ? reads : [...reads, ...writes]) exchanges.push(await this.send(request))

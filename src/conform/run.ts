@@ -13,7 +13,7 @@ export interface Result {
 }
 
 /** At most this many animals are added to a server that refuses invalid ones. */
-export const addedMax = { contract: 25, strict: 40 }
+export const addedMax = { contract: 30, strict: 45 }
 
 interface RunOptions {
   readonly strict: boolean
@@ -53,11 +53,12 @@ async function expectReachable({ baseUrl, key }: Target): Promise<void> {
     throw new SetupError(`Cannot reach ${baseUrl}: check the address and that the server is running`, { cause })
   })
   if (status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
+  if (status === 429) throw new SetupError(`The rate limit of ${baseUrl} is reached (429): try again later`)
   if (status !== 404) return
   throw new SetupError(`${baseUrl}/pets does not exist (404): expected a base address such as …/v1`)
 }
 
-const shownCharsMax = 300
+const shownCharsMax = 400
 
 /** Masks the key and shortens what the server sent. */
 function presentable(finding: Finding, key: string): Finding {

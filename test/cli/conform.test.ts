@@ -25,7 +25,7 @@ test('our server passes with --strict, and another server without; the key may c
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ env })
   const ours = await petstore(['conform', `${server.url}/`, '--strict'], { cwd: tmpdir(), env })
-  expect(ours).toMatchObject({ exitCode: 0, stderr: warning(40, server.url) })
+  expect(ours).toMatchObject({ exitCode: 0, stderr: warning(45, server.url) })
   const lines = ours.stdout.trimEnd().split('\n')
   expect(lines.filter(line => line.startsWith('✓ '))).toHaveLength(checks.length)
   expect(lines[0]).toStartWith('Contract: ')
@@ -33,7 +33,7 @@ test('our server passes with --strict, and another server without; the key may c
   for (const text of ['\u001b', '✗']) expect(ours.stdout).not.toContain(text)
 
   const another = await conformWrong({})
-  expect(another).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^This adds up to 25 animals, .*\n$/) })
+  expect(another).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^This adds up to 30 animals, .*\n$/) })
   expect(another.stdout).toEndWith(`/v1: contract: ${contractChecks} passed, 0 failed, 0 skipped\n`)
   expect(another.stdout).not.toContain('Decisions: ')
 })
@@ -131,7 +131,7 @@ async function conformOnTerminal(answer: string, ...options: string[]) {
 
 test.each(['y\n', 'Yes\n'])('on a terminal, it asks before the first write, and goes on after %j', async answer => {
   const { exitCode, shown, stdout, writesBefore, writes } = await conformOnTerminal(answer, '--json')
-  expect(shown).toMatch(/^This adds up to 25 animals, .*\r\nContinue\? \[y\/N\] (y|Yes)\r\n$/)
+  expect(shown).toMatch(/^This adds up to 30 animals, .*\r\nContinue\? \[y\/N\] (y|Yes)\r\n$/)
   expect({ exitCode, writesBefore }).toEqual({ exitCode: 0, writesBefore: 0 })
   expect(writes).toBeGreaterThan(20)
   expect(JSON.parse(stdout).summary.failed).toBe(0)

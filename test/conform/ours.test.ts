@@ -59,7 +59,7 @@ test('a run adds about as many animals as it says, and fewer to a catalogue that
 
 test('a run that only reads passes with a read-only key, and adds nothing', async () => {
   await using service = await startService()
-  await addAnimals(service, 30)
+  await addAnimals(service, 63)
   const before = await service.stores.pets.list({ limit: 100 })
   const key = await service.newKey({ permission: 'read-only' })
   const results = await check(service, { readOnly: true, key })
@@ -69,6 +69,21 @@ test('a run that only reads passes with a read-only key, and adds nothing', asyn
   const onlyReads = /^(GET|HEAD) (?!.*POST)|X-Request-Id|WWW-Authenticate/
   expect(others.filter(({ check: { name } }) => onlyReads.test(name))).toEqual([])
   expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
+})
+
+test('a key that may not write ends the run, which says what to do', async () => {
+  await using service = await startService()
+  const key = await service.newKey({ permission: 'read-only' })
+  await expect(check(service, { key })).rejects.toThrow(/\(403\): use a key that may write, or --read-only$/)
+})
+
+test('a rate limit that is reached fails nothing, and a run that starts with it ends', async () => {
+  await using service = await startService({ rateLimit: { requests: 60, seconds: 60 } })
+  const others = (await check(service)).flatMap(({ finding }) => (finding.outcome === 'passed' ? [] : [finding]))
+  const reached = { outcome: 'skipped', why: "the server's rate limit is reached" }
+  expect(others.length).toBeGreaterThan(20)
+  expect(others).toEqual(others.map(() => reached as never))
+  await expect(check(service)).rejects.toThrow(/rate limit .* \(429\): try again later$/)
 })
 
 test('a run that only reads an empty catalogue fails nothing, and reports what it could not check', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { judges, Probe } from '../../src/conform/exchange.ts'
+import { Probe, prerequisites } from '../../src/conform/exchange.ts'
 import { checks, conform } from '../../src/conform/run.ts'
 import { int64Max } from '../../src/int64.ts'
 import { startService } from '../support/service.ts'
@@ -58,6 +58,8 @@ const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' &
 const having = (status: number, change: JsonObject) => answering(status, body => ({ ...body, ...change }))
 const withEach = (change: (pet: JsonObject) => JsonObject) => listing(pet => ({ ...pet, ...change(pet) }))
 const everyId: Wrongness = { instead: ({ path }) => (/\d{15}/.test(path) ? { status: 200, body: {} } : undefined) }
+const filtersWithLimit = (limit: number) =>
+  rewriting(query => query.has('status') && !query.has('limit') && query.set('limit', String(limit)))
 const withoutFilter = rewriting(query => query.delete('status'))
 const rounded = (pet: JsonObject) => ({ ...pet, categoryId: BigInt(Number(pet['categoryId'])) })
 const trimmed = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).trim() })
@@ -79,10 +81,7 @@ const only = (status: number, headers: Readonly<Record<string, string>>) =>
 const linked = { Link: '</d>; rel="deprecation", </v1/pets?status=sold>; rel=successor-version' }
 /** Every list has a link to the same page. */
 const endless = adding({ Link: '</v1/pets?limit=1&cursor=abc>; rel="next"' })
-const endlessAndAscending: Wrongness = {
-  say: (reply, asked) =>
-    changedList(pets => pets.toReversed()).say?.(endless.say?.(reply, asked) ?? reply, asked) ?? reply,
-}
+const reversed = changedList(pets => pets.toReversed())
 
 const firstKeyOnly: Wrongness = {
   hear: asked => (asked.headers.get('authorization')?.startsWith(`Bearer ${key} `) ? withKey(asked) : asked),
@@ -93,15 +92,26 @@ const headWithout: Wrongness = {
   say: (reply, { headers }) => (headers.get('x-method') === 'HEAD' ? reply : { ...reply, headers: { 'x-more': '1' } }),
 }
 
+/** A server with all of these defects. */
+function together(...defects: readonly Wrongness[]): Wrongness {
+  const { contentType } = Object.assign({}, ...defects)
+  return {
+    hear: asked => defects.reduce((sofar, { hear }) => hear?.(sofar) ?? sofar, asked),
+    instead: asked => defects.map(({ instead }) => instead?.(asked)).find(reply => reply !== undefined),
+    say: (reply, asked) => defects.reduce((sofar, { say }) => say?.(sofar, asked) ?? sofar, reply),
+    ...(contentType && { contentType }),
+  }
+}
+
 /** A part of a check's name, a part of its finding, and the server's defect. */
 const rows: readonly (readonly [check: string, found: string, wrongness: Wrongness])[] = [
   ['the base address ends in /v1', '/api', { prefix: '/api' }],
-  ['GET /pets without a key is 401', 'returned 200', trusting('GET', list, none)],
-  ['POST /pets without a key is 401', 'returned 201', trusting('POST', list, none)],
-  ['GET /pets/{petId} without a key is 401', 'returned 200', trusting('GET', one, none)],
-  ['GET /pets with a wrong key is 401', 'returned 200', trusting('GET', list, wrong)],
-  ['POST /pets with a wrong key is 401', 'returned 201', trusting('POST', list, wrong)],
-  ['GET /pets/{petId} with a wrong key is 401', 'returned 200', trusting('GET', one, wrong)],
+  ['GET /pets without a key is refused', 'returned 200', trusting('GET', list, none)],
+  ['POST /pets without a key is refused', 'returned 201', trusting('POST', list, none)],
+  ['GET /pets/{petId} without a key is refused', 'returned 200', trusting('GET', one, none)],
+  ['GET /pets with a wrong key is refused', 'returned 200', trusting('GET', list, wrong)],
+  ['POST /pets with a wrong key is refused', 'returned 201', trusting('POST', list, wrong)],
+  ['GET /pets/{petId} with a wrong key is refused', 'returned 200', trusting('GET', one, wrong)],
 
   ['POST /pets is 201 with the Pet and its id', 'no id', answering(201, ({ id: _, ...pet }) => pet)],
   ['POST /pets returns the name and the categoryId as sent', 'REX', having(201, { name: 'REX' })],
@@ -110,15 +120,15 @@ const rows: readonly (readonly [check: string, found: string, wrongness: Wrongne
   ['two new animals get different ids', 'id 7 for two', having(201, { id: 7n })],
   ['POST /pets returns a categoryId beyond 2^53 exactly', 'the categoryId 9007199254740992', answering(201, rounded)],
 
-  ['POST /pets without a body is 400', '201', taking(/^$/)],
-  ['POST /pets without a name is 400', '201', taking(/^(?!.*"name").*categoryId/)],
-  ['POST /pets without a categoryId is 400', '201', taking(/^(?!.*"categoryId").*name/)],
-  ['POST /pets with a name that is not a string is 400', '"name":true', taking(/"name":true/)],
-  ['POST /pets with a categoryId that is not an integer is 400', '"7"', taking(/"categoryId":"7"/)],
-  ['POST /pets with a categoryId above 64 bits is 400', '75808', taking(/9223372036854775808/)],
-  ['POST /pets with an unknown status is 400', 'Available', taking(/"Available"/)],
-  ['POST /pets with a body that is not an object is 400', 'POST /pets []', taking(/^\[\]$/)],
-  ['POST /pets with a body that is not JSON is 400', 'name=Rex', taking(/^name=Rex$/)],
+  ['POST /pets without a body is refused', '201', taking(/^$/)],
+  ['POST /pets without a name is refused', '201', taking(/^(?!.*"name").*categoryId/)],
+  ['POST /pets without a categoryId is refused', '201', taking(/^(?!.*"categoryId").*name/)],
+  ['POST /pets with a name that is not a string is refused', '"name":true', taking(/"name":true/)],
+  ['POST /pets with a categoryId that is not an integer is refused', '"7"', taking(/"categoryId":"7"/)],
+  ['POST /pets with a categoryId above 64 bits is refused', '75808', taking(/9223372036854775808/)],
+  ['POST /pets with an unknown status is refused', 'Available', taking(/"Available"/)],
+  ['POST /pets with a body that is not an object is refused', 'POST /pets []', taking(/^\[\]$/)],
+  ['POST /pets with a body that is not JSON is refused', 'name=Rex', taking(/^name=Rex$/)],
 
   ['GET /pets is 200 with a JSON array', '{"pets":[', changedList(pets => ({ pets }))],
   ['the id of every listed animal is an int64', 'the id "25"', withEach(({ id }) => ({ id: String(id) }))],
@@ -127,13 +137,14 @@ const rows: readonly (readonly [check: string, found: string, wrongness: Wrongne
   ['the status of every listed animal', 'SOLD', withEach(() => ({ status: 'SOLD' }))],
   ['no two listed animals have the same id', 'id 1 twice', withEach(() => ({ id: 1n }))],
   ['GET /pets without a limit', 'lists 25', rewriting(query => query.has('limit') || query.set('limit', '100'))],
+  ['GET /pets?status without a limit', 'status=available lists 21', filtersWithLimit(100)],
   ['GET /pets?limit accepts', 'limit=1 lists 20', rewriting(query => query.delete('limit'))],
   ['GET /pets?status lists only', 'status=available lists id 25 with the status pending', withoutFilter],
   ['limit and status together', 'lists 8', rewriting(query => query.has('status') && query.delete('limit'))],
   ['in the list of its status', 'returned 200 []', changedList((pets, { query }) => (query.has('status') ? [] : pets))],
 
-  ['as it was added or listed', 'the categoryId 9007199254740992', answering(200, rounded)],
-  ['GET /pets/{petId} with the id of no animal is 404', 'returned 200', everyId],
+  ['as it was added or listed', 'the categoryId 9223372036854775808', answering(200, rounded)],
+  ['GET /pets/{petId} with the id of no animal is refused', 'returned 200', everyId],
 
   ['responses are application/json', 'text/html', typed(status => status === 200, 'text/html')],
   ['errors are application/json', 'problem+json', typed(status => status >= 400, 'application/problem+json')],
@@ -176,7 +187,7 @@ const rows: readonly (readonly [check: string, found: string, wrongness: Wrongne
 
   ['the next link has limit, status and a cursor', '/pets?limit=1&cursor=abc', endless],
   ['X-Next-Cursor is the cursor', 'returned no X-Next-Cursor', endless],
-  ['following the next links', 'cursor=abc lists 25 again', endlessAndAscending],
+  ['following the next links', 'cursor=abc lists 25 again', together(endless, reversed)],
   ['GET /pets with a changed cursor is 400', 'cursor=abA returned 200', endless],
   ['GET /pets with the cursor of another status is 400', 'status=sold&cursor=abc returned 200', endless],
 
@@ -201,9 +212,11 @@ test('a server that decided otherwise passes the contract, and fails each decisi
   const outcomes = (names: typeof results) => names.map(({ check: { name }, finding }) => [name, finding.outcome])
   const contract = results.filter(({ check }) => check.rule === 'contract')
   expect(outcomes(contract)).toEqual(contract.map(({ check }) => [check.name, 'passed']))
-  const others = results.filter(({ check: { name } }) => !rows.some(([part]) => name.includes(part)))
+  // The check of refusals judges those that other checks have met.
+  const tested = [...rows.map(([part]) => part), prerequisites.refusals]
+  const others = results.filter(({ check: { name } }) => !tested.some(part => name.includes(part)))
   expect(outcomes(others)).toEqual(others.map(({ check }) => [check.name, 'failed']))
-  expect(rows.length + others.length).toBe(checks.length)
+  expect(tested.length + others.length).toBe(checks.length)
 })
 
 test('a server receives only GET and HEAD from a run that only reads', async () => {
@@ -247,13 +260,15 @@ const roundedIntegers: Wrongness = {
 }
 const defaultLimit25 = rewriting(query => query.has('limit') || query.set('limit', '25'))
 const wrongStatusIn404 = having(404, { status: 400n })
-const allThree: Wrongness = {
-  hear: asked => defaultLimit25.hear?.(roundedIntegers.hear?.(asked) ?? asked) ?? asked,
-  say: (reply, asked) => wrongStatusIn404.say?.(roundedIntegers.say?.(reply, asked) ?? reply, asked) ?? reply,
+const allThree = together(defaultLimit25, roundedIntegers, wrongStatusIn404)
+const always422: Wrongness = {
+  say: reply =>
+    reply.status === 400 ? { ...reply, status: 422, body: { ...Object(reply.body), status: 422n } } : reply,
 }
 const namingRounded =
   /^POST .* 2\^53 exactly: expected categoryId: 9007199254740993, found .* categoryId 9007199254740992/
 const namingLimit = /^GET \/pets without a limit lists at most 20 animals: expected at most 20 .* lists 2\d$/
+const naming422 = /^requests are refused .*422 instead of 400: POST \/pets without a name, .*, .* not JSON$/
 const namingStatus = /^the status of every Error is the HTTP status: .* returned 404 with the status 400$/
 
 test.each([
@@ -261,6 +276,7 @@ test.each([
   ['a default limit of 25', defaultLimit25, [namingLimit], 1],
   ['a wrong status in the body of 404', wrongStatusIn404, [namingStatus], 1],
   ['all three', allThree, [namingRounded, namingLimit, namingStatus], 4],
+  ['422 instead of 400', always422, [naming422], 1],
 ])('our service with %s fails few checks, and they name it', async (_, wrongness, names, max) => {
   for (const animals of [0, 30]) {
     await using service = await startService()
@@ -280,20 +296,85 @@ test('a check that needs what another check reports is skipped, and names that c
   using server = startWrongServer(changedList(pets => ({ pets })))
   const results = await conform({ baseUrl: server.url, key: server.key, readOnly: false }, { strict: false })
   const { finding } = results.find(({ check }) => check.name.startsWith('no two listed')) ?? {}
-  const why = 'listing animals failed, see: GET /pets is 200 with a JSON array'
+  const why = 'depends on the failed check: GET /pets is 200 with a JSON array'
   expect(finding).toEqual({ outcome: 'skipped', why })
 })
 
-test('a server that uses another status everywhere fails one check', async () => {
-  using server = startWrongServer({ say: reply => (reply.status === 400 ? error(422) : reply) })
-  expect(await failuresOf(server, false)).toEqual([
-    expect.stringMatching(/ is 400: expected status 400, .* returned 422/),
+const getting = (change: JsonObject) => having(200, change)
+const upper = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).toUpperCase() })
+const ascii = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).replace(/[^ -~]/g, '?') })
+const maxAs0 = (pet: JsonObject) => (pet['categoryId'] === int64Max ? { ...pet, categoryId: 0n } : pet)
+const nullWithoutStatus: Wrongness = {
+  say: (reply, { body }) =>
+    reply.status === 201 && !body.includes('status')
+      ? { ...reply, body: { ...Object(reply.body), status: null } }
+      : reply,
+}
+const text401 = [answering(401, () => 'no'), typed(status => status === 401, 'text/plain')]
+const renamed = withEach(() => ({ name: 'X' }))
+const refusing422 = (body: RegExp) => refusing(422, asked => asked.method === 'POST' && body.test(asked.body))
+const [byGet, byList] = [/^GET \/pets\/\{petId\} returns/, /^a new animal is in the list/]
+
+/** The defects of a server, and the failures of a whole run. */
+const runs: readonly (readonly [server: string, defects: readonly Wrongness[], failures: readonly RegExp[]])[] = [
+  ['rounds in POST, renames in GET', [answering(201, rounded), getting({ name: 'X' })], [/2\^53/, byGet]],
+  ['shouts in POST, renames in GET', [answering(201, upper), getting({ name: 'X' })], [/as sent/, byGet]],
+  [
+    'omits the status in POST, renames in lists',
+    [having(201, { status: undefined }), renamed],
+    [/each status/, byList],
+  ],
+  ['has text in 401 and a wrong status in 404', [...text401, wrongStatusIn404], [/^errors are/, namingStatus]],
+  ['has a 201 of text/html', [typed(status => status === 201, 'text/html')], [/^responses are .* POST .* text\/html/]],
+  ['loses characters when it reads', [answering(200, ascii), listing(ascii)], [byGet, byList]],
+  ['reads the largest integer as 0', [answering(200, maxAs0), listing(maxAs0)], [byGet, byList]],
+  ['returns the status null', [nullWithoutStatus], [/without a status: .* the status null/]],
+  [
+    'has 422 for two problems',
+    [refusing422(/"lost"/), refusing422(/^name=/)],
+    [/422 .*: .* unknown status, .* not JSON$/],
+  ],
+]
+
+test.each(runs)('a server that %s fails a check for each defect', async (_, defects, failures) => {
+  using server = startWrongServer(together(...defects))
+  expect(await failuresOf(server, false)).toEqual(failures.map(form => expect.stringMatching(form)))
+})
+
+test('animals that a server accepted by mistake fail no other check, also after it is fixed', async () => {
+  const accepted: JsonObject[] = []
+  const mistakes = { isFixed: false }
+  const invalid = /"name":42|"lost"|"categoryId":9223372036854775808/
+  using server = startWrongServer({
+    instead: ({ method, body }) => {
+      if (method !== 'POST' || mistakes.isFixed || !invalid.test(body)) return undefined
+      accepted.push({ id: BigInt(1_000 + accepted.length), ...JSON.parse(body) })
+      return { status: 201, body: accepted.at(-1) }
+    },
+    ...changedList((pets, { query }) =>
+      query.get('limit') === '100' && query.size === 1 ? [...accepted, ...pets] : pets,
+    ),
+  })
+  expect(await failuresOf(server, false)).toHaveLength(3)
+  expect(accepted.length).toBeGreaterThan(2)
+  mistakes.isFixed = true
+  expect(await failuresOf(server, false)).toEqual([])
+})
+
+test('a name is read as it was sent, with its outer spaces', async () => {
+  await using service = await startService()
+  using server = startWrongServer(
+    answering(200, body => (body?.['name'] ? trimmed(body) : body)),
+    passTo(`${service.origin}/v1`, service.key),
+  )
+  expect(await failuresOf(server, true)).toEqual([
+    expect.stringMatching(/with outer spaces .* GET .* the name "conform/),
   ])
 })
 
 test('every check that others rely on exists', () => {
   const names = checks.map(({ name }) => name)
-  expect(Object.values(judges).filter(name => !names.includes(name))).toEqual([])
+  expect(Object.values<string>(prerequisites).filter(name => !names.includes(name))).toEqual([])
 })
 
 test('an Error check reports every kind of error that is wrong', async () => {
