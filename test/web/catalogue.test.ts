@@ -124,12 +124,14 @@ describeInBrowser('the catalogue page', () => {
       await page.keyboard.type('la')
       expect(await page.getByLabel('Name').inputValue()).toBe('Bella')
       expect(await page.locator('#done bdi').textContent()).toBe('\u202eAda')
+      await screen.addAnimal('Luna', '7', 'available')
+      await screen.says('Added Luna as No. 6. The filter hides it.')
       letGo()
       await screen.waitForCards(2)
       expect(await screen.cards.first().textContent()).toMatch(/Ada.*New/s)
       await page.context().setOffline(true)
-      await screen.click('Add to the catalogue')
-      await screen.says('The service cannot be reached. Bella is still in the form: add it again later.')
+      await screen.addAnimal('Coco', '7')
+      await screen.says('The service cannot be reached. Coco is still in the form: add it again later.')
     }))
 
   test('keeps filter and form in view, and finds its place again after a reload and on the way back', () =>
