@@ -35,7 +35,7 @@ const headers = {
   'Referrer-Policy': 'no-referrer',
 }
 
-/** By folder, in this folder. */
+/** The files of each folder, relative to this file. */
 const files = {
   '/': ['favicon.svg', 'site.css', 'site.js'],
   '/catalogue/': ['catalogue.css', 'catalogue.js', 'catalogue-view.js', 'catalogue-wire.js', 'index.html'],
@@ -60,7 +60,7 @@ function pageOf(path: string): Asset {
     throw new SetupError(`The installation is incomplete: ${url.pathname} is missing; reinstall it`)
   }
   const file = Bun.file(url)
-  // Reading starts now, so that pages and program have one version. The server starts without waiting for it.
+  // Read at the start, so that an upgrade of the files does not mix versions. The server does not wait for it.
   const bytes = file.bytes()
   bytes.catch(() => {})
   const read = async () => {
@@ -70,7 +70,7 @@ function pageOf(path: string): Asset {
   return { type, read, headers }
 }
 
-/** More than half of a script are comments, most of them with types. */
+/** Comments are more than half of each script. */
 function withoutComments(script: Uint8Array): Uint8Array {
   const transpiler = new Bun.Transpiler({ loader: 'js', minifyWhitespace: true })
   return new TextEncoder().encode(transpiler.transformSync(new TextDecoder().decode(script)))

@@ -25,7 +25,7 @@ export const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.ge
  * @param {string} key
  * @param {boolean} onDevice
  */
-export function storeKey(key, onDevice) {
+function storeKey(key, onDevice) {
   try {
     tabStorage?.setItem(keyName, key)
     if (onDevice) deviceStorage?.setItem(keyName, key)
@@ -34,10 +34,19 @@ export function storeKey(key, onDevice) {
   }
 }
 
-export function forgetKey() {
-  tabStorage?.removeItem(keyName)
-  deviceStorage?.removeItem(keyName)
+/** @param {string} [refused] only this key: another tab may have stored another one */
+export function forgetKey(refused) {
+  for (const storage of [tabStorage, deviceStorage]) {
+    if (refused === undefined || storage?.getItem(keyName) === refused) storage?.removeItem(keyName)
+  }
 }
+
+/**
+ * Relative to the page, which a proxy may serve under another path. Without the user and password of the page's address,
+ * which fetch refuses.
+ * @param {string} path
+ */
+export const urlOf = path => new URL(path, location.origin + location.pathname)
 
 /** @param {string} id */
 export function byId(id) {
@@ -89,6 +98,7 @@ export function onSubmit(form, act) {
  * @param {HTMLElement} button
  */
 export async function copy(code, button) {
+  const label = button.ariaLabel
   try {
     await navigator.clipboard.writeText(code.textContent ?? '')
     button.textContent = 'Copied'
@@ -97,8 +107,10 @@ export async function copy(code, button) {
     getSelection()?.selectAllChildren(code)
     button.textContent = 'Selected'
   }
+  button.ariaLabel = null
   setTimeout(() => {
     button.textContent = 'Copy'
+    button.ariaLabel = label
   }, copiedMs)
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 // Requests, responses and the rules for a new animal. Nothing here changes the page.
 
-import { shellQuoted } from '../site.js'
+import { shellQuoted, urlOf } from '../site.js'
 
 /**
  * Integers are text: a number would round them beyond 2^53.
@@ -17,12 +17,9 @@ import { shellQuoted } from '../site.js'
 
 const timeoutMs = 30_000
 
-/**
- * Relative to the page, which a proxy may serve under another path.
- * @param {Record<string, string>} [query] empty values are left out
- */
+/** @param {Record<string, string>} [query] empty values are left out */
 export function petsUrl(query = {}) {
-  const url = new URL('v1/pets', document.baseURI)
+  const url = urlOf('v1/pets')
   url.search = String(new URLSearchParams(Object.entries(query).filter(([, value]) => value)))
   return url
 }
@@ -108,7 +105,7 @@ function answerOf({ status, headers }, text) {
   const [, link] = /<([^>]*)>[^,]*\brel="?next\b/.exec(headers.get('link') ?? '') ?? []
   if (link === undefined) return { status, body, message, requestId }
   // The link may have the public address while this page was opened at another one: use only its query.
-  const query = Object.fromEntries(new URL(link, document.baseURI).searchParams)
+  const query = Object.fromEntries(urlOf(link).searchParams)
   return { status, body, message, requestId, next: petsUrl(query) }
 }
 

@@ -46,8 +46,7 @@ async function ask(call) {
 
 /** @param {string} problem */
 function welcome(problem) {
-  // Another tab may have stored another key meanwhile.
-  if (storedKey() === key) forgetKey()
+  forgetKey(key)
   listNumber++
   show('welcome')
   view.showProblem('key', problem)

@@ -1,7 +1,7 @@
 // @ts-check
 // Requests, and samples of them. Nothing here changes the page.
 
-import { shellQuoted } from '../site.js'
+import { shellQuoted, urlOf } from '../site.js'
 
 // The parts of the OpenAPI document that the page uses, with references replaced.
 /** @typedef {{ [keyword: string]: any, type?: string, enum?: string[], description?: string }} Schema */
@@ -16,8 +16,8 @@ import { shellQuoted } from '../site.js'
 
 const timeoutMs = 30_000
 
-/** The server that the page came from, which a proxy may serve under another path. */
-export const baseUrl = () => new URL('v1', document.baseURI).href
+/** The server that the page came from. */
+export const baseUrl = () => urlOf('v1').href
 
 /**
  * @param {Operation} operation
@@ -96,7 +96,7 @@ export function curlOf({ url, headers, body }) {
  */
 export function typescriptOf(operationId, values, body = '') {
   const { limit, status, cursor, petId = '', Prefer, 'Idempotency-Key': idempotencyKey } = values
-  const strict = { headers: Prefer && `{ Prefer: ${literal(Prefer)} }` }
+  const preference = { headers: Prefer && `{ Prefer: ${literal(Prefer)} }` }
   /** @type {Record<string, () => string>} */
   const calls = {
     listPets: () =>
@@ -104,14 +104,14 @@ export function typescriptOf(operationId, values, body = '') {
         limit: limit && String(BigInt(limit)),
         status: status && literal(status),
         cursor: cursor && literal(cursor),
-        ...strict,
+        ...preference,
       })}).page()\nconsole.log(pets)`,
     createPet: () => {
-      const options = objectOf({ idempotencyKey: idempotencyKey && literal(idempotencyKey), ...strict })
+      const options = objectOf({ idempotencyKey: idempotencyKey && literal(idempotencyKey), ...preference })
       return `const pet = await client.pets.create(${newPetOf(body)}${options && `, ${options}`})\nconsole.log(pet)`
     },
     getPet: () => {
-      const options = objectOf(strict)
+      const options = objectOf(preference)
       return `const pet = await client.pets.get(${BigInt(petId)}n${options && `, ${options}`})\nconsole.log(pet)`
     },
   }
@@ -125,6 +125,7 @@ const client = new PetstoreClient({
   baseUrl: ${literal(baseUrl())},
   apiKey: process.env['PETSTORE_API_KEY'] ?? '',
 })
+
 `
 
 /** @param {string} text */

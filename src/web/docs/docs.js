@@ -1,7 +1,8 @@
 // @ts-check
 // The reference, made from the OpenAPI document. Its text is set as text, never as HTML.
 
-import { acceptKey, byId, copy, forgetKey, keyInput, keyProblem, onSubmit, storedKey, tabStorage } from '../site.js'
+import * as site from '../site.js'
+import { byId, copy, forgetKey, keyInput, onSubmit, storedKey, urlOf } from '../site.js'
 import { baseUrl, callOf, curlOf, send, typescriptOf } from './docs-request.js'
 
 /** @import { Operation, Parameter, Schema } from './docs-request.js' */
@@ -50,8 +51,8 @@ const codeBlock = (label, text) => el('pre', { tabindex: '0', role: 'group', 'ar
 /** @param {Row[]} rows */
 function terms(rows) {
   const items = rows.map(([name, facts, isRequired, text]) => {
-    const title = el('dt', {}, el('code', {}, name), el('span', {}, facts))
-    if (isRequired) title.append(el('b', {}, 'required'))
+    const title = el('dt', {}, el('code', {}, name), ' ', el('span', {}, facts))
+    if (isRequired) title.append(' ', el('b', {}, 'required'))
     return el('div', {}, title, el('dd', {}, rich(text)))
   })
   return el('dl', { class: 'terms' }, items)
@@ -87,23 +88,27 @@ function responsesOf({ responses }) {
   const described = Object.values(responses)
   const headers = Object.entries(Object.assign({}, ...described.map(({ headers }) => headers)))
   const { schema, example } = /** @type {any} */ (described[0]).content['application/json']
-  return [
+  return el(
+    'div',
+    {},
     el('h3', {}, 'Responses'),
     el('dl', { class: 'responses' }, rows),
     folded('Response body', propertiesOf(schema.items ?? schema), codeBlock('Example', jsonOf(example))),
     folded('Response headers', terms(headers.map(([name, { description }]) => [name, '', false, description]))),
-  ]
+  )
 }
 
 /** @param {Operation} operation */
-function documentationOf(operation) {
+function requestOf(operation) {
   /** @param {Parameter} parameter @returns {Row} */
   const row = ({ name, in: place, schema, required = false, description }) => {
-    return [name, `${place} · ${typeOf(schema)}`, required, description]
+    // The description of a header says how its characters count.
+    const type = place === 'header' ? schema.type : typeOf(schema)
+    return [name, `${place} · ${type}`, required, description]
   }
   const schema = operation.requestBody?.content['application/json'].schema
   const body = schema ? [el('h3', {}, 'Body'), propertiesOf(schema)] : []
-  return el('div', {}, el('h3', {}, 'Parameters'), terms(operation.parameters.map(row)), body, responsesOf(operation))
+  return el('div', {}, el('h3', {}, 'Parameters'), terms(operation.parameters.map(row)), body)
 }
 
 /**
@@ -120,7 +125,7 @@ function fieldOf(operationId, parameter) {
     ? el('select', attributes, el('option', { value: '' }, 'Not sent'), options)
     : el('input', { ...attributes, value: required ? String(example ?? '') : '' })
   const problem = el('p', { class: 'problem', id: `${id}-problem` })
-  const label = el('label', { for: id }, name, required ? '' : el('span', {}, 'optional'))
+  const label = el('label', { for: id }, name, required ? '' : [' ', el('span', {}, 'optional')])
   return { parameter, control, problem, box: el('div', {}, label, control, problem) }
 }
 
@@ -132,7 +137,7 @@ function problemOf({ parameter: { name, schema, required, in: place }, control, 
   const value = control.value.trim()
   let text = ''
   if (!value) text = required ? `Enter ${name}` : ''
-  else if (schema.type === 'integer' && !/^-?\d+$/.test(value)) text = 'Use digits only'
+  else if (schema.type === 'integer' && !/^(0|-?[1-9]\d*)$/.test(value)) text = 'Use digits only, without leading zeros'
   else if (place === 'header' && !/^[\x20-\x7e]+$/.test(value)) text = 'Use ASCII characters only'
   problem.textContent = text
   control.ariaInvalid = String(text !== '')
@@ -154,7 +159,10 @@ function trialOf(operation) {
   const curl = sampleOf('curl', summary)
   const typescript = sampleOf('TypeScript', summary)
   const refresh = () => {
-    if (fields.filter(problemOf).length > 0) return
+    if (fields.filter(problemOf).length > 0) {
+      for (const { code } of [curl, typescript]) code.textContent = 'Correct the fields first'
+      return
+    }
     curl.code.textContent = curlOf(callOf(operation, values(), body?.value))
     typescript.code.textContent = typescriptOf(operationId, values(), body?.value)
   }
@@ -178,24 +186,30 @@ function trialOf(operation) {
     button.textContent = 'Sending…'
     const result = await send(callOf(operation, values(), body?.value), key)
     if (result?.response.status === 401) refuseKey()
-    showAnswer(answer, result)
+    showAnswer(answer, result, operation.method)
     button.textContent = 'Send'
     form.ariaBusy = 'false'
   })
   refresh()
-  return el('div', {}, el('h3', {}, 'Try it'), form, answer, curl.box, typescript.box)
+  const hint =
+    'The samples read the key from the variable `PETSTORE_API_KEY`. `petstore/client` is part of the package `petstore`.'
+  const samples = [curl.box, typescript.box, el('p', { class: 'hint' }, rich(hint))]
+  return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
 }
 
 /**
  * @param {HTMLElement} answer
  * @param {Awaited<ReturnType<typeof send>>} result
+ * @param {string} method
  */
-function showAnswer(answer, result) {
+function showAnswer(answer, result, method) {
+  // This live region stays in the page, so that screen readers announce its text.
   const state = /** @type {HTMLElement} */ (answer.firstElementChild)
+  while (answer.lastElementChild !== state) answer.lastElementChild?.remove()
   if (!result) {
-    const problem = 'The service cannot be reached. Check your connection, then send it again.'
+    const advice = method === 'get' ? '' : ' The animal may have been added: list the animals before you send it again.'
+    const problem = `The service cannot be reached. Check your connection.${advice}`
     state.replaceChildren(el('p', { class: 'problem' }, problem))
-    answer.replaceChildren(state)
     return
   }
   const { response, text, ms } = result
@@ -206,8 +220,7 @@ function showAnswer(answer, result) {
   )
   const advice = 'This key is not accepted. Enter another one at the top of this page.'
   if (status === 401) state.append(el('p', { class: 'problem' }, advice))
-  answer.replaceChildren(
-    state,
+  answer.append(
     codeBlock('Response body', text),
     folded('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
   )
@@ -234,7 +247,7 @@ function panelOf(operation) {
   title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
   if (deprecated) title.append(el('span', { class: 'badge' }, 'Deprecated'))
   const text = el('p', { class: deprecated ? 'warning' : '' }, rich(description))
-  const columns = el('div', { class: 'columns' }, documentationOf(operation), trialOf(operation))
+  const columns = el('div', { class: 'columns' }, requestOf(operation), trialOf(operation), responsesOf(operation))
   const panel = el('details', { class: 'panel operation', id }, title, text, columns)
   panel.addEventListener('toggle', () => {
     if (panel.open) history.replaceState(null, '', `#${id}`)
@@ -245,7 +258,7 @@ function panelOf(operation) {
 
 /** Opens the operation that the address names, as in `#/pets/getPet`. */
 function openAddressed() {
-  const panel = document.getElementById(location.hash.slice(1))
+  const panel = document.getElementById(location.hash.slice(1).replaceAll('%2F', '/'))
   if (!panel?.matches('.operation')) return
   panel.setAttribute('open', '')
   panel.querySelector('summary')?.focus({ preventScroll: true })
@@ -268,7 +281,7 @@ function resolved(part, document) {
 }
 
 async function load() {
-  const loaded = await fetch('openapi.json')
+  const loaded = await fetch(urlOf('openapi.json'))
     .then(response => response.json())
     .catch(() => undefined)
   if (!loaded?.paths) return byId('problem').append('The reference cannot be loaded. Reload this page.')
@@ -277,7 +290,7 @@ async function load() {
   byId('description').append(...rich(info.description))
   for (const { url, description } of servers) {
     const address = url.startsWith('/') ? baseUrl() : url
-    byId('servers').append(el('p', {}, el('code', {}, address), el('span', {}, description)))
+    byId('servers').append(el('p', {}, el('code', {}, address), ' ', el('span', {}, description)))
   }
   byId('authentication').append(...rich(components.securitySchemes.bearerAuth.description))
   const { Error: error } = components.schemas
@@ -304,20 +317,22 @@ function showKeyProblem(problem) {
   if (problem) keyInput.focus()
 }
 
-/** The focus stays at the response. */
+/** The focus stays where it is, beside the response. */
 function refuseKey() {
-  forgetKey()
+  forgetKey(key)
   key = ''
   showKey()
+  keyInput.ariaInvalid = 'true'
   byId('key-problem').textContent = 'This key is not accepted'
 }
 
 function enterKey() {
   const typed = keyInput.value.trim()
-  showKeyProblem(keyProblem(typed))
-  if (keyProblem(typed)) return
+  const problem = site.keyProblem(typed)
+  showKeyProblem(problem)
+  if (problem) return
   key = typed
-  acceptKey(key)
+  site.acceptKey(key)
   showKey()
   afterKey.focus()
 }
@@ -325,8 +340,8 @@ function enterKey() {
 /** Reloads the page, so that nothing of this person remains for the next one, on either page. */
 function leave() {
   forgetKey()
-  tabStorage?.clear()
-  location.reload()
+  site.tabStorage?.clear()
+  location.replace(location.pathname)
 }
 
 onSubmit(byId('key-form'), enterKey)
