@@ -88,7 +88,7 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
     const outcomes = await Promise.allSettled(started)
     for (const outcome of outcomes) if (outcome.status === 'fulfilled') stack.use(outcome.value)
     const servers = await Promise.all(started)
-    const firstKeys = servers.flatMap(({ stdout }) => /shown only this once: (\S+)/.exec(stdout)?.[1] ?? [])
+    const firstKeys = servers.flatMap(({ stdout }) => /API key +(pets_\w+)/.exec(stdout)?.[1] ?? [])
     expect(firstKeys).toHaveLength(1)
     const responses = await Promise.all(servers.map(server => server.fetch('/pets', firstKeys[0] ?? '')))
     expect(responses.map(({ status }) => status)).toEqual(Array(instancesAtOnce).fill(200))

@@ -116,7 +116,7 @@ describeInBrowser('the catalogue page', () => {
   test('understands addresses and responses that are not its own', () =>
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 1)
-      await page.goto('/livez')
+      await page.goto('/docs')
       await page.goto('/?status=bogus&at=xyz&ref=mail')
       await screen.waitForCards(1)
       expect(new URL(page.url()).search).toBe('')
@@ -137,7 +137,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('Unknown API key')
       expect(await page.evaluate('localStorage.length')).toBe(1)
       await page.goBack()
-      expect(page.url()).toEndWith('/livez')
+      expect(page.url()).toEndWith('/docs')
     }))
 
   test('shows placeholders while it waits for its first list, and only the list that was asked for last', () =>
