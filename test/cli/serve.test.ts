@@ -65,15 +65,12 @@ test('with PETSTORE_API_KEY, no key is created, and that key works but is never 
 
 test('with --api-key, no line to paste needs a variable that the shell does not have', async () => {
   const args = ['serve', '--port', '0', '--api-key', outsideKey]
-  for (const env of [{}, { PETSTORE_API_KEY: 'another-key-0123456789' }]) {
-    await using server = await startServer({ args, env })
-    expect(server.stdout).toContain('  API key    as given by --api-key\n')
-    for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
-  }
+  await using server = await startServer({ args, env: { PETSTORE_API_KEY: 'another-key-0123456789' } })
+  expect(server.stdout).toContain('  API key    as given by --api-key\n')
+  for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
 })
 
 test.each([
-  ['from the flag', ['--database-url', 'sqlite:second.db'], {}],
   ["with a space and a ' in its path", ['--database-url', "sqlite:the owner's/second.db"], {}],
   ['from the variable', [], { DATABASE_URL: 'sqlite:second.db' }],
   ['from both', ['--database-url', 'sqlite:data/petstore.db'], { DATABASE_URL: 'sqlite:second.db' }],
