@@ -184,12 +184,11 @@ describe('a list', () => {
     expect(server.requests[0]?.path).toBe(`/v1/pets?limit=${size}&status=sold`)
   })
 
-  test('has the response of each page and of its animals', async () => {
+  test('has the response of each page', async () => {
     const [first, second] = ['1', '2'].map(id => ({ 'x-request-id': id }))
     await using server = startScriptedServer(page([1, 2], '?cursor=a', first), page([3], undefined, second))
     const pages = await Array.fromAsync(petsAt(server).list().pages())
-    const idOf = (value: object) => responseOf(value)?.requestId
-    expect(pages.map(page => [page, ...page.pets].map(idOf))).toEqual([Array(3).fill('1'), ['2', '2']])
+    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['1', '2'])
   })
 })
 

@@ -165,7 +165,7 @@ export class Pets {
     const call = { ...request, signal, headers: merged }
     const numbers = { timeoutMs: readNumber('timeoutMs', timeoutMs), retries: readNumber('retries', retries) }
     const { result, details } = await send(call, { ...this.#settings, ...numbers })
-    for (const item of 'pets' in result ? [result, ...result.pets] : [result]) setResponse(item, details)
+    setResponse(result, details)
     return result
   }
 }

@@ -9,7 +9,7 @@ export interface RateLimit {
   readonly resetSeconds: number
 }
 
-/** The response that an animal or a page came from. */
+/** The response to a call. */
 export interface ResponseDetails {
   readonly status: number
   /** Identifies the request in the operator's log. */
@@ -23,7 +23,7 @@ export interface ResponseDetails {
 /** Weak and outside of the animals, so that these stay plain objects. */
 const responses = new WeakMap<object, ResponseDetails>()
 
-/** The response that this animal or page came from; undefined for a copy and for any other object. */
+/** The response that a call got for this animal or page; undefined for a copy and for an animal of a page. */
 export function responseOf(petOrPage: object): ResponseDetails | undefined {
   return responses.get(petOrPage)
 }

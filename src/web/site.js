@@ -2,6 +2,8 @@
 // For both pages: the API key in this browser, its input, and small helpers.
 
 const keyName = 'petstore-key'
+/** An animal that the catalogue has not added yet. */
+export const draftName = 'petstore-draft'
 const copiedMs = 2_000
 export const tabStorage = storageOf('sessionStorage')
 const deviceStorage = storageOf('localStorage')
@@ -34,11 +36,21 @@ function storeKey(key, onDevice) {
   }
 }
 
-/** @param {string} [refused] only this key: another tab may have stored another one */
+/**
+ * Another tab may have stored another key, which stays.
+ * @param {string} refused
+ */
 export function forgetKey(refused) {
   for (const storage of [tabStorage, deviceStorage]) {
-    if (refused === undefined || storage?.getItem(keyName) === refused) storage?.removeItem(keyName)
+    if (storage?.getItem(keyName) === refused) storage.removeItem(keyName)
   }
+}
+
+/** Reloads the page, so that nothing of this person remains for the next one, on either page. */
+function leave() {
+  for (const name of [keyName, draftName]) tabStorage?.removeItem(name)
+  deviceStorage?.removeItem(keyName)
+  location.replace(location.pathname)
 }
 
 /**
@@ -59,6 +71,7 @@ export function inputOf(id) {
 }
 
 export const keyInput = inputOf('key')
+byId('leave').addEventListener('click', leave)
 byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
 
 /** @param {boolean} visible */
@@ -75,8 +88,11 @@ export function keyProblem(typed) {
   return /^[\x21-\x7e]+$/.test(typed) ? '' : 'A key has no spaces and no accents. Copy it again.'
 }
 
-/** Stores an accepted key as the form says, and empties the form. */
-export function acceptKey(/** @type {string} */ key) {
+/**
+ * Stores a key as the form says, and empties the form.
+ * @param {string} key
+ */
+export function acceptKey(key) {
   storeKey(key, inputOf('remember').checked)
   keyInput.value = ''
   reveal(false)

@@ -130,7 +130,8 @@ describeInBrowser('the catalogue page', () => {
       expect(await screen.cards.first().textContent()).toMatch(/Ada.*New/s)
       await page.context().setOffline(true)
       await screen.addAnimal('Coco', '7')
-      await screen.says('The service cannot be reached. Coco is still in the form: add it again later.')
+      await page.getByLabel('Name').fill('Milo')
+      await screen.says('The service cannot be reached. Coco may not be added: look for it in the list later.')
     }))
 
   test('keeps filter and form in view, and finds its place again after a reload and on the way back', () =>

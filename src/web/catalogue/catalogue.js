@@ -1,13 +1,13 @@
 // @ts-check
 // The state of the page, and the actions of the person.
 
-import { acceptKey, byId, forgetKey, inputOf, keyInput, keyProblem, onSubmit, storedKey, tabStorage } from '../site.js'
+import * as site from '../site.js'
+import { byId, inputOf, keyInput, onSubmit, storedKey } from '../site.js'
 import * as view from './catalogue-view.js'
 import * as wire from './catalogue-wire.js'
 
 /** @import { Answer, Call, Pet } from './catalogue-wire.js' */
 
-const draftName = 'petstore-draft'
 const restoredMax = 5_000
 const scrollEndMs = 150
 const pets = byId('pets')
@@ -46,7 +46,7 @@ async function ask(call) {
 
 /** @param {string} problem */
 function welcome(problem) {
-  forgetKey(key)
+  site.forgetKey(key)
   listNumber++
   show('welcome')
   view.showProblem('key', problem)
@@ -55,27 +55,20 @@ function welcome(problem) {
 
 async function enter() {
   const typed = keyInput.value.trim()
-  const problem = keyProblem(typed)
+  const problem = site.keyProblem(typed)
   if (problem) return welcome(problem)
   key = typed
   byId('enter').textContent = 'Checking the key…'
   const entered = await open()
   byId('enter').textContent = 'Show the animals'
   if (!entered) return
-  acceptKey(key)
+  site.acceptKey(key)
   view.showProblem('key', '')
   view.showProblem('form', '')
   form.hidden = false
   show('catalogue')
   byId('heading').focus({ preventScroll: true })
   goTo(addressed('at'))
-}
-
-/** Reloads the page, so that nothing of this person remains for the next one. */
-function leave() {
-  forgetKey()
-  tabStorage?.removeItem(draftName)
-  location.replace(location.pathname)
 }
 
 // The filter and the first visible animal are in the address, so that reload and back find them again.
@@ -295,14 +288,14 @@ const draft = () => ({
 /** A reload loses no animal, and adds none twice. */
 function storeDraft() {
   try {
-    tabStorage?.setItem(draftName, JSON.stringify({ ...draft(), attempt }))
+    site.tabStorage?.setItem(site.draftName, JSON.stringify({ ...draft(), attempt }))
   } catch {
     // The storage is full: the draft lasts as long as the page.
   }
 }
 
 function restoreDraft() {
-  const stored = JSON.parse(tabStorage?.getItem(draftName) ?? 'null')
+  const stored = JSON.parse(site.tabStorage?.getItem(site.draftName) ?? 'null')
   if (!stored) return
   attempt = stored.attempt
   for (const field of ['name', 'categoryId', 'status']) inputOf(field).value = stored[field]
@@ -339,11 +332,13 @@ async function save() {
 function refusalOf(answer, name) {
   if (answer.status === 403) return 'This key may only read. To add animals, change to a key that may write.'
   if (answer.status === 400) return `${answer.message}.`
-  // The person may have typed the next name already.
-  const where = inputOf('name').value === name ? 'is still in the form' : 'is not added'
-  return answer.status === 0
-    ? `The service cannot be reached. ${view.shortName(name)} ${where}: add it again later.`
-    : view.explanation(answer)
+  if (answer.status !== 0) return view.explanation(answer)
+  // The person may have typed the next name already. The service may have added the animal without our seeing it.
+  const isInForm = inputOf('name').value === name
+  const advice = isInForm
+    ? 'is still in the form: add it again later'
+    : 'may not be added: look for it in the list later'
+  return `The service cannot be reached. ${view.shortName(name)} ${advice}.`
 }
 
 /**
@@ -382,7 +377,6 @@ byId('save').addEventListener('click', event => {
   if (event.detail > 1) event.preventDefault()
 })
 more.addEventListener('click', loadMore)
-byId('leave').addEventListener('click', leave)
 byId('refresh').addEventListener('click', refresh)
 byId('filter').addEventListener('change', () => list(wantedStatus(), ''))
 addEventListener('online', () => {

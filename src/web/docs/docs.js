@@ -2,7 +2,7 @@
 // The reference, made from the OpenAPI document. Its text is set as text, never as HTML.
 
 import * as site from '../site.js'
-import { byId, copy, forgetKey, keyInput, onSubmit, storedKey, urlOf } from '../site.js'
+import { byId, keyInput, onSubmit, storedKey, urlOf } from '../site.js'
 import { baseUrl, callOf, curlOf, send, typescriptOf } from './docs-request.js'
 
 /** @import { Operation, Parameter, Schema } from './docs-request.js' */
@@ -234,7 +234,7 @@ function sampleOf(language, summary) {
   const code = el('code', {})
   const label = `Copy ${summary} as ${language}`
   const button = el('button', { class: 'quiet', type: 'button', 'aria-label': label }, 'Copy')
-  button.addEventListener('click', () => copy(code, button))
+  button.addEventListener('click', () => site.copy(code, button))
   const box = el('div', { class: 'sample' }, el('h3', {}, language), button, codeBlock(language, code))
   return { code, box }
 }
@@ -246,7 +246,7 @@ function panelOf(operation) {
   const title = el('summary', {}, el('span', { class: 'badge', 'data-method': method }, method), el('h2', {}, summary))
   title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
   if (deprecated) title.append(el('span', { class: 'badge' }, 'Deprecated'))
-  const text = el('p', { class: deprecated ? 'warning' : '' }, rich(description))
+  const text = el('p', deprecated ? { class: 'warning' } : {}, rich(description))
   const columns = el('div', { class: 'columns' }, requestOf(operation), trialOf(operation), responsesOf(operation))
   const panel = el('details', { class: 'panel operation', id }, title, text, columns)
   panel.addEventListener('toggle', () => {
@@ -268,16 +268,16 @@ function openAddressed() {
 /**
  * A part of the document with its references replaced. They have no cycles.
  * @param {any} part
- * @param {any} document
+ * @param {any} whole
  * @returns {any}
  */
-function resolved(part, document) {
+function resolved(part, whole) {
   if (typeof part !== 'object' || part === null) return part
-  if (Array.isArray(part)) return part.map(item => resolved(item, document))
-  if (!part.$ref) return Object.fromEntries(Object.entries(part).map(([name, of]) => [name, resolved(of, document)]))
-  let found = document
+  if (Array.isArray(part)) return part.map(item => resolved(item, whole))
+  if (!part.$ref) return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, resolved(value, whole)]))
+  let found = whole
   for (const name of part.$ref.split('/').slice(1)) found = found[name]
-  return resolved(found, document)
+  return resolved(found, whole)
 }
 
 async function load() {
@@ -319,7 +319,7 @@ function showKeyProblem(problem) {
 
 /** The focus stays where it is, beside the response. */
 function refuseKey() {
-  forgetKey(key)
+  site.forgetKey(key)
   key = ''
   showKey()
   keyInput.ariaInvalid = 'true'
@@ -337,15 +337,7 @@ function enterKey() {
   afterKey.focus()
 }
 
-/** Reloads the page, so that nothing of this person remains for the next one, on either page. */
-function leave() {
-  forgetKey()
-  site.tabStorage?.clear()
-  location.replace(location.pathname)
-}
-
 onSubmit(byId('key-form'), enterKey)
-byId('leave').addEventListener('click', leave)
 addEventListener('hashchange', openAddressed)
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted && storedKey() !== key) location.reload()
