@@ -3,7 +3,12 @@ import manifest from '../../package.json' with { type: 'json' }
 import { SetupError } from '../errors.ts'
 import type { Awaitable } from '../store.ts'
 
+/** Set by the build of the executable. */
+declare const PETSTORE_COMMIT: string | undefined
+
 export const { version } = manifest
+/** The commit from which the executable was built; `source` when the program runs from its source. */
+export const commit = typeof PETSTORE_COMMIT === 'undefined' ? 'source' : PETSTORE_COMMIT
 
 /** The parts of the process that a command may use. */
 export interface Io {
