@@ -3,7 +3,7 @@ import { exitCode, type Io, UsageError } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence. */
 export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
-  /** `--port <number>`, `--json` for a switch, or `--yes, -y` for one with a short form. */
+  /** `--json` for a switch, `--host <address>`, or with a short form `--port, -p <number>`. */
   readonly flag: string
   readonly variable?: string
   readonly help: string
@@ -87,6 +87,8 @@ export type Entry = Command | CommandGroup
 
 /** `--port` */
 export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
+/** `-p` */
+const shortFlag = ({ flag }: Option) => /, (-\w)/.exec(flag)?.[1]
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
 /** `petstore keys create` */
 const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
@@ -135,7 +137,7 @@ export function parseArguments(command: Command, args: readonly string[], progra
       continue
     }
     const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
-    const option = options.find(option => flagName(option) === name || option.flag.endsWith(`, ${name}`))
+    const option = options.find(option => flagName(option) === name || shortFlag(option) === name)
     if (!option) throw unknown(name, command, program)
     flags[flagName(option)] = textOf(option, attached, rest)
   }
@@ -228,7 +230,7 @@ function editDistance(a: string, b: string): number {
 }
 
 const helpOption = switchOption('--help, -h', 'Show this help')
-const versionOption = switchOption('--version, -V', 'Show the version')
+const versionOption = switchOption('--version, -v', 'Show the version')
 
 function helpOf(entry: Entry, program: string): string {
   const all: Partial<Command & CommandGroup> = entry

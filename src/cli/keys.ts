@@ -27,7 +27,7 @@ const createCommand = command({
   name: 'keys create',
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
   options: {
-    name: { flag: '--name <name>', help: 'Name of the key, for keys list', ...keyName },
+    name: { flag: '--name, -n <name>', help: 'Name of the key, for keys list', ...keyName },
     expiresAt: {
       flag: '--expires <when>',
       help: '30m, 12h, 90d, 4w or 1y from now, or a date',

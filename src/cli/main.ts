@@ -1,11 +1,12 @@
 import { maskKeys } from '../api-key.ts'
 import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
-import { type CommandGroup, type Entry, runCommand } from './arguments.ts'
-import { codeOf, createProcessIo, exitCode, type Io, UsageError, version } from './output.ts'
+import { type CommandGroup, command, type Entry, runCommand } from './arguments.ts'
+import { codeOf, createProcessIo, exitCode, type Io, UsageError, versionLine } from './output.ts'
 
 /** Each command loads only the modules that it needs. */
 const commands = new Map<string, () => Promise<Entry>>([
   ['serve', async () => (await import('./serve.ts')).serveCommand],
+  ['demo', async () => (await import('./demo.ts')).demoCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],
   ['backup', async () => (await import('./transfer.ts')).backupCommand],
@@ -13,16 +14,26 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['import', async () => (await import('./transfer.ts')).importCommand],
   ['openapi', async () => (await import('./openapi.ts')).openApiCommand],
   ['conform', async () => (await import('./conform.ts')).conformCommand],
+  ['health', async () => (await import('./health.ts')).healthCommand],
+  ['version', async () => versionCommand],
 ])
+
+const versionCommand = command({
+  name: 'version',
+  summary: 'Show the version, the commit and the platform',
+  options: {},
+  examples: ['petstore version'],
+  async run(_options, _args, io) {
+    await io.out(`${versionLine}\n`)
+    return undefined
+  },
+})
 
 /** Runs one command and returns its exit code. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args
-    if (isVersionAsked(args)) {
-      await io.out(`${version}\n`)
-      return exitCode.success
-    }
+    if (asksForVersion(args)) return await runCommand(versionCommand, [], io)
     const load = commands.get(name)
     return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
   } catch (error) {
@@ -30,9 +41,9 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   }
 }
 
-function isVersionAsked(args: readonly string[]): boolean {
+function asksForVersion(args: readonly string[]): boolean {
   const end = args.indexOf('--')
-  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--version' || arg === '-V')
+  return args.slice(0, end === -1 ? undefined : end).some(arg => ['--version', '-v', '-V'].includes(arg))
 }
 
 async function program(): Promise<CommandGroup> {
@@ -40,7 +51,7 @@ async function program(): Promise<CommandGroup> {
     name: '',
     summary: "Serves a store's catalogue of animals over HTTP",
     commands: await Promise.all([...commands.values()].map(load => load())),
-    examples: ['petstore serve', 'petstore keys create --name till', 'petstore help keys create'],
+    examples: ['petstore demo', 'petstore serve', 'petstore keys create --name till', 'petstore help keys create'],
   }
 }
 

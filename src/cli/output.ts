@@ -7,13 +7,16 @@ import type { Awaitable } from '../store.ts'
 declare const PETSTORE_COMMIT: string | undefined
 
 export const { version } = manifest
-/** The commit from which the executable was built; `source` when the program runs from its source. */
+/** The commit of which the executable was built. `source`: the program runs from its source. */
 export const commit = typeof PETSTORE_COMMIT === 'undefined' ? 'source' : PETSTORE_COMMIT
+const isExecutable = commit !== 'source'
+/** `petstore 1.0.0 (commit b0402dc, linux x64, Bun 1.4.4)` */
+export const versionLine = `petstore ${version} (${isExecutable ? 'commit ' : ''}${commit}, ${process.platform} ${process.arch}, Bun ${Bun.version})`
 
 /** The parts of the process that a command may use. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The program as it was called, for messages: `petstore` or `bin/petstore`. */
+  /** The program as it was called, for messages: `petstore`, `bin/petstore` or `./petstore`. */
   readonly program: string
   /** Writes results. Rejects if they cannot be written. */
   out(text: string): Promise<void>
@@ -41,7 +44,7 @@ export function createProcessIo(): Io {
   const [out, err] = [Bun.stdout.writer(), Bun.stderr.writer()]
   return {
     env: process.env,
-    program: process.env['PETSTORE_PROGRAM'] || 'petstore',
+    program: isExecutable ? process.argv0 : process.env['PETSTORE_PROGRAM'] || 'petstore',
     async out(text) {
       try {
         await out.write(text)

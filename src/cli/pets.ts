@@ -43,7 +43,7 @@ const serverOptions = {
   apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
 }
 
-const status = { ...petStatus, flag: '--status <status>', optional: true } as const
+const status = { ...petStatus, flag: '--status, -s <status>', optional: true } as const
 const limit = integer(1, 999_999_999)
 const integerText = { expected: int64.expected, read: parseInt64 }
 const json = switchOption('--json', 'Print a JSON object')
@@ -58,7 +58,7 @@ const listCommand = command({
   summary: 'List animals in ascending order of id',
   options: {
     status: { ...status, help: `Only animals that are ${petStatus.expected}`, default: 'all' },
-    limit: { flag: '--limit <number>', help: 'The most animals to list', default: `${limitDefault}`, ...limit },
+    limit: { flag: '--limit, -l <number>', help: 'The most animals to list', default: `${limitDefault}`, ...limit },
     all: switchOption('--all', 'List all animals'),
     json: switchOption('--json', 'Print one JSON object per line'),
     ...serverOptions,
@@ -82,7 +82,7 @@ const addCommand = command({
   summary: 'Add an animal and print it with its new id',
   arguments: [{ name: 'name', help: "the animal's name" }],
   options: {
-    categoryId: { flag: '--category <number>', help: "The category's id, a 64-bit integer", ...integerText },
+    categoryId: { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...integerText },
     status: { ...status, help: petStatus.expected, default: 'none' },
     json,
     ...serverOptions,

@@ -10,7 +10,7 @@ import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
 import { inBackground, openForThread, startServing } from './serving.ts'
-import { checkSettings, type ServeSettings, settings } from './settings.ts'
+import { checkSettings, originOf, type ServeSettings, settings } from './settings.ts'
 import type { ThreadsParts } from './threads.ts'
 
 export const serveCommand = command({
@@ -33,8 +33,12 @@ const retryDatabaseMs = 500
 /** Longer than threads differ in noticing an event. */
 const sameEventMs = 2_000
 
-/** Builds the service, runs it until a signal, and shuts it down. */
-async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
+/** Builds the service, runs it until a signal, and shuts it down. `prepare` may fill the store first. */
+export async function serve(
+  settings: ServeSettings,
+  io: Io,
+  prepare?: (stores: Stores) => Promise<unknown>,
+): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   const onEvent = storeEventLog(log)
@@ -47,6 +51,7 @@ async function serve(settings: ServeSettings, io: Io): Promise<undefined> {
   void stores.startWriting()
   const sweeping = startSweeping(stores, log)
   try {
+    await prepare?.(stores)
     const listener = await startListener({ settings, stores, tls, log, onEvent, io })
     try {
       await greet(settings, listener.port, stores, io)
@@ -140,7 +145,7 @@ async function greet(settings: ServeSettings, port: number, { keys, location }: 
   const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
   // The flag takes precedence, and does not set the variable in the shell.
   const isInShell = settings.environmentKey !== undefined && settings.environmentKey === io.env['PETSTORE_API_KEY']
-  const origin = `${settings.tlsCert ? 'https' : 'http'}://${reachableHost(settings.host)}:${port}`
+  const origin = originOf({ ...settings, port })
   const rows = [
     ['Catalogue', `${origin}/`],
     ['Reference', `${origin}/docs`],
@@ -169,11 +174,4 @@ function storeFlag(url: string, io: Io): string {
   if (url === (io.env['DATABASE_URL'] || settings.databaseUrl.default)) return ''
   if (isPostgres(url)) return ' --database-url URL'
   return ` --database-url ${/^[\w:./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
-}
-
-/** The address by which a client on this machine reaches a server that listens on `host`. */
-function reachableHost(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1'
-  if (host === '::') return '[::1]'
-  return host.includes(':') ? `[${host}]` : host
 }

@@ -17,7 +17,7 @@ const threadsMax = 64
 
 /** Every setting of `serve`, in the order of the help and the documentation. */
 export const settings = {
-  port: setting('PORT', '--port <number>', '8080', {
+  port: setting('PORT', '--port, -p <number>', '8080', {
     help: 'Port to listen on; 0 takes any free port',
     ...integer(0, 65_535),
   }),
@@ -123,6 +123,12 @@ export const checkSettings: Check = ({ reusePort, threads, readUrl, databaseUrl 
   }
   if (isGiven('tlsCert') !== isGiven('tlsKey')) problems.push('--tls-cert and --tls-key: set both or neither')
   return problems
+}
+
+/** The address by which a client on the same machine reaches the server: `http://127.0.0.1:8080`. */
+export function originOf({ host, port, tlsCert }: Pick<ServeSettings, 'host' | 'port' | 'tlsCert'>): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `${tlsCert ? 'https' : 'http'}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }
 
 /** Only on Linux can threads share a port. */

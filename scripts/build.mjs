@@ -1,0 +1,40 @@
+// `npm run build`, second part: dist/petstore, one executable that needs neither Node nor npm nor node_modules.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+// Assets keep their paths relative to the working folder.
+const cwd = `${root}src/web`
+// Modules that run in threads are separate entry points.
+const entries = ['cli/main.ts', 'cli/serving.ts', 'store/sqlite/writer-thread.ts']
+const assets = readdirSync(cwd).filter(name => !name.endsWith('.ts'))
+
+const { status } = spawnSync(
+  `${root}node_modules/.bin/bun`,
+  [
+    ...['build', '--compile', `--outfile=${root}dist/petstore`, `--define=PETSTORE_COMMIT="${commit()}"`],
+    // The executable ignores the working folder, as bin/petstore does.
+    ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
+    // Each command loads only its own modules: a start takes a third of the time.
+    '--splitting',
+    // The bundled modules are all in one folder, and open threads and assets by relative paths.
+    '--entry-naming=[name].[ext]',
+    ...entries.map(entry => `../${entry}`),
+    ...assets.map(name => `--asset=${name}`),
+  ],
+  { cwd, stdio: ['ignore', 'ignore', 'inherit'] },
+)
+if (status === 0) console.log('Built dist/petstore')
+else process.exitCode = 1
+
+/** `b0402dc`, or `b0402dc-dirty` with uncommitted changes. PETSTORE_COMMIT is for a build without the repository. */
+function commit() {
+  if (process.env.PETSTORE_COMMIT) return process.env.PETSTORE_COMMIT
+  try {
+    const args = ['describe', '--always', '--dirty', '--exclude=*', '--abbrev=7']
+    return execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    return 'unknown'
+  }
+}
