@@ -1,9 +1,11 @@
-// `npm run build`, second part: dist/petstore, one executable that needs neither Node nor npm nor node_modules.
+// Builds one executable that needs neither Node nor npm nor node_modules: dist/petstore, or `node scripts/build.mjs FILE`.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
+import { relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const outfile = resolve(process.argv[2] ?? `${root}dist/petstore`)
 // Assets keep their paths relative to the working folder.
 const cwd = `${root}src/web`
 // Modules that run in threads are separate entry points.
@@ -13,7 +15,7 @@ const assets = readdirSync(cwd).filter(name => !name.endsWith('.ts'))
 const { status } = spawnSync(
   `${root}node_modules/.bin/bun`,
   [
-    ...['build', '--compile', `--outfile=${root}dist/petstore`, `--define=PETSTORE_COMMIT="${commit()}"`],
+    ...['build', '--compile', `--outfile=${outfile}`, `--define=PETSTORE_COMMIT="${commit()}"`],
     // The executable ignores the working folder, as bin/petstore does.
     ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
     // Each command loads only its own modules: a start takes a third of the time.
@@ -25,7 +27,7 @@ const { status } = spawnSync(
   ],
   { cwd, stdio: ['ignore', 'ignore', 'inherit'] },
 )
-if (status === 0) console.log('Built dist/petstore')
+if (status === 0) console.log(`Built ${relative('', outfile)}`)
 else process.exitCode = 1
 
 /** `b0402dc`, or `b0402dc-dirty` with uncommitted changes. PETSTORE_COMMIT is for a build without the repository. */

@@ -22,8 +22,8 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
 }
 
 test.each([
-  ['', '<command>|serve|keys|pets|backup|export|import|openapi|conform|--version'],
-  ['serve', '--port <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
+  ['', '<command>|serve|demo|keys|pets|backup|export|import|openapi|conform|health|version|--version, -v'],
+  ['serve', '--port, -p <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
   ['keys', 'create|list|revoke'],
   ['keys create', '--name|(required)|--expires|30m, 12h|(default: never)|--permission|--read-only|[DATABASE_URL]'],
   ['keys list', '--json|[DATABASE_URL]'],
@@ -37,6 +37,9 @@ test.each([
   ['import', '<file>|--keep-ids|[DATABASE_URL]|503'],
   ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
   ['conform', '<url>|--key|--strict|--read-only|--json|[PETSTORE_API_KEY]'],
+  ['demo', '30 sample animals|--port|--host|deleted'],
+  ['health', '/readyz|--port|--host|--tls-cert'],
+  ['version', 'commit'],
 ])('the help of "%s" has a summary, a usage line, %s and examples', async (name, named) => {
   const words = name.split(' ').filter(Boolean)
   const { exitCode, stdout, stderr } = await run([...words, '--help'])
@@ -116,9 +119,13 @@ test.each(['', 'keys ', 'import ', 'serve --port ', 'serve --host=', 'pets get '
   },
 )
 
-test.each(['--version', '-V', 'serve --version', 'keys -V'])('petstore %s prints the version', async line => {
-  expect(await run(line.split(' '))).toEqual({ exitCode: 0, stdout: `${manifest.version}\n`, stderr: '' })
-})
+test.each(['--version', '-v', '-V', 'version', 'serve --version', 'keys -v'])(
+  'petstore %s prints the version',
+  async line => {
+    const stdout = `petstore ${manifest.version} (source, ${process.platform} ${process.arch}, Bun ${Bun.version})\n`
+    expect(await run(line.split(' '))).toEqual({ exitCode: 0, stdout, stderr: '' })
+  },
+)
 
 test.each<[string[], Io['env'], string]>([
   [[], {}, 'http://127.0.0.1:8080/v1'],

@@ -2,6 +2,7 @@ import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
   createKey,
@@ -281,6 +282,57 @@ test('an incomplete installation is refused, and the missing file is named', asy
   expect(stderr).toMatch(/^petstore: .*\/docs\/docs\.js.*\n$/)
 })
 
+describe('health', () => {
+  const health = (cwd: string, ...args: string[]) => petstore(['health', ...args], { cwd, env: { HOST: '0.0.0.0' } })
+
+  test('is ok for a server that is ready, and fails when it has stopped', async () => {
+    await using server = await startServer()
+    const port = String(server.port)
+    expect(await health(server.cwd, '--port', port)).toEqual({ exitCode: 0, stdout: 'ok\n', stderr: '' })
+    await server.stop('SIGTERM')
+    const { exitCode, stderr } = await health(server.cwd, '--port', port)
+    expect(exitCode).toBe(1)
+    expect(stderr).toMatch(/^petstore: http:\/\/127\.0\.0\.1:\d+\/readyz does not answer \(ECONNREFUSED\): .*\n$/)
+  })
+
+  test.each<[string, () => Response, string]>([
+    ['answers 200', () => new Response('Welcome'), '200'],
+    ['answers 503', () => new Response('draining\n', { status: 503 }), '503 draining'],
+    ['redirects', () => Response.redirect('/readyz'), '302'],
+  ])('fails if the program on the port %s', async (_, fetch, answer) => {
+    await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch })
+    const stderr = `petstore: http://127.0.0.1:${other.port}/readyz is not ready: ${answer}\n`
+    expect(await health(tmpdir(), '-p', `${other.port}`)).toEqual({ exitCode: 1, stdout: '', stderr })
+  })
+})
+
+describe('demo', () => {
+  /** Temporary files go into the folder, and the variables of a real store are set. */
+  const surroundings = (cwd: string) => ({ cwd, env: { TMPDIR: cwd, DATABASE_URL: 'sqlite:real.db', PORT: '0' } })
+
+  test('serves thirty animals of every status with a curl line to paste, and leaves nothing behind', async () => {
+    using folder = temporaryFolder()
+    await using server = await startServer({ args: ['demo'], ...surroundings(folder.path) })
+    expect(readdirSync(folder.path)).toEqual([expect.stringMatching(/^petstore-demo-/)])
+    const { stdout } = await pasteCurl(server, { cwd: folder.path })
+    expect(JSON.parse(stdout)).toHaveLength(20)
+    const [, key = ''] = /(pets_\w{36})/.exec(server.stdout) ?? []
+    const pets = (await (await server.fetch('/pets?limit=100', key)).json()) as { id: number; status?: string }[]
+    expect(pets.map(({ id }) => id)).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
+    expect(new Set(pets.map(({ status }) => status))).toEqual(new Set(['available', 'pending', 'sold', undefined]))
+    expect((await server.stop('SIGINT')).exitCode).toBe(0)
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+
+  test('leaves nothing behind if its port is in use', async () => {
+    using folder = temporaryFolder()
+    await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+    const { exitCode, stderr } = await petstore(['demo', '-p', `${other.port}`], surroundings(folder.path))
+    expect([exitCode, stderr]).toEqual([1, expect.stringContaining('the port is in use')])
+    expect(readdirSync(folder.path)).toEqual([])
+  })
+})
+
 /** The cipher suite that a TLS 1.2 client with these suites gets, or the error. Node's client lets us choose them. */
 async function suiteOf(port: number, ciphers: string): Promise<string> {
   const script = `
@@ -299,6 +351,8 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     await using server = await startServer({ cwd: folder.path, args })
     expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/v1$/)
     expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+    const health = await petstore(['health', '-p', `${server.port}`, '--tls-cert', 'cert.pem'], { cwd: folder.path })
+    expect(health).toMatchObject({ exitCode: 0, stdout: 'ok\n' })
     await expect(fetch(`${server.url}/pets`)).rejects.toThrow()
     expect((await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })).status).toBe(401)
 

@@ -53,18 +53,23 @@ const waitMs = 30_000
 const expectedLine =
   /^Failed to load resource: (the server responded with a status of (400|401|403|429|503)|net::ERR_INTERNET_DISCONNECTED)/
 
-/**
- * Opens a page of a new service with an empty store. Afterwards the page must have printed and thrown nothing, broken no
- * policy, and sent requests only to the service.
- */
+/** Opens a page of a new service with an empty store. Everything that {@link visitAt} expects holds. */
 export async function visit(
   look: BrowserContextOptions,
   act: (page: Page, service: Service, screen: Screen) => Promise<void>,
   options: Parameters<typeof startService>[0] = {},
 ): Promise<void> {
-  const troubles: string[] = []
   await using service = await startService({ pages, ...options })
-  const { origin } = service
+  await visitAt(service.origin, look, (page, screen) => act(page, service, screen))
+}
+
+/** Afterwards the page must have printed and thrown nothing, broken no policy, and sent requests only to this origin. */
+export async function visitAt(
+  origin: string,
+  look: BrowserContextOptions,
+  act: (page: Page, screen: Screen) => Promise<void>,
+): Promise<void> {
+  const troubles: string[] = []
   await using context = await browser.newContext({ ...look, baseURL: origin, reducedMotion: 'reduce' })
   const page = await context.newPage()
   page.setDefaultTimeout(waitMs)
@@ -76,7 +81,7 @@ export async function visit(
     const url = new URL(request.url())
     if (url.origin !== origin && url.protocol !== 'data:') troubles.push(`asked: ${request.url()}`)
   })
-  await act(page, service, new Screen(page))
+  await act(page, new Screen(page))
   await context.close()
   expect(troubles).toEqual([])
 }

@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
-import { describeInBrowser, desktop, looks, phone, stock, visit } from '../support/browser.ts'
+import { describeInBrowser, desktop, looks, phone, stock, visit, visitAt } from '../support/browser.ts'
+import { startServer } from '../support/process.ts'
 
 describeInBrowser('the catalogue page', () => {
   test.each(looks)(
     'leads a new user from a wrong key to an added animal, found by filter and by paging, all readable (%s)',
-    (look, options) =>
+    (_, options) =>
       visit(options, async (page, service, screen) => {
         await screen.enter('pets_mistyped')
         const { json } = await service.call('/v1/pets', { key: 'pets_mistyped' })
@@ -41,9 +42,18 @@ describeInBrowser('the catalogue page', () => {
         await screen.filter('All')
         await page.locator('#pets').getByText('No status').first().waitFor()
         await screen.expectAccessible()
-        if (look === 'light, desktop') await screen.picture('catalogue')
       }),
   )
+
+  test('shows the animals of petstore demo, as in the README', async () => {
+    await using server = await startServer({ args: ['demo', '--port', '0'] })
+    const [, key = ''] = /(pets_\w{36})/.exec(server.stdout) ?? []
+    await visitAt(new URL(server.url).origin, { ...desktop, colorScheme: 'light' }, async (_, screen) => {
+      await screen.enter(key)
+      await screen.waitForCards(20)
+      await screen.picture('catalogue')
+    })
+  })
 
   test('says in plain words what is wrong with an animal, before it is sent', () =>
     visit(phone, async (page, service, screen) => {
