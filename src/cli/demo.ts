@@ -1,9 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SetupError } from '../errors.ts'
 import type { NewPet, PetStatus } from '../pet.ts'
 import type { Stores } from '../store.ts'
 import { command, readOptions } from './arguments.ts'
+import { codeOf } from './output.ts'
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
 
@@ -11,11 +13,10 @@ export const demoCommand = command({
   name: 'demo',
   summary: 'Serve 30 sample animals from a temporary store until Ctrl-C',
   options: { port: settings.port, host: settings.host },
-  details:
-    'The store is a new folder for temporary files, and is deleted at the end. Other settings keep their defaults.',
+  details: 'The store is in a new temporary folder, which is deleted at the end. Other settings keep their defaults.',
   examples: ['petstore demo', 'petstore demo --port 9000'],
   async run({ port, host }, _, io) {
-    const folder = mkdtempSync(join(tmpdir(), 'petstore-demo-'))
+    const folder = newFolder()
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`
       const defaults = readOptions({ options: settings }, {}, {})
@@ -25,6 +26,15 @@ export const demoCommand = command({
     }
   },
 })
+
+function newFolder(): string {
+  try {
+    return mkdtempSync(join(tmpdir(), 'petstore-demo-'))
+  } catch (cause) {
+    const message = `Cannot create a folder in ${tmpdir()} (${codeOf(cause)}): set TMPDIR to a folder that you can write to`
+    throw new SetupError(message, { cause })
+  }
+}
 
 /** In one commit. Ids follow the order. */
 async function addAnimals({ pets }: Stores): Promise<void> {

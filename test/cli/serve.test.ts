@@ -331,6 +331,14 @@ describe('demo', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('the port is in use')])
     expect(readdirSync(folder.path)).toEqual([])
   })
+
+  test('says so if it cannot create a temporary folder', async () => {
+    const { exitCode, stderr } = await petstore(['demo'], { cwd: tmpdir(), env: { TMPDIR: '/nowhere' } })
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^petstore: Cannot create a folder in \/nowhere .*\n$/),
+    ])
+  })
 })
 
 /** The cipher suite that a TLS 1.2 client with these suites gets, or the error. Node's client lets us choose them. */
