@@ -30,7 +30,7 @@ test('npx runs the package on a machine without Bun, and Ctrl-C ends all process
   using folder = temporaryFolder()
   const { filename, files } = await pack(folder.path)
   for (const file of ['bin/petstore', 'src/cli/main.ts', 'LICENSE']) expect(files).toContain(file)
-  const stray = /\.test\.ts$|^(test|bench|data|scripts|node_modules)\/|\.(db|log|tgz)\b|(^|\/)\.env/
+  const stray = /\.test\.ts$|^(test|bench|data|dist|scripts|node_modules)\/|\.(db|log|tgz)\b|(^|\/)\.env/
   expect(files.filter(file => stray.test(file))).toEqual([])
 
   const env = await machineWithoutBun(folder.path)

@@ -26,7 +26,7 @@ const tsconfig = {
     // Not every example uses the first block.
     noUnusedLocals: false,
     typeRoots: [join(projectFolder, 'node_modules/@types')],
-    paths: { 'petstore/client': [join(projectFolder, 'src/client/index.ts')] },
+    paths: { 'petstore-client': [join(projectFolder, 'src/client/index.ts')] },
   },
   include: ['*.ts'],
 }

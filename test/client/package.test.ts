@@ -1,18 +1,25 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import server from '../../package.json' with { type: 'json' }
+import manifest from '../../src/client/package.json' with { type: 'json' }
 import { chromiumPath, launchChromium } from '../support/browser.ts'
-import { installPackage, npmWaitMs } from '../support/package.ts'
+import { npm, npmWaitMs, packClient } from '../support/package.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 
 const folder = temporaryFolder()
-const dist = join(folder.path, 'node_modules/petstore/dist/client')
+const installed = join(folder.path, 'node_modules/petstore-client')
+let packed: Awaited<ReturnType<typeof packClient>>
+let bundle: Uint8Array<ArrayBuffer>
 let service: Service
 
 beforeAll(async () => {
-  await installPackage(folder.path)
-  service = await startService({ pages: packedPages() })
+  packed = await packClient(folder.path)
+  writeFileSync(join(folder.path, 'package.json'), '{ "private": true, "type": "module" }\n')
+  await npm(folder.path, 'install', '--offline', '--no-audit', '--no-fund', `./${packed.filename}`)
+  bundle = await bundleForBrowsers()
+  service = await startService({ pages: bundlePages() })
 }, 2 * npmWaitMs)
 
 afterAll(async () => {
@@ -20,9 +27,24 @@ afterAll(async () => {
   folder[Symbol.dispose]()
 })
 
+test('it is small, brings no other package, and contains every file that it exports', () => {
+  expect(readdirSync(join(folder.path, 'node_modules')).filter(name => !name.startsWith('.'))).toEqual([manifest.name])
+  expect(packed.unpackedSize).toBeWithin(30_000, 60_000)
+  const { '.': main, ...others } = manifest.exports
+  for (const path of Object.values({ ...main, ...others })) expect(packed.files).toContain(path.replace('./', ''))
+})
+
+test('it has the version of the server, also in the documents', () => {
+  expect(manifest.version).toBe(server.version)
+  for (const file of ['docs/client.md', 'src/client/README.md']) {
+    const text = readFileSync(join(projectFolder, file), 'utf8')
+    expect(text.match(/petstore-client-.*\.tgz/g)).toEqual([packed.filename])
+  }
+})
+
 /** A program that uses the package: adds an animal, finds it in a list, and is refused with a wrong key. */
 const program = `
-import { PetstoreClient, responseOf, stringify, UnauthorizedError } from 'petstore/client'
+import { PetstoreClient, responseOf, stringify, UnauthorizedError } from 'petstore-client'
 
 export async function add(baseUrl, apiKey, name) {
   const store = new PetstoreClient({ baseUrl, apiKey })
@@ -54,38 +76,56 @@ console.log(store, store.pets.list({ limit: 2 }), await add(...process.argv.slic
   })
 })
 
-test('a bundle for browsers has at most 6 KB', async () => {
-  const bundle = await Bun.build({ entrypoints: [join(dist, 'index.js')], minify: true, target: 'browser' })
-  const [output] = bundle.outputs
-  const code = new Uint8Array((await output?.arrayBuffer()) ?? [])
-  expect(Bun.gzipSync(code, { level: 9 }).length).toBeWithin(1_000, 6_144 + 1)
+test('the example of the README prints what the README shows', async () => {
+  await using empty = await startService()
+  const { code, output } = readmeExample()
+  const runnable = code.replace('http://127.0.0.1:8080', empty.origin).replace('pets_...', empty.key)
+  writeFileSync(join(folder.path, 'readme.mjs'), runnable)
+  expect(await run(['node', 'readme.mjs'], { cwd: folder.path })).toEqual({ exitCode: 0, stdout: output, stderr: '' })
 })
 
-/** A page for the service to serve, and the packed files. */
-function packedPages() {
+function readmeExample() {
+  const readme = readFileSync(join(installed, 'README.md'), 'utf8')
+  const [, code = '', output = ''] = /^```ts\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/m.exec(readme) ?? []
+  return { code, output }
+}
+
+/** The whole client in one minified file. */
+async function bundleForBrowsers() {
+  const entry = join(folder.path, 'entry.js')
+  writeFileSync(entry, "export * from 'petstore-client'\n")
+  const { outputs } = await Bun.build({ entrypoints: [entry], minify: true, target: 'browser' })
+  return new Uint8Array((await outputs[0]?.arrayBuffer()) ?? [])
+}
+
+test('a bundle for browsers has at most 6 KB', () => {
+  expect(Bun.gzipSync(bundle, { level: 9 }).length).toBeWithin(1_000, 6_144 + 1)
+})
+
+/** A page for the service to serve, and the bundle. */
+function bundlePages() {
   const asset = (type: string, bytes: Uint8Array) => ({ type, headers: {}, read: async () => bytes })
-  const script = (file: string) => asset('text/javascript', readFileSync(join(dist, file)))
-  const scripts = readdirSync(dist).map(file => [`/client/${file}`, script(file)] as const)
-  return new Map([['/', asset('text/html', Buffer.from('<!doctype html><title>Pets</title>'))], ...scripts])
+  return new Map([
+    ['/', asset('text/html', Buffer.from('<!doctype html><title>Pets</title>'))],
+    ['/client.js', asset('text/javascript', bundle)],
+  ])
 }
 
 test.skipIf(chromiumPath === undefined).each([
   ['a secure page', '127.0.0.1', 'function'],
   ['a page over plain HTTP, without randomUUID', 'pets.test', 'undefined'],
-])('the packed client works in Chromium, in %s', async (_what, host, randomUuid) => {
+])('the bundle works in Chromium, in %s', async (_what, host, randomUuid) => {
   await using browser = await launchChromium('--host-resolver-rules=MAP pets.test 127.0.0.1')
   const page = await browser.newPage()
   await page.goto(`http://${host}:${service.port}/`)
   const call = `add(location.origin + '/v1', ${JSON.stringify(service.key)}, 'From ${host}')`
-  const inPage = program
-    .replace(/import (.*) from .*/, "const $1 = await import('/client/index.js')")
-    .replace('export ', '')
+  const inPage = program.replace(/import (.*) from .*/, "const $1 = await import('/client.js')").replace('export ', '')
   const script = `(async () => {${inPage} return [typeof crypto.randomUUID, await ${call}].join(' ')})()`
   expect(await page.evaluate(script)).toBe(`${randomUuid} ${printed}`)
 })
 
 const typed = `
-import { type ClientOptions, type Pet, PetstoreClient, type PetPage, PetstoreError, responseOf, stringify } from 'petstore/client'
+import { type ClientOptions, type Pet, PetstoreClient, type PetPage, PetstoreError, responseOf, stringify } from 'petstore-client'
 const options: ClientOptions = {
   baseUrl: 'http://127.0.0.1/v1',
   apiKey: 'a-key',
@@ -105,7 +145,7 @@ await page.next?.().catch((error: unknown) => (error instanceof PetstoreError ? 
 `
 
 const mistyped = `
-import { PetstoreClient } from 'petstore/client'
+import { PetstoreClient } from 'petstore-client'
 new PetstoreClient({ apiKey: 'a-key' })
 new PetstoreClient({ baseUrls: { production: 'a', staging: 'b' }, environment: 'test', apiKey: 'a-key' })
 const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1/v1', apiKey: 'a-key' })
@@ -116,28 +156,36 @@ store.pets.list().toArray()
 store.pets.get(1n, { headers: { 'x-a': 7 } })
 `
 
-function typeCheck(source: string, resolution: string) {
-  writeFileSync(join(folder.path, 'use.ts'), source)
-  const module = resolution === 'bundler' ? 'esnext' : resolution
-  const options = `--strict --exactOptionalPropertyTypes --noEmit --target es2022 --module ${module} --moduleResolution ${resolution}`
-  return run([join(projectFolder, 'node_modules/.bin/tsc'), ...options.split(' '), 'use.ts'], { cwd: folder.path })
+/** Checks programs in the folder, with the options of a strict project and these. */
+function typeCheck(programs: Readonly<Record<string, string>>, ...options: string[]) {
+  for (const [name, source] of Object.entries(programs)) writeFileSync(join(folder.path, name), source)
+  const strict = ['--strict', '--exactOptionalPropertyTypes', '--noEmit', '--target', 'es2022']
+  const command = [join(projectFolder, 'node_modules/.bin/tsc'), ...strict, ...options, ...Object.keys(programs)]
+  return run(command, { cwd: folder.path })
 }
 
-test.each(['nodenext', 'bundler'])('its types pass a strict type check on their own (%s)', async resolution => {
-  expect(await typeCheck(typed, resolution)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+const nodeTypes = ['--lib', 'es2022', '--types', 'node', '--typeRoots', join(projectFolder, 'node_modules/@types')]
+
+test.each([
+  ['nodenext', ['--module', 'nodenext']],
+  ['bundler', ['--module', 'esnext', '--moduleResolution', 'bundler']],
+  ['nodenext with the types of Node instead of the DOM', ['--module', 'nodenext', ...nodeTypes]],
+])('its types and its README pass a strict type check (%s)', async (_what, options) => {
+  const programs = { 'use.ts': typed, 'readme.ts': readmeExample().code }
+  expect(await typeCheck(programs, ...options)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
 })
 
 test('its types reject invalid options and animals', async () => {
-  const { exitCode, stdout } = await typeCheck(mistyped, 'nodenext')
+  const { exitCode, stdout } = await typeCheck({ 'use.ts': mistyped }, '--module', 'nodenext')
   const lines = [...stdout.matchAll(/^use\.ts\((\d+),/gm)].map(([, line]) => Number(line))
   expect(exitCode).not.toBe(0)
   expect(lines).toEqual([3, 4, 6, 7, 8, 9, 10])
 })
 
 test('it marks the deprecated operation, and contains no tests and no imports from outside', () => {
-  const files = readdirSync(dist)
-  expect(files.filter(file => !/^[a-z-]+\.(js|d\.ts)$/.test(file))).toEqual([])
-  const text = files.map(file => readFileSync(join(dist, file), 'utf8')).join('\n')
+  const code = packed.files.filter(file => /^[a-z-]+\.(js|d\.ts)$/.test(file))
+  expect(packed.files.filter(file => !code.includes(file)).toSorted()).toEqual(['LICENSE', 'README.md', 'package.json'])
+  const text = code.map(file => readFileSync(join(installed, file), 'utf8')).join('\n')
   const imported = [...text.matchAll(/\b(?:from |import\()'([^']*)'/g)].map(([, path]) => path)
   expect(imported.length).toBeGreaterThan(10)
   expect(imported.filter(path => !path?.startsWith('./'))).toEqual([])

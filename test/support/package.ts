@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { cpSync, readdirSync, symlinkSync } from 'node:fs'
+import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { projectFolder, run, temporaryFolder } from './process.ts'
 
@@ -15,26 +15,29 @@ export const network = Object.fromEntries(
   ),
 )
 
-/** Runs `npm pack` and returns the name of the package and the paths in it. */
-export async function pack(folder: string): Promise<{ filename: string; files: string[] }> {
+/** Runs npm, which must succeed, and returns what it printed to stdout. */
+export async function npm(cwd: string, ...args: string[]): Promise<string> {
+  const { exitCode, stdout, stderr } = await run(['npm', ...args], { cwd, env: network, waitMs: npmWaitMs })
+  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
+  return stdout
+}
+
+/** Packs the server, or the package in the folder `from`. */
+export async function pack(into: string, from = projectFolder) {
+  const [packed] = JSON.parse(await npm(from, 'pack', '--json', '--pack-destination', into)) as [
+    { filename: string; unpackedSize: number; files: { path: string }[] },
+  ]
+  return { ...packed, files: packed.files.map(({ path }) => path) }
+}
+
+/** Builds the client's package and packs it. In a copy of the project, because another test may build at the same time. */
+export async function packClient(into: string) {
   using copy = temporaryFolder()
-  // Packing builds dist: in a copy of the project, so that another test can pack at the same time.
-  for (const name of readdirSync(projectFolder)) {
-    if (/^(\.git|bench|coverage|data|dist|node_modules)$/.test(name)) continue
+  const sources = ['LICENSE', 'package.json', 'package-lock.json', 'scripts', 'src/client']
+  for (const name of [...sources, 'tsconfig.json', 'tsconfig.client.json']) {
     cpSync(join(projectFolder, name), join(copy.path, name), { recursive: true })
   }
   symlinkSync(join(projectFolder, 'node_modules'), join(copy.path, 'node_modules'))
-  const command = ['npm', 'pack', '--json', '--pack-destination', folder]
-  const { exitCode, stdout, stderr } = await run(command, { cwd: copy.path, env: network, waitMs: npmWaitMs })
-  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
-  const [packed] = JSON.parse(stdout) as [{ filename: string; files: { path: string }[] }]
-  return { filename: packed.filename, files: packed.files.map(({ path }) => path) }
-}
-
-/** Packs the project and installs it, as a user would, into a folder that holds nothing else. */
-export async function installPackage(folder: string): Promise<void> {
-  const { filename } = await pack(folder)
-  await Bun.write(join(folder, 'package.json'), '{ "private": true, "type": "module" }\n')
-  const command = ['npm', 'install', '--no-audit', '--no-fund', `./${filename}`]
-  expect(await run(command, { cwd: folder, env: network, waitMs: npmWaitMs })).toMatchObject({ exitCode: 0 })
+  await npm(copy.path, 'run', 'build:client')
+  return await pack(into, join(copy.path, 'dist/petstore-client'))
 }

@@ -328,7 +328,7 @@ const tsconfig = {
   extends: join(projectFolder, 'tsconfig.json'),
   compilerOptions: {
     typeRoots: [join(projectFolder, 'node_modules/@types')],
-    paths: { 'petstore/client': [join(projectFolder, 'src/client/index.ts')] },
+    paths: { 'petstore-client': [join(projectFolder, 'src/client/index.ts')] },
   },
   include: ['*.ts'],
 }

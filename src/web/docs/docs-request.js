@@ -119,7 +119,7 @@ export function typescriptOf(operationId, values, body = '') {
   return call ? clientStart() + call() : ''
 }
 
-const clientStart = () => `import { PetstoreClient } from 'petstore/client'
+const clientStart = () => `import { PetstoreClient } from 'petstore-client'
 
 const client = new PetstoreClient({
   baseUrl: ${literal(baseUrl())},

@@ -192,7 +192,7 @@ function trialOf(operation) {
   })
   refresh()
   const hint =
-    'The samples read the key from the variable `PETSTORE_API_KEY`. `petstore/client` is part of the package `petstore`.'
+    'The samples read the key from the variable `PETSTORE_API_KEY`. In TypeScript they use the package `petstore-client`.'
   const samples = [curl.box, typescript.box, el('p', { class: 'hint' }, rich(hint))]
   return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
 }
