@@ -1,0 +1,136 @@
+// `npm run release`: checks that the versions, the changelog and the tag agree, then builds the release in dist/release.
+// `npm run release -- --check` only checks. Two builds of one commit give the same bytes.
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { gzipSync } from 'node:zlib'
+
+const args = process.argv.slice(2)
+if (args.some(arg => arg !== '--check')) fail('Usage: npm run release [-- --check]')
+
+const { name, version } = JSON.parse(readFileSync('package.json', 'utf8'))
+const head = output('git', 'rev-parse', 'HEAD').trim()
+const problems = [...versionProblems(), ...changelogProblems(), ...gitProblems()]
+if (problems.length > 0) fail([`${name} ${version} cannot be released:`, ...problems].join('\n  '))
+if (args.length > 0) console.log(`${name} ${version} can be released`)
+else build()
+
+function* versionProblems() {
+  for (const [file, versionsOf] of [
+    ['package-lock.json', lock => [lock.version, lock.packages[''].version]],
+    ['src/client/package.json', manifest => [manifest.version]],
+  ]) {
+    try {
+      const others = versionsOf(JSON.parse(readFileSync(file, 'utf8'))).filter(found => found !== version)
+      if (others.length > 0) yield `${file} has the version ${others[0] ?? 'none'}, but package.json has ${version}`
+    } catch (error) {
+      yield `${file} cannot be read: ${error.message}`
+    }
+  }
+}
+
+function* changelogProblems() {
+  const sections = readFileSync('CHANGELOG.md', 'utf8').split(/^## /m)
+  const section = sections.find(text => text.split(/\s/, 1)[0] === version)
+  if (!/^\S+ - \d{4}-\d\d-\d\d\n/.test(section ?? '')) {
+    yield `CHANGELOG.md has no heading "## ${version} - YYYY-MM-DD" with the date of the release`
+  }
+  if (/^Unreleased\s+\S/m.test(sections.find(text => text.startsWith('Unreleased')) ?? '')) {
+    yield `CHANGELOG.md has entries under "## Unreleased": move them under "## ${version}"`
+  }
+}
+
+function* gitProblems() {
+  const changed = output('git', 'status', '--porcelain').match(/(?<=^.. ).+/gm)
+  if (changed) yield `Files are not committed: ${changed.join(', ')}`
+  const tag = `v${version}`
+  const [tagged] = output('git', 'for-each-ref', '--format=%(*objectname) %(objectname)', `refs/tags/${tag}`)
+    .trim()
+    .split(' ')
+  if (tagged === '') yield `The tag ${tag} does not exist: git tag -a ${tag} -m '${name} ${version}'`
+  else if (tagged !== head) yield `The tag ${tag} is on commit ${tagged.slice(0, 7)}, but HEAD is ${head.slice(0, 7)}`
+}
+
+function build() {
+  const folder = 'dist/release'
+  rmSync(folder, { recursive: true, force: true })
+  run('npm', 'run', '--silent', 'build')
+  checkExecutable()
+  mkdirSync(folder, { recursive: true })
+  for (const source of ['.', './dist/petstore-client']) {
+    run('npm', 'pack', '--silent', '--ignore-scripts', '--pack-destination', folder, source)
+  }
+  const prefix = `${folder}/${name}-${version}`
+  writeFileSync(`${prefix}-${process.platform}-${process.arch}.tar.gz`, gzipSync(executableArchive(), { level: 9 }))
+  writeFileSync(`${prefix}.sbom.json`, `${JSON.stringify(billOfMaterials(), null, 2)}\n`)
+  const sums = readdirSync(folder).sort().map(file => `${sha256(`${folder}/${file}`)}  ${file}\n`)
+  writeFileSync(`${folder}/SHA256SUMS`, sums.join(''))
+  console.log(`Built in ${folder}:\n${sums.join('')}`)
+}
+
+function checkExecutable() {
+  const printed = output('dist/petstore', '--version')
+  const [, built, commit] = /^petstore (\S+) \(commit (\w+)/.exec(printed) ?? []
+  if (built !== version || !head.startsWith(commit)) fail(`dist/petstore was built from something else: ${printed}`)
+}
+
+/** A tar file with the executable and the licence, owned by root and as old as the commit. */
+function executableArchive() {
+  const folder = 'dist/release-executable'
+  const files = { petstore: 'dist/petstore', LICENSE: 'LICENSE' }
+  const seconds = committedAt().getTime() / 1_000
+  mkdirSync(folder)
+  try {
+    for (const [file, source] of Object.entries(files)) {
+      copyFileSync(source, `${folder}/${file}`)
+      chmodSync(`${folder}/${file}`, file === 'petstore' ? 0o755 : 0o644)
+      utimesSync(`${folder}/${file}`, seconds, seconds)
+    }
+    const owner =
+      process.platform === 'darwin' ? ['--uid=0', '--gid=0', '--uname=', '--gname='] : ['--owner=0', '--group=0']
+    const options = ['--format=ustar', '--numeric-owner', ...owner, '-C', folder]
+    return execFileSync('tar', ['-cf', '-', ...options, ...Object.keys(files)], { maxBuffer: Number.POSITIVE_INFINITY })
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+}
+
+/** What the executable and the server package contain, in CycloneDX: Bun, for every platform in the lockfile. */
+function billOfMaterials() {
+  const options = ['--sbom-format=cyclonedx', '--sbom-type=application', '--omit=dev', '--package-lock-only']
+  const { serialNumber: _random, ...bill } = JSON.parse(output('npm', 'sbom', ...options))
+  // npm takes the name from the folder, and the time from the clock.
+  bill.metadata.component.name = name
+  bill.metadata.timestamp = committedAt().toISOString()
+  return bill
+}
+
+function committedAt() {
+  return new Date(output('git', 'show', '--no-patch', '--format=%cI', head).trim())
+}
+
+function sha256(file) {
+  return createHash('sha256').update(readFileSync(file)).digest('hex')
+}
+
+function output(command, ...args) {
+  return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+}
+
+function run(command, ...args) {
+  execFileSync(command, args, { stdio: ['ignore', 2, 2] })
+}
+
+function fail(message) {
+  console.error(`petstore: ${message}`)
+  process.exit(1)
+}

@@ -1,0 +1,99 @@
+import { expect, test } from 'bun:test'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { projectFolder, run, temporaryFolder } from './support/process.ts'
+
+const script = join(projectFolder, 'scripts/release.mjs')
+const lock = (version: string) => JSON.stringify({ version, packages: { '': { version: '1.2.3' } } })
+const changelog = (headings: string) => `# Changelog\n\n${headings}\n\n### Added\n\n- A thing.\n`
+const releasable = {
+  'package.json': '{ "name": "petstore", "version": "1.2.3" }',
+  'package-lock.json': lock('1.2.3'),
+  'src/client/package.json': '{ "name": "petstore-client", "version": "1.2.3" }',
+  'CHANGELOG.md': changelog('## Unreleased\n\n## 1.2.3 - 2026-11-16'),
+}
+type Files = Partial<typeof releasable>
+
+const author = ['AUTHOR', 'COMMITTER'].flatMap(who => [
+  [`GIT_${who}_NAME`, 'Ada'],
+  [`GIT_${who}_EMAIL`, 'ada@example.com'],
+])
+const env = { ...Object.fromEntries(author), GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' }
+
+/** Runs the script in a repository that can be released as 1.2.3, except for these files and commands. */
+async function release(files: Files, commands: string, ...args: readonly string[]) {
+  using folder = temporaryFolder()
+  const cwd = folder.path
+  for (const [file, text] of Object.entries({ ...releasable, ...files })) {
+    mkdirSync(dirname(join(cwd, file)), { recursive: true })
+    if (text !== '') writeFileSync(join(cwd, file), text)
+  }
+  const lines = ['git init -q -b main', 'git add .', 'git commit -q -m First', 'git tag v1.2.3', commands]
+  const made = await run(['bash', '-euc', lines.join('\n')], { cwd, env })
+  expect(made).toMatchObject({ exitCode: 0, stderr: '' })
+  const ended = await run(['node', script, ...args], { cwd })
+  return { ...ended, hasBuilt: existsSync(join(cwd, 'dist')) }
+}
+
+test.each<[string, Files, string]>([
+  ['everything agrees', {}, ''],
+  ['the tag is annotated', {}, 'git tag -f -a -m "petstore 1.2.3" v1.2.3 > /dev/null'],
+  ['there is no heading for later changes', { 'CHANGELOG.md': changelog('## 1.2.3 - 2026-11-16') }, ''],
+])('a version can be released if %s', async (_, files, commands) => {
+  const expected = { exitCode: 0, stdout: 'petstore 1.2.3 can be released\n', stderr: '' }
+  expect(await release(files, commands, '--check')).toMatchObject(expected)
+})
+
+const client = 'src/client/package.json'
+const undated = /^CHANGELOG.md has no heading "## 1.2.3 - YYYY-MM-DD" with the date of the release$/
+const later = changelog('## Unreleased\n\n- Another thing.\n\n## 1.2.3 - 2026-11-16')
+
+test.each<[string, Files, string, RegExp]>([
+  [
+    'the lockfile has another version',
+    { 'package-lock.json': lock('1.2.2') },
+    '',
+    /^package-lock.json has the version 1.2.2, but package.json has 1.2.3$/,
+  ],
+  [
+    'the client has another version',
+    { [client]: '{ "version": "1.2.2" }' },
+    '',
+    /^src\/client\/package.json has the version 1.2.2, but package.json has 1.2.3$/,
+  ],
+  ['the client has no version', { [client]: '{}' }, '', /^src\/client\/package.json has the version none, but /],
+  ['the client has no package', { [client]: '' }, '', /^src\/client\/package.json cannot be read: ENOENT/],
+  ['the changelog has no date', { 'CHANGELOG.md': changelog('## 1.2.3 - soon') }, '', undated],
+  ['the changelog has another version', { 'CHANGELOG.md': changelog('## 1.2.2 - 2026-11-16') }, '', undated],
+  [
+    'changes are unreleased',
+    { 'CHANGELOG.md': later },
+    '',
+    /^CHANGELOG.md has entries under "## Unreleased": move them/,
+  ],
+  ['a file is new', {}, 'touch new.txt', /^Files are not committed: new.txt$/],
+  ['a file is changed', {}, 'echo >> CHANGELOG.md', /^Files are not committed: CHANGELOG.md$/],
+  ['there is no tag', {}, 'git tag -d v1.2.3 > /dev/null', /^The tag v1.2.3 does not exist: git tag -a v1.2.3 /],
+  [
+    'the tag is on another commit',
+    {},
+    'git commit -q --allow-empty -m Second',
+    /^The tag v1.2.3 is on commit \w{7}, but HEAD is \w{7}$/,
+  ],
+])('no version is released, and nothing is built, if %s', async (_, files, commands, problem) => {
+  const { exitCode, stdout, stderr, hasBuilt } = await release(files, commands)
+  expect({ exitCode, stdout, hasBuilt }).toEqual({ exitCode: 1, stdout: '', hasBuilt: false })
+  const [heading, ...problems] = stderr.trimEnd().split('\n  ')
+  expect(heading).toBe('petstore: petstore 1.2.3 cannot be released:')
+  expect(problems).toEqual([expect.stringMatching(problem)])
+})
+
+test('all problems of a release are reported together', async () => {
+  const files = {
+    'package-lock.json': lock('1.2.2'),
+    [client]: '',
+    'CHANGELOG.md': changelog('## Unreleased\n\n- It.'),
+  }
+  const { stderr } = await release(files, 'git tag -d v1.2.3 > /dev/null; touch new.txt')
+  expect(stderr.trimEnd().split('\n')).toHaveLength(7)
+})
