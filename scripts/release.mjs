@@ -1,5 +1,5 @@
 // `npm run release`: checks that the versions, the changelog and the tag agree, then builds the release in dist/release.
-// `npm run release -- --check` only checks. Two builds of one commit give the same bytes.
+// `npm run release -- --check` only checks. Two builds of one commit, with the same Node and npm, give the same bytes.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -72,14 +72,16 @@ function build() {
   const prefix = `${folder}/${name}-${version}`
   writeFileSync(`${prefix}-${process.platform}-${process.arch}.tar.gz`, gzipSync(executableArchive(), { level: 9 }))
   writeFileSync(`${prefix}.sbom.json`, `${JSON.stringify(billOfMaterials(), null, 2)}\n`)
-  const sums = readdirSync(folder).sort().map(file => `${sha256(`${folder}/${file}`)}  ${file}\n`)
+  const sums = readdirSync(folder)
+    .sort()
+    .map(file => `${sha256(`${folder}/${file}`)}  ${file}\n`)
   writeFileSync(`${folder}/SHA256SUMS`, sums.join(''))
   console.log(`Built in ${folder}:\n${sums.join('')}`)
 }
 
 function checkExecutable() {
   const printed = output('dist/petstore', '--version')
-  const [, built, commit] = /^petstore (\S+) \(commit (\w+)/.exec(printed) ?? []
+  const [, built, commit] = /^petstore (\S+) \(commit (\w+),/.exec(printed) ?? []
   if (built !== version || !head.startsWith(commit)) fail(`dist/petstore was built from something else: ${printed}`)
 }
 
