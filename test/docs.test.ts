@@ -5,7 +5,7 @@ import { generatedClients } from './generators/clients.ts'
 import { projectFolder } from './support/process.ts'
 
 const documents = [
-  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'],
+  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
   ...readdirSync(join(projectFolder, 'docs')).flatMap(name => (name.endsWith('.md') ? [`docs/${name}`] : [])),
 ]
 

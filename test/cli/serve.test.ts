@@ -367,7 +367,7 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     // TLS 1.2 has only suites with forward secrecy and authenticated encryption, in the order of the server.
     const { port } = server
     for (const suite of ['AES128-SHA', 'AES256-GCM-SHA384', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']) {
-      expect([suite, await suiteOf(port, suite)]).toEqual([suite, 'ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE'])
+      expect([suite, await suiteOf(port, suite)]).toEqual([suite, expect.stringMatching(/_ALERT_HANDSHAKE_FAILURE$/)])
     }
     const strong = ['ECDHE-RSA-CHACHA20-POLY1305', 'ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES128-GCM-SHA256']
     for (const suite of strong) expect(await suiteOf(port, suite)).toBe(suite)
