@@ -13,6 +13,7 @@ export type LoggedRequest = {
   readonly path?: string | undefined
   readonly status: number
   readonly durationMs: number
+  readonly client?: string | undefined
   readonly key?: string | undefined
   readonly traceparent?: string | undefined
 }

@@ -22,15 +22,19 @@ describe('without a terminal', () => {
   test.each<Partial<LoggedRequest>>([
     {},
     { operation: undefined, path: '/v1/x', status: 404, key: undefined },
-    { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', durationMs: 1_000 },
+    {
+      client: '203.0.113.7',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      durationMs: 1_000,
+    },
   ])('a request is a line with time, level, message and the known fields, in this order: %j', given => {
     const { log, written } = lines()
-    const { requestId, method, operation, path, status, durationMs, key, traceparent } = { ...fields, ...given }
-    log.request('warn', { traceparent, key, durationMs, status, path, operation, method, requestId })
+    const { requestId, method, operation, path, status, durationMs, client, key, traceparent } = { ...fields, ...given }
+    log.request('warn', { traceparent, key, client, durationMs, status, path, operation, method, requestId })
     log.flush()
     const { time } = JSON.parse(written.join(''))
     expect(new Date(time).toISOString()).toBe(time)
-    const expected = { requestId, method, operation, path, status, durationMs, key, traceparent }
+    const expected = { requestId, method, operation, path, status, durationMs, client, key, traceparent }
     expect(written.join('')).toBe(`${JSON.stringify({ time, level: 'warn', message: 'request', ...expected })}\n`)
   })
 

@@ -97,13 +97,14 @@ function jsonLine(level: LogLevel, message: string, fields: LogFields): string {
 
 /** Written by hand: `JSON.stringify` of an object costs several times more. */
 function jsonRequest(level: LogLevel, request: LoggedRequest): string {
-  const { requestId, method, operation, path, status, durationMs, key, traceparent } = request
+  const { requestId, method, operation, path, status, durationMs, client, key, traceparent } = request
   const what = operation === undefined ? '' : `","operation":"${operation}`
   const where = path === undefined ? '"' : `","path":${JSON.stringify(path)}`
+  const from = client === undefined ? '' : `,"client":"${client}"`
   const who = key === undefined ? '' : keyField(key)
   const end = traceparent === undefined ? '}\n' : `,"traceparent":"${traceparent}"}\n`
   const sent = `"request","requestId":"${requestId}","method":"${method}${what}${where}`
-  return `${jsonHead(level)}${sent},"status":${status},"durationMs":${numberText(durationMs)}${who}${end}`
+  return `${jsonHead(level)}${sent},"status":${status},"durationMs":${numberText(durationMs)}${from}${who}${end}`
 }
 
 /** Up to the message. */

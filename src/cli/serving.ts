@@ -9,7 +9,10 @@ import type { Awaitable, OnStoreEvent, SharedMemory, Stores } from '../store.ts'
 import { repeat } from '../timeout.ts'
 import { createPages } from '../web/pages.ts'
 import { BufferedLog } from './log.ts'
+import { commit, version } from './output.ts'
 import type { ServeSettings } from './settings.ts'
+
+export const build = { version, commit }
 
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
@@ -29,7 +32,7 @@ export interface Serving extends Listener {
 
 /** Serves a store in this thread, and records the use of keys, until `stop`. */
 export async function startServing({ stores, settings, log, port, tls, threads }: ServingParts): Promise<Serving> {
-  const app = new App({ ...stores, ...settings, log, pages: createPages(), threads })
+  const app = new App({ ...stores, ...settings, log, build, pages: createPages(), threads })
   await stores.startWriting()
   const reusePort = settings.reusePort || threads !== undefined
   const listener = listen(app, { host: settings.host, port, reusePort, tls })

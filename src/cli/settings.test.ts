@@ -61,6 +61,9 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   },
   drainMs: { '250ms': 250 },
   corsOrigins: { 'https://a.example, http://b:3000': ['https://a.example', 'http://b:3000'] },
+  trustedProxies: {
+    '10.1.2.3/8, ::1': [`${'0'.repeat(80)}${'1'.repeat(16)}00001010`, `${'0'.repeat(127)}1`],
+  },
   tlsCert: sameText('package.json'),
   tlsKey: sameText('README.md'),
   logLevel: sameText('debug', 'info', 'warn', 'error'),
@@ -80,6 +83,7 @@ describe.each(Object.keys(valid) as Name[])('%s, as a variable or a flag, which 
 const time = 'a time from 0s to 300s, such as 500ms or 30s'
 const rate = 'requests per second, minute or hour, such as 100/s, 600/m or 5000/h'
 const origins = 'origins separated by commas, such as https://shop.example.com,http://localhost:3000'
+const addresses = 'IP addresses and CIDR ranges separated by commas, such as 127.0.0.1,10.0.0.0/8,fd00::/8'
 const baseUrl = 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1'
 const notUrls = [
   ' |pets.example.com/v1|/v1|//pets.example.com/v1|https://|https://a b/v1|https://a:99999/v1|file:///v1',
@@ -100,6 +104,7 @@ test.each<[Name, string, string]>([
   ['stagingUrl', baseUrl, 'staging'],
   ['rateLimit', rate, '0/s|-1/s|1.5/s|100|100/d|/s|100/ s|1e3/s|1000000000/s'],
   ['corsOrigins', origins, '*|https://a.example/|a.example|https://a.example,|null|https://a.example/b|file:///x'],
+  ['trustedProxies', addresses, 'localhost|10.0.0.0/33|10.0.0.1,|10.0.0.1;10.0.0.2|fd00::/129|*|10.0.0.1:80'],
   ['logLevel', 'debug, info, warn or error', 'INFO|trace|silent|1'],
 ])('%s: expected %s, not %j', (name, expected, refused) => {
   const { variable } = settings[name]

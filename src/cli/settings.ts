@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
+import { readAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
 import { type Command, integer, optional, setting, switchOption, type Values } from './arguments.ts'
@@ -88,6 +89,11 @@ export const settings = {
     expected: 'origins separated by commas, such as https://shop.example.com,http://localhost:3000',
     read: readOrigins,
   }),
+  trustedProxies: optional('PETSTORE_TRUSTED_PROXIES', '--trusted-proxies <addresses>', 'none', {
+    help: 'Proxies whose X-Forwarded-For names the client for the log: IP addresses and CIDR ranges, separated by commas',
+    expected: 'IP addresses and CIDR ranges separated by commas, such as 127.0.0.1,10.0.0.0/8,fd00::/8',
+    read: readAddressRanges,
+  }),
   tlsCert: optional('PETSTORE_TLS_CERT', '--tls-cert <file>', 'plain HTTP', {
     help: 'Certificate file (PEM); with the key, the server speaks HTTPS',
     ...pemFile,
@@ -156,6 +162,11 @@ function readOrigins(text: string): readonly string[] | undefined {
   const origins = text.split(',').map(origin => origin.trim())
   const isOrigin = (origin: string) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
   return origins.every(isOrigin) ? origins : undefined
+}
+
+function readAddressRanges(text: string): readonly string[] | undefined {
+  const ranges = text.split(',').map(range => readAddressRange(range.trim()))
+  return ranges.every(range => range !== undefined) ? ranges : undefined
 }
 
 /** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */

@@ -8,7 +8,7 @@ import type { OnStoreEvent, Stores } from '../store.ts'
 import { RestartingThread } from '../thread.ts'
 import { withTimeout } from '../timeout.ts'
 import type { Io } from './output.ts'
-import { type Serving, startServing, type ThreadReply, type ThreadRequest, type ThreadStart } from './serving.ts'
+import { build, type Serving, startServing, type ThreadReply, type ThreadRequest, type ThreadStart } from './serving.ts'
 import type { ServeSettings } from './settings.ts'
 
 /** After this time, a thread's last known metrics are used. */
@@ -92,7 +92,7 @@ class ServingThreads implements Listener {
 
   async #collectMetrics(): Promise<readonly MetricFamily[]> {
     const others = await Promise.all(this.#others.map(thread => thread.metrics()))
-    return [...combine([this.#own?.app.metrics() ?? [], ...others]), ...processFamilies()]
+    return [...combine([this.#own?.app.metrics() ?? [], ...others]), ...processFamilies(build)]
   }
 }
 

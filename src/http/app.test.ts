@@ -23,7 +23,7 @@ const log: Log = {
 }
 let app: App
 const start = (parts: Partial<AppParts> = {}) => {
-  app = new App({ ...stores, log, environmentKey: 'a-key', ...parts })
+  app = new App({ ...stores, log, build: { version: '1.2.3', commit: 'abc1234' }, environmentKey: 'a-key', ...parts })
 }
 beforeEach(() => {
   logged = []

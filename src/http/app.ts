@@ -4,10 +4,10 @@ import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
-import { type MetricFamily, Metrics, processFamilies, RequestObserver } from './metrics.ts'
+import { type Build, type MetricFamily, Metrics, processFamilies, RequestObserver } from './metrics.ts'
 import { petRoutes } from './pets.ts'
 import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
-import { prefersStrict, RequestContext } from './request.ts'
+import { type Connections, prefersStrict, RequestContext } from './request.ts'
 import { Links, problem, type Reply, versionPrefix, withHeaders } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
 import { type Asset, type SiteHandler, siteHandlers } from './site.ts'
@@ -16,6 +16,7 @@ export interface AppParts {
   readonly pets: PetStore
   readonly keys: KeyStore
   readonly log: Log
+  readonly build: Build
   readonly isReadOnly?: (() => boolean) | undefined
   readonly activity?: (() => StoreActivity) | undefined
   /** Accepted besides the keys in the store. */
@@ -27,6 +28,8 @@ export interface AppParts {
   /** For each key, on this instance. */
   readonly rateLimit?: RateLimit | undefined
   readonly corsOrigins?: readonly string[] | undefined
+  /** The ranges whose X-Forwarded-For is believed, as `readAddressRange` gives them. */
+  readonly trustedProxies?: readonly string[] | undefined
   /** Set if other threads serve the same store on the same port. */
   readonly threads?: SharedByThreads | undefined
   readonly limits?: Partial<TimeLimits> | undefined
@@ -106,15 +109,15 @@ export class App {
     this.#site = siteHandlers({
       ...shared,
       isDraining: () => this.#draining,
-      collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies()]),
+      collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies(parts.build)]),
     })
     this.#discardMs = limits.discardMs
   }
 
   /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
-  async fetch(request: Request): Promise<Response> {
-    const context = new RequestContext(request, this.#environmentKey)
-    this.#observer.began()
+  async fetch(request: Request, connections?: Connections): Promise<Response> {
+    const context = new RequestContext(request, this.#environmentKey, connections)
+    this.#observer.began(context)
     const { path } = context
     try {
       if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))

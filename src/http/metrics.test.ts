@@ -28,7 +28,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   commitSizes.observe(2)
   using _cpu = spyOn(process, 'cpuUsage').mockReturnValue({ user: 3_000_000, system: 1_000_000 })
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
-  const text = metricsText([...metrics.families(noUsage, { writesWaiting: 3, commitSizes }), ...processFamilies()])
+  const build = { version: '1.2.3', commit: 'abc1234' }
+  const text = metricsText([...metrics.families(noUsage, { writesWaiting: 3, commitSizes }), ...processFamilies(build)])
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
       '# TYPE petstore_http_requests_total counter',
@@ -50,6 +51,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_commit_writes_bucket{le="2"} 1',
       '# TYPE petstore_deprecated_requests_total counter',
       '# TYPE petstore_deprecated_last_request_timestamp_seconds gauge',
+      `petstore_build_info{version="1.2.3",commit="abc1234",bun="${Bun.version}"} 1`,
       'process_cpu_seconds_total 4',
     ]),
   )
@@ -144,6 +146,24 @@ describe('the log', () => {
     observer.end(begin(), status)
     expect(lines.map(({ level }) => level)).toEqual(expected === 'info' ? ['info'] : [expected, expected])
     expect(lines[0]?.fields).toMatchObject({ requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235 })
+  })
+
+  test.each<[LogLevel, number, boolean]>([
+    ['info', 200, true],
+    ['error', 200, false],
+    ['error', 500, true],
+  ])('at the level %s, the address for a response with status %p is looked up: %p', (set, status, isLookedUp) => {
+    level = set
+    let lookups = 0
+    const requestIP = () => {
+      lookups++
+      return { address: '::ffff:192.0.2.1' }
+    }
+    const context = new RequestContext(new Request('http://a/v1/nothing'), undefined, { requestIP })
+    observer.began(context)
+    observer.end(context, status)
+    expect(lookups).toBe(isLookedUp ? 1 : 0)
+    expect(lines.map(({ fields }) => fields['client'])).toEqual(isLookedUp ? ['192.0.2.1'] : [])
   })
 
   test('and the metrics have the duration of a request', () => {

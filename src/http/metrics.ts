@@ -3,6 +3,7 @@ import { Histogram } from '../histogram.ts'
 import type { Log } from '../log.ts'
 import type { StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
+import { clientAddress } from './client-address.ts'
 import { loggedPath, type RequestContext } from './request.ts'
 
 /** Logs and counts each request. */
@@ -10,6 +11,7 @@ export class RequestObserver {
   readonly #log: Log
   readonly #metrics: Metrics
   readonly #environmentKey: string | undefined
+  readonly #trustedProxies: readonly string[]
   /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
   readonly #unavailableEveryMs: number
   readonly #unavailable = new Map<string, { loggedMs: number; requests: number }>()
@@ -18,16 +20,20 @@ export class RequestObserver {
     readonly log: Log
     readonly metrics: Metrics
     readonly environmentKey?: string | undefined
+    readonly trustedProxies?: readonly string[] | undefined
     readonly unavailableEveryMs: number
   }) {
     this.#log = parts.log
     this.#metrics = parts.metrics
     this.#environmentKey = parts.environmentKey
+    this.#trustedProxies = parts.trustedProxies ?? []
     this.#unavailableEveryMs = parts.unavailableEveryMs
   }
 
-  began(): void {
+  began(context: RequestContext): void {
     this.#metrics.requestBegan()
+    // The client may close the connection before its request ends.
+    if (this.#log.isOn('info')) context.peerAddress()
   }
 
   end(context: RequestContext, status: number): void {
@@ -43,9 +49,16 @@ export class RequestObserver {
       path: operationId ? undefined : loggedPath(context, this.#environmentKey),
       status,
       durationMs: Math.round(ms * 1_000) / 1_000,
+      client: this.#clientOf(context),
       key: context.caller.keyName,
       traceparent: traceparentOf(request.headers.get('traceparent')),
     })
+  }
+
+  #clientOf(context: RequestContext): string | undefined {
+    const peer = context.peerAddress()
+    const forwardedFor = () => context.request.headers.get('x-forwarded-for')
+    return peer && clientAddress(peer, this.#trustedProxies, forwardedFor)
   }
 
   /** Logs the cause under the request's id: the client receives only the id. */
@@ -177,15 +190,28 @@ function activityFamilies({ writesWaiting, commitSizes }: StoreActivity): readon
   ]
 }
 
+/** What the program was built from. */
+export interface Build {
+  readonly version: string
+  readonly commit: string
+}
+
 /** The process as a whole. For the main thread: elsewhere, `process.uptime` counts from the start of the thread. */
-export function processFamilies(): readonly MetricFamily[] {
+export function processFamilies({ version, commit }: Build): readonly MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
+  const build = family('petstore_build_info', 'gauge', 'Version and commit of the program, version of Bun.')
+  addSample(build, { version, commit, bun: Bun.version }, 1)
   return [
+    build,
     single('process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss()),
     single('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6),
     single('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt),
   ]
+}
+
+export function storeFamily(isUp: boolean): MetricFamily {
+  return single('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isUp ? 1 : 0)
 }
 
 /** The metrics of several threads as one. */

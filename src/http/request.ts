@@ -9,6 +9,11 @@ export interface Caller {
   readonly scope: string
 }
 
+/** Knows the other end of a connection. */
+export interface Connections {
+  requestIP(request: Request): { readonly address: string } | null
+}
+
 const anonymous: Caller = { permission: 'none', scope: '' }
 
 /** One request on its way through the pipeline, which fills in the later fields. */
@@ -24,15 +29,24 @@ export class RequestContext {
   /** `Prefer: handling=strict`: unknown parameters and properties are errors. */
   strict = false
   rateLimitHeaders: Readonly<Record<string, string>> | undefined
+  readonly #connections: Connections | undefined
+  #peerAddress: string | undefined
 
-  constructor(request: Request, environmentKey: string | undefined) {
+  constructor(request: Request, environmentKey: string | undefined, connections?: Connections) {
     this.request = request
+    this.#connections = connections
     const { path, query } = splitUrl(request.url)
     this.path = path
     this.query = new Query(query)
     const sentId = request.headers.get('x-request-id')
     // Reading a header costs: the credential is needed only to compare it with a sent id.
     this.id = requestId(sentId, sentId && request.headers.get('authorization'), environmentKey)
+  }
+
+  /** The address of the client or of the last proxy. It is known only if asked for before the connection is closed. */
+  peerAddress(): string | undefined {
+    this.#peerAddress ??= this.#connections?.requestIP(this.request)?.address
+    return this.#peerAddress
   }
 }
 

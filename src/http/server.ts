@@ -123,7 +123,7 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
       development: false,
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
-      fetch: request => app.fetch(request),
+      fetch: (request, server) => app.fetch(request, server),
       ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {

@@ -1,7 +1,7 @@
 import type { Awaitable, KeyStore, PetStore } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
-import { type MetricFamily, metricsText } from './metrics.ts'
+import { type MetricFamily, metricsText, storeFamily } from './metrics.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
 import { headersWith, type Reply } from './response.ts'
@@ -44,22 +44,30 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
   ])
 }
 
+async function readiness(parts: SiteParts): Promise<Reply> {
+  if (!(await isStoreUp(parts))) return plainText(503, 'store')
+  return plainText(200, parts.isReadOnly?.() ? 'read-only' : 'ok')
+}
+
 /** Reads both: animals and keys may come from different servers. */
-async function readiness({ pets, keys, isReadOnly, readyMs }: SiteParts): Promise<Reply> {
-  const unavailable = plainText(503, 'store')
+async function isStoreUp({ pets, keys, readyMs }: SiteParts): Promise<boolean> {
   try {
     const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')])
-    const ready = reads.then(() => plainText(200, isReadOnly?.() ? 'read-only' : 'ok'))
-    return await withTimeout(ready, readyMs, () => unavailable)
+    return await withTimeout(
+      reads.then(() => true),
+      readyMs,
+      () => false,
+    )
   } catch {
-    return unavailable
+    return false
   }
 }
 
 async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
   const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
-  return plainText(200, metricsText(await parts.collectMetrics()), '; version=0.0.4')
+  const [families, isUp] = await Promise.all([parts.collectMetrics(), isStoreUp(parts)])
+  return plainText(200, metricsText([...families, storeFamily(isUp)]), '; version=0.0.4')
 }
 
 function plainText(status: number, body: string, parameters = ''): Reply {

@@ -10,22 +10,32 @@ import {
   sharedDatabase,
   startCluster,
 } from '../support/postgres.ts'
-import { freePort, startServer, temporaryFolder } from '../support/process.ts'
+import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const key = 'a-key-from-outside-0123456789'
 
-test.skipIf(!nginx)('the nginx configuration of the operating document passes every check but one', async () => {
-  const port = freePort()
-  const publicUrl = `http://127.0.0.1:${port}/v1`
-  await using server = await startServer({ env: { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl } })
-  await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
-  const results = await conform({ baseUrl: publicUrl, key, readOnly: false }, { strict: true })
-  const others = results.filter(({ finding }) => finding.outcome !== 'passed')
-  // nginx assigns the ids of requests.
-  expect(others.map(({ check }) => check.name)).toEqual(['X-Request-Id is the one that the client sent'])
-  const list = async () => (await fetch(`${publicUrl}/pets`, { headers: { authorization: `Bearer ${key}` } })).status
-  expect(new Set(await Promise.all(Array.from({ length: 100 }, list)))).toEqual(new Set([200]))
-})
+test.skipIf(!nginx)(
+  'the nginx configuration of the operating document passes every check but one, and the log has the address of the client',
+  async () => {
+    const port = freePort()
+    const publicUrl = `http://127.0.0.1:${port}/v1`
+    await using server = await startServer({
+      env: { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl, PETSTORE_TRUSTED_PROXIES: '127.0.0.1' },
+    })
+    await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
+    const results = await conform({ baseUrl: publicUrl, key, readOnly: false }, { strict: true })
+    const others = results.filter(({ finding }) => finding.outcome !== 'passed')
+    // nginx assigns the ids of requests.
+    expect(others.map(({ check }) => check.name)).toEqual(['X-Request-Id is the one that the client sent'])
+    const list = async () => (await fetch(`${publicUrl}/pets`, { headers: { authorization: `Bearer ${key}` } })).status
+    expect(new Set(await Promise.all(Array.from({ length: 100 }, list)))).toEqual(new Set([200]))
+
+    const from = ['--interface', '127.0.0.2', '-H', 'X-Forwarded-For: 203.0.113.7']
+    await run(['curl', '-s', ...from, `http://127.0.0.1:${port}/from-elsewhere`], { cwd: server.cwd })
+    const line = await until('its line in the log', () => /^.*"\/from-elsewhere".*$/m.exec(server.stderr)?.[0])
+    expect(JSON.parse(line)).toMatchObject({ status: 404, client: '127.0.0.2' })
+  },
+)
 
 describeWithPostgres('several instances behind nginx', () => {
   test.skipIf(!nginx)('when one is killed, reads continue and new animals go to the other', async () => {

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/errors.ts'
+import { readAddressRange } from '../../src/http/client-address.ts'
 import { openStores } from '../../src/store/open.ts'
 import { openCrowd } from '../support/connections.ts'
 import { until } from '../support/process.ts'
@@ -20,8 +21,9 @@ test.each(['/livez', '/readyz'])('%s is ok, without a key', async path => {
 test.each([
   ['fails', () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))],
   ['hangs', () => new Promise<never>(() => {})],
-])('/readyz names a store that %s, and no more; /livez stays ok', async (_, list) => {
+])('/readyz names a store that %s, and no more; the metrics report it; /livez stays ok', async (_, list) => {
   await using broken = await startService({ pets: { ...service.stores.pets, list }, limits: { readyMs: 100 } })
+  expect(await scrape(broken)).toContain('petstore_store_up 0')
   expect(await ask('/readyz', broken)).toMatchObject({ status: 503, text: 'store' })
   expect(await ask('/livez', broken)).toMatchObject({ status: 200 })
 })
@@ -58,6 +60,8 @@ test('the metrics count requests by operation and status, animals, pages and com
     `petstore_page_cache_misses_total ${misses}`,
     'petstore_deprecated_requests_total{operation="getPet",key="test"} 1',
     'petstore_writes_waiting 0',
+    'petstore_store_up 1',
+    `petstore_build_info{version="1.2.3",commit="abc1234",bun="${Bun.version}"} 1`,
     `petstore_commit_writes_sum ${writes}`,
   ]
   expect(await scrape(counted)).toEqual(expect.arrayContaining(expected))
@@ -74,15 +78,34 @@ test('the metrics count a client that closes the connection inside its body as 4
   await until('the request to end', () => left.logged.find(({ status }) => status === 499))
   const creations = (await scrape(left)).filter(line => line.includes('_total{operation="createPet"'))
   expect(creations).toEqual(['petstore_http_requests_total{operation="createPet",status="499"} 1'])
+  expect(left.logged.find(({ status }) => status === 499)).toMatchObject({ client: '127.0.0.1' })
 })
 
 test('the log has a line for each request: id, operation, status, duration, key name, and never the key', async () => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   await service.call('/v1/pets', { headers: { 'x-request-id': 'line-1', traceparent } })
-  const known = { message: 'request', requestId: 'line-1', method: 'GET', operation: 'listPets', path: undefined }
+  const known = {
+    message: 'request',
+    client: '127.0.0.1',
+    requestId: 'line-1',
+    method: 'GET',
+    operation: 'listPets',
+    path: undefined,
+  }
   const durationMs = expect.any(Number)
   expect(service.logged.at(-1)).toEqual({ ...known, status: 200, durationMs, key: 'test', traceparent })
   expect(JSON.stringify(service.logged)).not.toContain(service.key)
+})
+
+test('behind a trusted proxy, the log has the address that the proxy saw, and never text from the header', async () => {
+  const trustedProxies = [readAddressRange('127.0.0.1') ?? '']
+  await using proxied = await startService({ trustedProxies })
+  for (const forwarded of ['198.51.100.1, 203.0.113.7', 'evil"', undefined]) {
+    await proxied.call('/v1/pets', { headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } })
+  }
+  expect(proxied.logged.map(({ client }) => client)).toEqual(['203.0.113.7', '127.0.0.1', '127.0.0.1'])
+  await service.call('/v1/pets', { headers: { 'x-forwarded-for': '203.0.113.7' } })
+  expect(service.logged.at(-1)).toMatchObject({ client: '127.0.0.1' })
 })
 
 test('a cached list is up to date, whichever process adds an animal', async () => {

@@ -44,7 +44,7 @@ export async function keepAnimals({ stores }: Service, animals: readonly Pet[]):
 }
 
 /** The whole service in this process: a real database, a real port on 127.0.0.1. */
-export async function startService(options: Partial<Omit<AppParts, 'log' | 'activity'>> = {}) {
+export async function startService(options: Partial<Omit<AppParts, 'log' | 'build' | 'activity'>> = {}) {
   const database = await newTestDatabase(storeUnderTest)
   const stores = await openStores(database.url, { create: true })
   const logged: ({ readonly message: string } & LogFields)[] = []
@@ -53,7 +53,8 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'acti
     write: (_level, message, fields = {}) => void logged.push({ message, ...fields }),
     request: (_level, fields) => void logged.push({ message: 'request', ...fields }),
   }
-  const parts = { ...stores, ...options, log }
+  const build = { version: '1.2.3', commit: 'abc1234' }
+  const parts = { ...stores, ...options, log, build }
   const app = new App(parts)
   const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
