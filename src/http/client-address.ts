@@ -13,14 +13,14 @@ export function clientAddress(
   trustedProxies: readonly string[],
   forwardedFor: () => string | null,
 ): string {
-  if (trustedProxies.length === 0) return peer.startsWith('::ffff:') ? (readAddress(peer)?.text ?? peer) : peer
+  if (trustedProxies.length === 0) return peer.replace(/^::ffff:(?=.*\.)/, '')
   const isTrusted = ({ bits }: IpAddress) => trustedProxies.some(prefix => bits.startsWith(prefix))
-  let client = readAddress(peer)
+  let client = knownAddress(peer)
   if (!client) return peer
   if (!isTrusted(client)) return client.text
   // Each proxy appends the address that it sees, so only entries to the right of an untrusted one are reliable.
   for (const entry of forwardedFor()?.split(',').reverse() ?? []) {
-    const address = readAddress(entry.trim())
+    const address = knownAddress(entry.trim())
     if (!address) break
     client = address
     if (!isTrusted(client)) break
@@ -34,6 +34,19 @@ export function readAddressRange(text: string): string | undefined {
   const { bits } = readAddress(address) ?? {}
   const prefixBits = Number(length ?? 128) + (length !== undefined && !address.includes(':') ? mappedPrefix.length : 0)
   return bits !== undefined && prefixBits <= 128 ? bits.slice(0, prefixBits) : undefined
+}
+
+/** Reading an address costs microseconds. When this many are remembered, all are forgotten. */
+const knownMax = 1_024
+const known = new Map<string, IpAddress>()
+
+function knownAddress(text: string): IpAddress | undefined {
+  const remembered = known.get(text)
+  if (remembered) return remembered
+  const address = readAddress(text)
+  if (known.size >= knownMax) known.clear()
+  if (address) known.set(text, address)
+  return address
 }
 
 const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
