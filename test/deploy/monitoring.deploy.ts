@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programs as findPrograms } from '../support/debian.ts'
+import { newDatabase, startCluster } from '../support/postgres.ts'
 import { createKey, freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -48,18 +49,20 @@ interface Rule {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** Prometheus with our rules, scraping a server. */
-async function deploy({ prometheus }: NonNullable<typeof programs>) {
+/** Prometheus with our rules, scraping a server with a key from the store or with the given one. */
+async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string) {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(new ProcessFolder())
-  const server = stack.use(await startServer({ env: { PETSTORE_API_KEY: key } }))
+  const server = stack.use(await startServer({ env: { PETSTORE_API_KEY: key, DATABASE_URL: databaseUrl } }))
   const path = folder.folder('prometheus')
   writeFileSync(join(path, 'prometheus.yaml'), documentedConfiguration(new URL(server.url).host))
-  writeFileSync(join(path, 'petstore.key'), await createKey(server.cwd, 'prometheus', '--permission', 'metrics'))
+  const options = ['--permission', 'metrics', '--database-url', databaseUrl]
+  const metricsKey = givenKey ?? (await createKey(server.cwd, 'prometheus', ...options))
+  writeFileSync(join(path, 'petstore.key'), metricsKey)
   copyFileSync(join(projectFolder, 'deploy/alerts.yaml'), join(path, 'petstore-alerts.yaml'))
   const address = `127.0.0.1:${freePort()}`
   const flags = ['--config.file=prometheus.yaml', '--storage.tsdb.path=data', `--web.listen-address=${address}`]
-  folder.start('prometheus', prometheus, ...flags)
+  folder.start('prometheus', programs?.prometheus ?? '', ...flags)
   const ask = async <T>(what: string): Promise<T> => {
     const response = await fetch(`http://${address}/api/v1/${what}`)
     const { data, error } = (await response.json()) as { data: T; error?: string }
@@ -72,14 +75,18 @@ async function deploy({ prometheus }: NonNullable<typeof programs>) {
   await until('a scrape', () => isUp().catch(() => undefined)).catch(error => {
     throw new Error(`${error.message}\n${folder.log('prometheus')}`)
   })
+  const rules = async () => {
+    const { groups } = await ask<{ groups: readonly { rules: readonly Rule[] }[] }>('rules')
+    return groups.flatMap(group => group.rules)
+  }
   const owned = stack.move()
   return {
     path,
     server,
     query,
-    async rules() {
-      const { groups } = await ask<{ groups: readonly { rules: readonly Rule[] }[] }>('rules')
-      return groups.flatMap(({ rules }) => rules)
+    rules,
+    async stateOf(alert: string) {
+      return (await rules()).find(({ name }) => name === alert)?.state
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
@@ -135,7 +142,7 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
   let deployed: Awaited<ReturnType<typeof deploy>>
   beforeAll(async () => {
     if (!programs) return
-    deployed = await deploy(programs)
+    deployed = await deploy()
     // Over several scrapes: a rate needs two values.
     for (let round = 0; round < 10; round++) {
       await sendTraffic(deployed.server)
@@ -186,17 +193,34 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
     for (const value of values) expect(value).toBeFinite()
   })
 
-  test('every panel says what to do', () => {
+  test('every panel has a description', () => {
     for (const { title, description } of panels)
       expect([title, description]).toEqual([title, expect.stringMatching(/\.$/)])
   })
 
   test('a deprecated call raises an alert that names the key, and a server that is gone raises one, too', async () => {
-    const stateOf = async (alert: string) => (await deployed.rules()).find(({ name }) => name === alert)?.state
+    const { stateOf } = deployed
     const [alert] = await deployed.query('ALERTS{alertname="PetstoreDeprecatedOperationUsed"}')
     expect(alert?.metric).toMatchObject({ alertstate: 'firing', operation: 'getPet', key: 'PETSTORE_API_KEY' })
     expect(await stateOf('PetstoreDown')).toBe('inactive')
     await deployed.server.stop('SIGTERM')
     await until('the alert', async () => (await stateOf('PetstoreDown')) === 'pending' || undefined)
   })
+})
+
+test.skipIf(!programs).each([
+  ['a key from the store', undefined, 'PetstoreDown'],
+  ['PETSTORE_API_KEY', key, 'PetstoreStoreUnavailable'],
+])('with %s, an alert reports that PostgreSQL is down', async (_, givenKey, alert) => {
+  await using cluster = await startCluster()
+  await using deployed = await deploy((await newDatabase(cluster.url())).url, givenKey)
+  const states = async () => Promise.all(['PetstoreDown', 'PetstoreStoreUnavailable'].map(deployed.stateOf))
+  const becomes = (state: string) =>
+    until(`the alert, ${state}`, async () => (await deployed.stateOf(alert)) === state || undefined)
+  await becomes('inactive')
+  await cluster.stop('SIGQUIT')
+  await becomes('pending')
+  expect((await states()).toSorted()).toEqual(['inactive', 'pending'])
+  await cluster.start()
+  await becomes('inactive')
 })
