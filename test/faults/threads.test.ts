@@ -61,7 +61,8 @@ describe.skipIf(process.platform !== 'linux')('with several threads', () => {
   }, 120_000)
 
   test('it is one server: one greeting, one log, the metrics of all threads, one limit for a key', async () => {
-    await using server = await startServer({ env: { ...env, PETSTORE_RATE_LIMIT: '500/h' } })
+    const settings = { PETSTORE_RATE_LIMIT: '500/h', PETSTORE_TRUSTED_PROXIES: '192.0.2.1' }
+    await using server = await startServer({ env: { ...env, ...settings } })
     expect(listeners(server.port)).toBe(3)
     const statuses: number[] = []
     const ledger = new Ledger()
@@ -77,13 +78,15 @@ describe.skipIf(process.platform !== 'linux')('with several threads', () => {
       expect(await metric(client, 'petstore_pets_created_total')).toBe(500)
       expect(await metric(client, 'petstore_commit_writes_sum')).toBe(500)
       expect(await metric(client, 'petstore_writes_waiting')).toBe(0)
+      expect(await metric(client, 'petstore_build_info')).toBe(1)
       expect(await metric(client, 'process_start_time_seconds')).toBeCloseTo(Date.now() / 1_000, -2)
     })
     const ended = await server.stop('SIGTERM')
     expect(ended.exitCode).toBe(0)
     expect(ended.stdout.match(/serves/g)).toHaveLength(1)
     expect(loggedBy(ended)).toEqual(['info Stopping'])
-    const requests = ended.stderr.split('\n').filter(line => line.includes('"method":"POST"'))
+    const isCreation = (line: string) => line.includes('"method":"POST"') && line.includes('"client":"127.0.0.1"')
+    const requests = ended.stderr.split('\n').filter(isCreation)
     expect(requests).toHaveLength(20 * clients)
   })
 
