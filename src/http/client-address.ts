@@ -37,7 +37,7 @@ export function readAddressRange(text: string): string | undefined {
 }
 
 /** Reading an address costs microseconds. When this many are remembered, all are forgotten. */
-const knownMax = 1_024
+const knownMax = 256
 const known = new Map<string, IpAddress>()
 
 function knownAddress(text: string): IpAddress | undefined {
