@@ -7,11 +7,15 @@ import { projectFolder, temporaryFolder, until } from './process.ts'
 export const nginx = await findNginx()
 
 /** The documented configuration, on `port` of 127.0.0.1 and without TLS, in front of these instances. */
-export function documentedConfiguration(port: number, ...instances: readonly string[]): string {
+export const documentedConfiguration = (port: number, ...instances: readonly string[]) =>
+  configurationAt(`127.0.0.1:${port}`, ...instances)
+
+/** The same at any address that nginx can listen on. */
+export function configurationAt(address: string, ...instances: readonly string[]): string {
   const [first = '', second] = instances
   const server = configurationIn('docs/operating.md')
     .replace('127.0.0.1:8080', first)
-    .replace('listen 443 ssl', `listen 127.0.0.1:${port}`)
+    .replace('listen 443 ssl', `listen ${address}`)
     .replace(/^ *ssl_.*\n/gm, '')
   if (second === undefined) return server
   const upstream = configurationIn('docs/scaling.md').replace('127.0.0.1:8081', first).replace('127.0.0.1:8082', second)

@@ -1,0 +1,171 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { KeepAliveClient } from '../support/connections.ts'
+import { programs as findPrograms } from '../support/debian.ts'
+import { inspectStore, key, Load } from '../support/load.ts'
+import { startNginx } from '../support/nginx.ts'
+import { newDatabase, startCluster } from '../support/postgres.ts'
+import { freePort, projectFolder, type Server } from '../support/process.ts'
+import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
+
+const programs = await findPrograms('The tests of the container', { podman: 'podman', nginx: 'nginx' })
+
+interface Service {
+  readonly command: readonly string[]
+  readonly environment: Readonly<Record<string, string>>
+  readonly stop_grace_period: string
+  readonly read_only: boolean
+  readonly cap_drop: readonly string[]
+  readonly security_opt: readonly string[]
+}
+
+interface Deployment {
+  readonly spec: { readonly template: { readonly spec: { readonly containers: readonly Container[] } } }
+}
+type Container = Readonly<Record<'startupProbe' | 'livenessProbe' | 'readinessProbe', Probe>>
+type Probe = { readonly httpGet: { readonly path: string } }
+
+const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')
+const compose = Bun.YAML.parse(textOf('compose.yaml')) as { services: Record<'petstore-1' | 'petstore-2', Service> }
+const instance = compose.services['petstore-1']
+
+/** The restrictions of compose.yaml as options of podman. */
+const restrictions = [
+  ...(instance.read_only ? ['--read-only', '--read-only-tmpfs=false'] : []),
+  ...instance.cap_drop.map(each => `--cap-drop=${each}`),
+  ...instance.security_opt.map(each => `--security-opt=${each.replace(/:true$/, '')}`),
+]
+const graceSeconds = Number.parseInt(instance.stop_grace_period, 10)
+const { version } = JSON.parse(textOf('package.json'))
+const image = 'petstore'
+const clients = 16
+
+setDefaultTimeout(300_000)
+
+describe.skipIf(!programs)('the container image', () => {
+  let podman: Podman
+
+  beforeAll(async () => {
+    podman = new Podman(programs?.podman ?? '')
+    const { file, certificates } = await podman.npmSettings()
+    const { files, containerfile } = await nodeFiles()
+    await podman.buildFrom('node', [...files, ...certificates], containerfile)
+    await podman.buildFrom('base', await filesOf('libc6'))
+    const values = { BUILD_IMAGE: 'localhost/node', BASE_IMAGE: 'localhost/base', VERSION: version, COMMIT: 'abc1234' }
+    const options = Object.entries(values).map(([name, value]) => `--build-arg=${name}=${value}`)
+    await podman.build(image, '.', `--secret=id=npmrc,src=${file}`, '--file=Containerfile', ...options)
+  })
+  afterAll(() => podman?.[Symbol.asyncDispose]())
+
+  const stop = async (name: string, server: Server) => {
+    await podman.call('stop', `--time=${graceSeconds}`, name)
+    return await server.ended()
+  }
+  const healthOn = (port: number) => podman.try('run', '--rm', ...runFlags, `--env=PORT=${port}`, image, 'health')
+
+  test('adds only the executable and an empty /data to its base', async () => {
+    const inspected = JSON.parse(await podman.call('image', 'inspect', image, 'base'))
+    const [{ Config: config, Size: size }, base] = inspected
+    process.stdout.write(`The image has ${megabytes(size)} MB, its base ${megabytes(base.Size)} MB\n`)
+    const added = (await podman.call('image', 'diff', image, 'base')).split('\n').filter(line => line.startsWith('A '))
+    expect(added.toSorted()).toEqual(['A /data', 'A /usr/local', 'A /usr/local/bin', 'A /usr/local/bin/petstore'])
+    expect(config).toMatchObject({ User: '65532:65532', Volumes: { '/data': {} }, ExposedPorts: { '8080/tcp': {} } })
+    const label = (name: string) => config.Labels[`org.opencontainers.image.${name}`]
+    expect(['title', 'version', 'revision'].map(label)).toEqual(['petstore', version, 'abc1234'])
+    expect(await podman.call('run', '--rm', ...runFlags, image, '--version')).toContain(
+      `petstore ${version} (commit abc1234,`,
+    )
+  })
+
+  test('serves from /data alone as process 1 without rights, and stops cleanly on SIGTERM', async () => {
+    const port = freePort()
+    const store = ['--volume=pets:/data', `--env=PORT=${port}`]
+    const created = await podman.call(
+      'run',
+      '--rm',
+      ...runFlags,
+      ...restrictions,
+      ...store,
+      image,
+      'keys',
+      'create',
+      '--name=till',
+    )
+    await using server = await podman.start('one', ...restrictions, ...store, image)
+    // A key that the server prints would be in the container's log.
+    expect(server.stdout).not.toContain('API key')
+
+    const pid = await podman.call('inspect', '--format={{.State.Pid}}', 'one')
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+    expect(status).toMatch(/^NSpid:.*\t1$/m)
+    expect(status).toMatch(/^Uid:(\t65532){4}$/m)
+    expect(status).toMatch(/^CapEff:\t0+$/m)
+    expect(status).toMatch(/^NoNewPrivs:\t1$/m)
+    expect(readFileSync(`/proc/${pid}/mounts`, 'utf8')).toMatch(/^\S+ \/ \S+ ro,/m)
+
+    const animal = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
+    expect((await server.fetch('/pets', created, animal)).status).toBe(201)
+    await podman.call('healthcheck', 'run', 'one')
+    for (const path of probes()) expect((await fetch(new URL(path, server.url))).status).toBe(200)
+    await podman.call('exec', 'one', 'petstore', 'backup', '/data/copy.db')
+    const data = await podman.call('volume', 'inspect', '--format={{.Mountpoint}}', 'pets')
+    expect(existsSync(join(data, 'petstore.db-wal'))).toBe(true)
+
+    expect((await healthOn(port)).exitCode).toBe(0)
+    expect((await stop('one', server)).exitCode).toBe(0)
+    expect(await healthOn(port)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('does not answer') })
+    expect(existsSync(join(data, 'petstore.db-wal'))).toBe(false)
+    for (const file of ['petstore.db', 'copy.db']) {
+      expect(inspectStore(join(data, file))).toEqual({ integrity: 'ok', animals: 1 })
+    }
+  })
+
+  test('with PostgreSQL and nginx as in compose.yaml, a stop and start of an instance fails no read', async () => {
+    await using cluster = await startCluster()
+    const { url } = await newDatabase(cluster.url())
+    const ports = [freePort(), freePort()]
+    const [one, two] = ['petstore-1', 'petstore-2'] as const
+    const start = (name: typeof one | typeof two, port?: number) => {
+      const { command, environment } = compose.services[name]
+      const env = { ...environment, DATABASE_URL: url, PETSTORE_PUBLIC_URL: '', PORT: port, PETSTORE_API_KEY: key }
+      const variables = Object.entries(env).map(([variable, value]) => `--env=${variable}=${value}`)
+      return podman.start(name, '--rm', ...restrictions, ...variables, image, ...command)
+    }
+    await using first = await start(one, ports[0])
+    await using second = await start(two, ports[1])
+    const port = freePort()
+    const configuration = textOf('deploy/nginx.conf')
+      .replace('listen 8080', `listen 127.0.0.1:${port}`)
+      .replace('petstore-1:8080', `127.0.0.1:${ports[0]}`)
+      .replace('petstore-2:8080', `127.0.0.1:${ports[1]}`)
+    await using _ = await startNginx(configuration, port)
+    const load = new Load(port, key, clients, { restMs: 5 })
+    await load.makesProgress(200)
+    expect((await stop(one, first)).exitCode).toBe(0)
+    await load.makesProgress(200)
+    await using again = await start(one, ports[0])
+    await load.makesProgress(200)
+    await load.stop()
+    // nginx does not repeat a creation that it sent while the instance closed its port: the client does.
+    const isRetried = (each: string) => /^POST \/v1\/pets: 502 .*"bad_gateway".*Retry-After 1$/.test(each)
+    const [retried, wrong] = [load.wrong.filter(isRetried), load.wrong.filter(each => !isRetried(each))]
+    process.stdout.write(`${load.acknowledged.size} animals acknowledged, ${retried.length} times 502\n`)
+    expect(wrong).toEqual([])
+    expect(retried.length).toBeLessThanOrEqual(clients)
+    load.wrong.length = 0
+    using client = new KeepAliveClient(port, key)
+    await load.expectEachOnce(client)
+    expect([(await stop(one, again)).exitCode, (await stop(two, second)).exitCode]).toEqual([0, 0])
+  })
+})
+
+const megabytes = (bytes: number) => Math.round(bytes / 1e6)
+
+/** The paths that Kubernetes asks. */
+function probes(): string[] {
+  const [deployment] = Bun.YAML.parse(textOf('deploy/kubernetes.yaml')) as [Deployment]
+  const [container] = deployment.spec.template.spec.containers
+  const { startupProbe, livenessProbe, readinessProbe } = container as Container
+  return [startupProbe, livenessProbe, readinessProbe].map(({ httpGet }) => httpGet.path)
+}

@@ -1,0 +1,123 @@
+import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { type Ended, projectFolder, run, type Server, startServer, temporaryFolder } from '../support/process.ts'
+
+/** crun needs cgroups version 2 alone. On other machines, root mounts them where only this podman sees them. */
+const withCgroups = existsSync('/sys/fs/cgroup/cgroup.controllers')
+  ? []
+  : [
+      ...['unshare', '--mount', 'sh', '-c'],
+      'umount --recursive /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"',
+      'podman',
+    ]
+
+/** Waits for the end of its input, then removes the containers, volumes and images, and the folder "$0". */
+const cleanUp = `
+  cat >/dev/null
+  "$@" rm --all --force --time 0
+  "$@" volume prune --force
+  "$@" rmi --all --force
+  rm -rf "$0"`
+
+/** Images, volumes and containers in a folder of their own, gone with this object or with this process. */
+export class Podman implements AsyncDisposable {
+  /** Short, because podman puts sockets into it. */
+  readonly #folder = temporaryFolder().path
+  readonly #command: readonly string[]
+  readonly #cleaner: Bun.Subprocess<'pipe', 'ignore', 'ignore'>
+
+  constructor(program: string) {
+    const folders = ['root', 'runroot', 'tmpdir'].map(option => `--${option}=${join(this.#folder, option)}`)
+    const storage = ['--storage-driver=vfs', '--cgroup-manager=cgroupfs', '--events-backend=none']
+    this.#command = [...withCgroups, program, ...folders, ...storage]
+    // In a session of its own, which Ctrl-C does not reach.
+    this.#cleaner = Bun.spawn(['sh', '-c', cleanUp, this.#folder, ...this.#command], {
+      cwd: '/',
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+  }
+
+  try(...args: readonly string[]): Promise<Ended> {
+    return run([...this.#command, ...args], { cwd: projectFolder, waitMs: 300_000 })
+  }
+
+  /** What the command prints. Throws if it fails. */
+  async call(...args: readonly string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await this.try(...args)
+    if (exitCode !== 0) throw new Error(`podman ${args.join(' ')} failed: ${stderr}`)
+    return stdout.trim()
+  }
+
+  /** Starts a server in a container, which is stopped with `podman stop`. */
+  start(name: string, ...args: readonly string[]): Promise<Server> {
+    const command = [...this.#command, 'run', `--name=${name}`, ...runFlags, ...args]
+    return startServer({ cwd: projectFolder, command })
+  }
+
+  build(tag: string, context: string, ...args: readonly string[]): Promise<string> {
+    // Each layer is a whole copy with vfs.
+    return this.call(
+      'build',
+      '--isolation=chroot',
+      '--layers=false',
+      '--format=docker',
+      `--tag=${tag}`,
+      ...args,
+      context,
+    )
+  }
+
+  /** An image of files of this machine, under the same paths. */
+  async buildFrom(tag: string, files: readonly string[], containerfile = ''): Promise<void> {
+    const context = join(this.#folder, tag)
+    mkdirSync(context)
+    await shell('cp', '--parents', '--recursive', '--dereference', ...files, context)
+    writeFileSync(join(context, 'Containerfile'), `FROM scratch\nCOPY . /\n${containerfile}`)
+    await this.build(tag, context)
+  }
+
+  /** A file that npm reads in a build: this machine's settings. */
+  async npmSettings(): Promise<{ readonly file: string; readonly certificates: readonly string[] }> {
+    const get = (name: string) => shell('npm', 'config', 'get', name)
+    const [user, registry, cafile] = [await get('userconfig'), await get('registry'), await get('cafile')]
+    const lines = [existsSync(user) ? readFileSync(user, 'utf8') : '', `registry=${registry}`]
+    if (existsSync(cafile)) lines.push(`cafile=${cafile}`)
+    const file = join(this.#folder, 'npmrc')
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    return { file, certificates: existsSync(cafile) ? [cafile] : [] }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#cleaner.stdin.end()
+    await this.#cleaner.exited
+  }
+}
+
+/** A sandbox may allow neither networks of its own, nor cgroups, nor higher limits. */
+const limits = ['--ulimit=nofile=1024:1024', '--ulimit=nproc=1024:1024']
+export const runFlags = ['--network=host', '--cgroups=disabled', ...limits]
+
+/** The files of a Debian package. */
+export async function filesOf(debianPackage: string): Promise<readonly string[]> {
+  const listed = await shell('dpkg', '-L', debianPackage)
+  return listed.split('\n').filter(path => !path.startsWith('/usr/share/doc') && statSync(path).isFile())
+}
+
+/** This machine's Node, npm and shell, with the libraries that they need. */
+export async function nodeFiles() {
+  const node = realpathSync(Bun.which('node') ?? 'node')
+  const others = ['/bin/sh', '/bin/mkdir', '/usr/bin/env']
+  const libraries = await shell('sh', '-c', `ldd ${[node, ...others].join(' ')} | grep -o '/[^ :]* ' | sort -u`)
+  const npm = dirname(dirname(realpathSync(Bun.which('npm') ?? 'npm')))
+  const files = [node, ...others, npm, ...libraries.split(/\s+/)]
+  const link = `RUN ["${node}", "-e", "fs.symlinkSync('${npm}/bin/npm-cli.js', '/bin/npm')"]`
+  return { files, containerfile: `ENV PATH=${dirname(node)}:/usr/bin:/bin\n${link}\n` }
+}
+
+async function shell(...command: readonly string[]): Promise<string> {
+  const env = Object.fromEntries(Object.entries(process.env).map(([name, value = '']) => [name, value]))
+  const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder, env })
+  if (exitCode !== 0) throw new Error(`${command.join(' ')} failed: ${stderr}`)
+  return stdout.trim()
+}
