@@ -2,19 +2,17 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
-import { programs as findPrograms } from '../support/debian.ts'
+import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { inspectStore, Load } from '../support/load.ts'
 import { startNginx } from '../support/nginx.ts'
 import { newDatabase, startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, type Server } from '../support/process.ts'
 import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
 
-const programs = await findPrograms('The tests of the container', { podman: 'podman', nginx: 'nginx' })
-const isRoot = process.getuid?.() === 0
-if (!isRoot) {
-  process.stderr.write('The tests of the container need root, and are skipped\n')
-  process.exitCode = 1
-}
+const programs =
+  process.getuid?.() === 0
+    ? await findPrograms('The tests of the container', { podman: 'podman', crun: 'crun', nginx: 'nginx' })
+    : skipped('The tests of the container need root')
 
 interface Service {
   readonly command: readonly string[]
@@ -48,7 +46,7 @@ const clients = 16
 
 setDefaultTimeout(300_000)
 
-describe.skipIf(!programs || !isRoot)('the container image', () => {
+describe.skipIf(!programs)('the container image', () => {
   let podman: Podman
 
   beforeAll(async () => {

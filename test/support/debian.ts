@@ -7,33 +7,29 @@ export const chromium = () =>
 export const pgbouncer = () => program('pgbouncer', 'the tests of a connection pooler', ['pgbouncer'])
 export const nginx = () => program('nginx', 'the tests of its configurations', ['nginx'])
 
+const isCi = process.env['CI'] === 'true'
+
 /**
  * In CI, root installs a missing package with apt-get, and a program that is still missing is an error. Elsewhere a line on
  * stderr says which tests are skipped.
  */
 async function program(name: string, tests: string, names: readonly string[]): Promise<string | undefined> {
-  const isCi = process.env['CI'] === 'true'
   const found = installed(names) ?? (isCi ? await install(name, names) : undefined)
-  if (found !== undefined) return found
-  const message = `${name} is not installed: ${tests} need the package ${name} of your system`
-  if (isCi) throw new Error(message)
-  process.stderr.write(`${message}, and are skipped\n`)
-  return undefined
+  return found ?? skipped(`${name} is not installed: ${tests} need the package ${name} of your system`)
 }
 
-/**
- * The paths of the programs of `npm run test:deploy`, each named with its package. If one is missing, in CI root installs it;
- * otherwise a line on stderr says what to install, the tests are skipped, and the run fails.
- */
+/** Says why tests are skipped. In CI, that is an error. */
+export function skipped(reason: string): undefined {
+  if (isCi) throw new Error(reason)
+  process.stderr.write(`${reason}, and are skipped\n`)
+}
+
+/** The paths of several programs, each named with its package. */
 export async function programs<Name extends string>(tests: string, packages: Readonly<Record<Name, string>>) {
   const names = Object.keys(packages) as Name[]
   const missing = () => names.filter(name => !installed([name])).map(name => packages[name])
-  if (missing().length > 0 && process.env['CI'] === 'true') await install(missing().join(' '), [])
-  if (missing().length > 0) {
-    process.stderr.write(`${tests} need programs that are not installed: apt-get install ${missing().join(' ')}\n`)
-    process.exitCode = 1
-    return undefined
-  }
+  if (missing().length > 0 && isCi) await install(missing().join(' '), [])
+  if (missing().length > 0) return skipped(`${tests} need these packages of Debian: ${missing().join(' ')}`)
   return Object.fromEntries(names.map(name => [name, installed([name])])) as Record<Name, string>
 }
 
