@@ -27,7 +27,7 @@ export function skipped(reason: string): undefined {
 /** The paths of several programs, each named with its package. */
 export async function programs<Name extends string>(tests: string, packages: Readonly<Record<Name, string>>) {
   const names = Object.keys(packages) as Name[]
-  const missing = () => names.filter(name => !installed([name])).map(name => packages[name])
+  const missing = () => [...new Set(names.filter(name => !installed([name])).map(name => packages[name]))]
   if (missing().length > 0 && isCi) await install(missing().join(' '), [])
   if (missing().length > 0) return skipped(`${tests} need these packages of Debian: ${missing().join(' ')}`)
   return Object.fromEntries(names.map(name => [name, installed([name])])) as Record<Name, string>
