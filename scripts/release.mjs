@@ -1,6 +1,6 @@
 // `npm run release`: checks that the versions, the changelog and the tag agree, then builds the release in dist/release.
 // `npm run release -- --check` only checks. Two builds of one commit, with the same Node and npm, give the same bytes.
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
@@ -19,9 +19,9 @@ if (args.some(arg => arg !== '--check')) fail('Usage: npm run release [-- --chec
 
 const { name, version } = JSON.parse(readFileSync('package.json', 'utf8'))
 const head = output('git', 'rev-parse', 'HEAD').trim()
-const problems = [...versionProblems(), ...changelogProblems(), ...gitProblems()]
-if (problems.length > 0) fail([`${name} ${version} cannot be released:`, ...problems].join('\n  '))
-if (args.length > 0) console.log(`${name} ${version} can be released`)
+const problems = [...versionProblems(), ...documentProblems(), ...changelogProblems(), ...gitProblems()]
+if (problems.length > 0) fail([`Version ${version} cannot be released:`, ...problems].join('\n  '))
+if (args.length > 0) console.log(`Version ${version} can be released`)
 else build()
 
 function* versionProblems() {
@@ -31,10 +31,21 @@ function* versionProblems() {
   ]) {
     try {
       const others = versionsOf(JSON.parse(readFileSync(file, 'utf8'))).filter(found => found !== version)
-      if (others.length > 0) yield `${file} has the version ${others[0] ?? 'none'}, but package.json has ${version}`
+      const found = others[0] ? `version ${others[0]}` : 'no version'
+      if (others.length > 0) yield `${file} has ${found}, but package.json has version ${version}`
     } catch (error) {
       yield `${file} cannot be read: ${error.message}`
     }
+  }
+}
+
+/** Files and images that documents and manifests name, such as petstore-1.0.0.tgz. */
+function* documentProblems() {
+  const pattern = 'petstore(-client)?[-:][0-9]+\\.[0-9]+\\.[0-9]+'
+  // git grep fails if nothing matches.
+  const { stdout } = spawnSync('git', ['grep', '-noE', pattern, '--', 'docs', 'deploy', 'src'], { encoding: 'utf8' })
+  for (const [, place, named] of stdout.matchAll(/^(.+?:\d+):(.+)$/gm)) {
+    if (!named.endsWith(version)) yield `${place} names ${named}, but package.json has version ${version}`
   }
 }
 
@@ -56,13 +67,12 @@ function* gitProblems() {
   const [tagged] = output('git', 'for-each-ref', '--format=%(*objectname) %(objectname)', `refs/tags/${tag}`)
     .trim()
     .split(' ')
-  if (tagged === '') yield `The tag ${tag} does not exist: git tag -a ${tag} -m '${name} ${version}'`
+  if (tagged === '') yield `The tag ${tag} does not exist: create it with git tag -a ${tag} -m '${name} ${version}'`
   else if (tagged !== head) yield `The tag ${tag} is on commit ${tagged.slice(0, 7)}, but HEAD is ${head.slice(0, 7)}`
 }
 
 function build() {
   const folder = 'dist/release'
-  rmSync(folder, { recursive: true, force: true })
   run('npm', 'run', '--silent', 'build')
   checkExecutable()
   mkdirSync(folder, { recursive: true })
@@ -82,7 +92,7 @@ function build() {
 function checkExecutable() {
   const printed = output('dist/petstore', '--version')
   const [, built, commit] = /^petstore (\S+) \(commit (\w+),/.exec(printed) ?? []
-  if (built !== version || !head.startsWith(commit)) fail(`dist/petstore was built from something else: ${printed}`)
+  if (built !== version || !head.startsWith(commit)) fail(`dist/petstore has another version or commit: ${printed}`)
 }
 
 /** A tar file with the executable and the licence, owned by root and as old as the commit. */

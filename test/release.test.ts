@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { projectFolder, run, temporaryFolder } from './support/process.ts'
 
@@ -31,8 +31,7 @@ async function release(files: Files, commands: string, ...args: readonly string[
   const lines = ['git init -q -b main', 'git add .', 'git commit -q -m First', 'git tag v1.2.3', commands]
   const made = await run(['bash', '-euc', lines.join('\n')], { cwd, env })
   expect(made).toMatchObject({ exitCode: 0, stderr: '' })
-  const ended = await run(['node', script, ...args], { cwd })
-  return { ...ended, hasBuilt: existsSync(join(cwd, 'dist')) }
+  return await run(['node', script, ...args], { cwd })
 }
 
 test.each<[string, Files, string]>([
@@ -40,7 +39,7 @@ test.each<[string, Files, string]>([
   ['the tag is annotated', {}, 'git tag -f -a -m "petstore 1.2.3" v1.2.3 > /dev/null'],
   ['there is no heading for later changes', { 'CHANGELOG.md': changelog('## 1.2.3 - 2026-11-16') }, ''],
 ])('a version can be released if %s', async (_, files, commands) => {
-  const expected = { exitCode: 0, stdout: 'petstore 1.2.3 can be released\n', stderr: '' }
+  const expected = { exitCode: 0, stdout: 'Version 1.2.3 can be released\n', stderr: '' }
   expect(await release(files, commands, '--check')).toMatchObject(expected)
 })
 
@@ -53,16 +52,28 @@ test.each<[string, Files, string, RegExp]>([
     'the lockfile has another version',
     { 'package-lock.json': lock('1.2.2') },
     '',
-    /^package-lock.json has the version 1.2.2, but package.json has 1.2.3$/,
+    /^package-lock.json has version 1.2.2, but package.json has version 1.2.3$/,
   ],
   [
     'the client has another version',
     { [client]: '{ "version": "1.2.2" }' },
     '',
-    /^src\/client\/package.json has the version 1.2.2, but package.json has 1.2.3$/,
+    /^src\/client\/package.json has version 1.2.2, but package.json has version 1.2.3$/,
   ],
-  ['the client has no version', { [client]: '{}' }, '', /^src\/client\/package.json has the version none, but /],
+  ['the client has no version', { [client]: '{}' }, '', /^src\/client\/package.json has no version, but /],
   ['the client has no package', { [client]: '' }, '', /^src\/client\/package.json cannot be read: ENOENT/],
+  [
+    'a document names another version',
+    { 'docs/install.md': 'npx ./petstore-1.2.2.tgz\n' } as Files,
+    '',
+    /^docs\/install.md:1 names petstore-1.2.2, but package.json has version 1.2.3$/,
+  ],
+  [
+    'a manifest names another version',
+    { 'deploy/pod.yaml': 'image: example.com/petstore:1.2.2\n' } as Files,
+    '',
+    /^deploy\/pod.yaml:1 names petstore:1.2.2, but /,
+  ],
   ['the changelog has no date', { 'CHANGELOG.md': changelog('## 1.2.3 - soon') }, '', undated],
   ['the changelog has another version', { 'CHANGELOG.md': changelog('## 1.2.2 - 2026-11-16') }, '', undated],
   [
@@ -73,18 +84,23 @@ test.each<[string, Files, string, RegExp]>([
   ],
   ['a file is new', {}, 'touch new.txt', /^Files are not committed: new.txt$/],
   ['a file is changed', {}, 'echo >> CHANGELOG.md', /^Files are not committed: CHANGELOG.md$/],
-  ['there is no tag', {}, 'git tag -d v1.2.3 > /dev/null', /^The tag v1.2.3 does not exist: git tag -a v1.2.3 /],
+  [
+    'there is no tag',
+    {},
+    'git tag -d v1.2.3 > /dev/null',
+    /^The tag v1.2.3 does not exist: create it with git tag -a v1.2.3 /,
+  ],
   [
     'the tag is on another commit',
     {},
     'git commit -q --allow-empty -m Second',
     /^The tag v1.2.3 is on commit \w{7}, but HEAD is \w{7}$/,
   ],
-])('no version is released, and nothing is built, if %s', async (_, files, commands, problem) => {
-  const { exitCode, stdout, stderr, hasBuilt } = await release(files, commands)
-  expect({ exitCode, stdout, hasBuilt }).toEqual({ exitCode: 1, stdout: '', hasBuilt: false })
+])('no version is released if %s', async (_, files, commands, problem) => {
+  const { exitCode, stdout, stderr } = await release(files, commands)
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
   const [heading, ...problems] = stderr.trimEnd().split('\n  ')
-  expect(heading).toBe('petstore: petstore 1.2.3 cannot be released:')
+  expect(heading).toBe('petstore: Version 1.2.3 cannot be released:')
   expect(problems).toEqual([expect.stringMatching(problem)])
 })
 

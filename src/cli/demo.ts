@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SetupError } from '../errors.ts'
-import type { NewPet, PetStatus } from '../pet.ts'
+import type { PetStatus } from '../pet.ts'
 import type { Stores } from '../store.ts'
 import { command, readOptions } from './arguments.ts'
 import { codeOf } from './output.ts'
@@ -13,7 +13,8 @@ export const demoCommand = command({
   name: 'demo',
   summary: 'Serve 30 sample animals from a temporary store until Ctrl-C',
   options: { port: settings.port, host: settings.host },
-  details: 'The store is in a new temporary folder, which is deleted at the end. Other settings keep their defaults.',
+  details: `The store is in a new temporary folder, which is deleted at the end. Only warnings and errors are logged.
+Apart from PORT and HOST, variables are ignored.`,
   examples: ['petstore demo', 'petstore demo --port 9000'],
   async run({ port, host }, _, io) {
     const folder = newFolder()
@@ -36,13 +37,11 @@ function newFolder(): string {
   }
 }
 
-/** In one commit. Ids follow the order. */
+/** Adds them in one commit, so ids follow the order of the list. */
 async function addAnimals({ pets }: Stores): Promise<void> {
-  await Promise.all(sampleAnimals.map(([name, categoryId, status]) => pets.create(petOf(name, categoryId, status))))
-}
-
-function petOf(name: string, categoryId: bigint, status?: PetStatus): NewPet {
-  return status ? { name, categoryId, status } : { name, categoryId }
+  await Promise.all(
+    sampleAnimals.map(([name, categoryId, status]) => pets.create({ name, categoryId, ...(status && { status }) })),
+  )
 }
 
 /** Categories: 1 dogs, 2 cats, 3 rabbits and rodents, 4 birds, 5 fish, 6 reptiles. */

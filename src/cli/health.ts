@@ -8,16 +8,20 @@ const answerMs = 5_000
 
 export const healthCommand = command({
   name: 'health',
-  summary: 'Ask the server on this machine whether it is ready: exit code 0 or 1',
-  options: { port: settings.port, host: settings.host, tlsCert: settings.tlsCert },
+  summary: 'Check whether the server on this machine is ready; exit code 1 if it is not',
+  options: {
+    port: { ...settings.port, help: 'Port of the server' },
+    host: { ...settings.host, help: 'Address that the server listens on' },
+    tlsCert: { ...settings.tlsCert, help: 'Certificate file of the server, if it speaks HTTPS' },
+  },
   details: 'It asks /readyz, with the same variables as serve. No API key is needed.',
   examples: ['petstore health', 'petstore health --port 9000'],
   async run(options, _, io) {
     const url = `${originOf(options)}/readyz`
     const { status, text } = await ask(url)
-    // Another program on the port would answer something else.
+    if (status === 503) throw new SetupError(`The server is not ready: ${text}`)
     if (status !== 200 || !['ok', 'read-only'].includes(text)) {
-      throw new SetupError(`${url} is not ready: ${status} ${status === 503 ? text : ''}`.trimEnd())
+      throw new SetupError(`${url} responds with ${status}: another program may use this port`)
     }
     await io.out(`${text}\n`)
     return undefined
@@ -32,8 +36,11 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     return { status: response.status, text: (await response.text()).trim() }
   } catch (cause) {
     const why = codeOf(cause) || (cause as Error).name
-    throw new SetupError(`${url} does not answer (${why}): start the server, or set HOST and PORT as it does`, {
-      cause,
-    })
+    throw new SetupError(
+      `${url} does not answer (${why}): start the server, or set HOST, PORT and PETSTORE_TLS_CERT as it does`,
+      {
+        cause,
+      },
+    )
   }
 }

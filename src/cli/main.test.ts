@@ -119,7 +119,7 @@ test.each(['', 'keys ', 'import ', 'serve --port ', 'serve --host=', 'pets get '
   },
 )
 
-test.each(['--version', '-v', '-V', 'version', 'serve --version', 'keys -v'])(
+test.each(['--version', '-v', 'version', 'serve --version', 'keys -v'])(
   'petstore %s prints the version',
   async line => {
     const stdout = `petstore ${manifest.version} (source, ${process.platform} ${process.arch}, Bun ${Bun.version})\n`

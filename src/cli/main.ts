@@ -43,7 +43,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
 
 function asksForVersion(args: readonly string[]): boolean {
   const end = args.indexOf('--')
-  return args.slice(0, end === -1 ? undefined : end).some(arg => ['--version', '-v', '-V'].includes(arg))
+  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--version' || arg === '-v')
 }
 
 async function program(): Promise<CommandGroup> {

@@ -7,9 +7,10 @@ import type { Awaitable } from '../store.ts'
 declare const PETSTORE_COMMIT: string | undefined
 
 export const { version } = manifest
-/** The commit of which the executable was built. `source`: the program runs from its source. */
-export const commit = typeof PETSTORE_COMMIT === 'undefined' ? 'source' : PETSTORE_COMMIT
+/** The commit that the executable was built from, or `source` for a clone or a package. */
+const commit = typeof PETSTORE_COMMIT === 'undefined' ? 'source' : PETSTORE_COMMIT
 const isExecutable = commit !== 'source'
+export const build = { version, commit }
 /** `petstore 1.0.0 (commit b0402dc, linux x64, Bun 1.4.4)` */
 export const versionLine = `petstore ${version} (${isExecutable ? 'commit ' : ''}${commit}, ${process.platform} ${process.arch}, Bun ${Bun.version})`
 

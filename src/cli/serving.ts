@@ -9,10 +9,8 @@ import type { Awaitable, OnStoreEvent, SharedMemory, Stores } from '../store.ts'
 import { repeat } from '../timeout.ts'
 import { createPages } from '../web/pages.ts'
 import { BufferedLog } from './log.ts'
-import { commit, version } from './output.ts'
+import { build } from './output.ts'
 import type { ServeSettings } from './settings.ts'
-
-export const build = { version, commit }
 
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000

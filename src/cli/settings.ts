@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
-import { readAddressRange } from '../http/client-address.ts'
+import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
 import { type Command, integer, optional, setting, switchOption, type Values } from './arguments.ts'
@@ -90,7 +90,7 @@ export const settings = {
     read: readOrigins,
   }),
   trustedProxies: optional('PETSTORE_TRUSTED_PROXIES', '--trusted-proxies <addresses>', 'none', {
-    help: 'Proxies whose X-Forwarded-For names the client for the log: IP addresses and CIDR ranges, separated by commas',
+    help: "Proxies whose X-Forwarded-For gives the client's address for the log: IP addresses and CIDR ranges, separated by commas",
     expected: 'IP addresses and CIDR ranges separated by commas, such as 127.0.0.1,10.0.0.0/8,fd00::/8',
     read: readAddressRanges,
   }),
@@ -165,8 +165,8 @@ function readOrigins(text: string): readonly string[] | undefined {
 }
 
 function readAddressRanges(text: string): readonly string[] | undefined {
-  const ranges = text.split(',').map(range => readAddressRange(range.trim()))
-  return ranges.every(range => range !== undefined) ? ranges : undefined
+  const ranges = text.split(',').map(range => range.trim())
+  return ranges.every(isAddressRange) ? ranges : undefined
 }
 
 /** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */

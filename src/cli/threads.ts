@@ -7,8 +7,8 @@ import type { Log } from '../log.ts'
 import type { OnStoreEvent, Stores } from '../store.ts'
 import { RestartingThread } from '../thread.ts'
 import { withTimeout } from '../timeout.ts'
-import type { Io } from './output.ts'
-import { build, type Serving, startServing, type ThreadReply, type ThreadRequest, type ThreadStart } from './serving.ts'
+import { build, type Io } from './output.ts'
+import { type Serving, startServing, type ThreadReply, type ThreadRequest, type ThreadStart } from './serving.ts'
 import type { ServeSettings } from './settings.ts'
 
 /** After this time, a thread's last known metrics are used. */

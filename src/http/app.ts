@@ -7,7 +7,7 @@ import { Cors } from './cors.ts'
 import { type Build, type MetricFamily, Metrics, processFamilies, RequestObserver } from './metrics.ts'
 import { petRoutes } from './pets.ts'
 import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
-import { type Connections, prefersStrict, RequestContext } from './request.ts'
+import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
 import { Links, problem, type Reply, versionPrefix, withHeaders } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
 import { type Asset, type SiteHandler, siteHandlers } from './site.ts'
@@ -28,7 +28,7 @@ export interface AppParts {
   /** For each key, on this instance. */
   readonly rateLimit?: RateLimit | undefined
   readonly corsOrigins?: readonly string[] | undefined
-  /** The ranges whose X-Forwarded-For is believed, as `readAddressRange` gives them. */
+  /** Addresses and CIDR ranges of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies?: readonly string[] | undefined
   /** Set if other threads serve the same store on the same port. */
   readonly threads?: SharedByThreads | undefined
@@ -115,8 +115,8 @@ export class App {
   }
 
   /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
-  async fetch(request: Request, connections?: Connections): Promise<Response> {
-    const context = new RequestContext(request, this.#environmentKey, connections)
+  async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
+    const context = new RequestContext(request, this.#environmentKey, peers)
     this.#observer.began(context)
     const { path } = context
     try {

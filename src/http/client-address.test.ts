@@ -1,9 +1,8 @@
 import { expect, test } from 'bun:test'
-import { clientAddress, readAddressRange } from './client-address.ts'
+import { isAddressRange, TrustedProxies } from './client-address.ts'
 
-const ranges = (texts: string) => texts.split(',').map(text => readAddressRange(text) ?? '')
 const client = (peer: string, trusted: string, header: string | null) =>
-  clientAddress(peer, trusted === '' ? [] : ranges(trusted), () => header)
+  new TrustedProxies(trusted.split(',').filter(Boolean)).clientOf(peer, () => header)
 
 test.each<[string, string, string | null, string]>([
   // Without trusted proxies, or from another peer, the header is ignored.
@@ -12,6 +11,7 @@ test.each<[string, string, string | null, string]>([
   ['2001:db8::1', '', null, '2001:db8::1'],
   ['192.0.2.1', '10.0.0.0/8', '203.0.113.7', '192.0.2.1'],
   ['11.0.0.1', '10.0.0.0/8', '203.0.113.7', '11.0.0.1'],
+  ['fe80::1%eth0', 'fe80::/16', '203.0.113.7', 'fe80::1%eth0'],
   // A trusted peer, as an address or in a range, IPv4 or IPv6.
   ['10.0.0.1', '10.0.0.1', '203.0.113.7', '203.0.113.7'],
   ['10.0.0.11', '10.0.0.1', '203.0.113.7', '10.0.0.11'],
@@ -19,9 +19,10 @@ test.each<[string, string, string | null, string]>([
   ['192.168.1.129', '192.168.1.128/25', '203.0.113.7', '203.0.113.7'],
   ['192.168.1.127', '192.168.1.128/25', '203.0.113.7', '192.168.1.127'],
   ['::ffff:10.0.0.1', '10.0.0.1', '203.0.113.7', '203.0.113.7'],
+  ['10.0.0.1', '::ffff:10.0.0.1', '203.0.113.7', '203.0.113.7'],
   ['10.0.0.1', '::ffff:a00:1', '203.0.113.7', '203.0.113.7'],
   ['10.9.0.1', '::ffff:10.0.0.0/104', '203.0.113.7', '203.0.113.7'],
-  ['fd00:0:0:1::5', 'fd00::/16', '2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
+  ['fd00:0:0:1::5', 'fd00::/16', '2001:DB8:0:0:0:0:0:1', '2001:DB8:0:0:0:0:0:1'],
   ['::1', '::1', '::ffff:203.0.113.7', '203.0.113.7'],
   // From the right, up to the first address that is not a trusted proxy.
   ['10.0.0.1', '10.0.0.0/8', '198.51.100.1, 203.0.113.7', '203.0.113.7'],
@@ -41,7 +42,7 @@ test.each([
   ...['::1]/x[', '[::1]', '1::2::3', ':::', '12345::', 'fe80::1%eth0', '1:2:3:4:5:6:7', 'g::', ':', '', '1.2.3.4/33'],
   ...['::/129', '1.2.3.4/', '1.2.3.4/-1', '1.2.3.4/8/8', '/8', '1.2.3.4/255.0.0.0'],
 ])('%j is no address and no range', text => {
-  expect(readAddressRange(text)).toBeUndefined()
+  expect(isAddressRange(text)).toBe(false)
   expect(client('10.0.0.1', '10.0.0.1', text)).toBe('10.0.0.1')
 })
 

@@ -1,76 +1,56 @@
-interface IpAddress {
-  /** As written in the log: an IPv4-mapped IPv6 address as IPv4, any other IPv6 address in its shortest form. */
-  readonly text: string
-  /** 128 binary digits; IPv4 as an IPv4-mapped IPv6 address. */
-  readonly bits: string
-}
+import type { BlockList } from 'node:net'
 
-const mappedPrefix = '0'.repeat(80) + '1'.repeat(16)
+/** Loaded only if there are trusted proxies, because it slows the start. */
+const net = () => process.getBuiltinModule('node:net')
 
-/** The client's address: the peer's, or if the peer is a trusted proxy, the last untrusted one in X-Forwarded-For. */
-export function clientAddress(
-  peer: string,
-  trustedProxies: readonly string[],
-  forwardedFor: () => string | null,
-): string {
-  if (trustedProxies.length === 0) return peer.replace(/^::ffff:(?=.*\.)/, '')
-  const isTrusted = ({ bits }: IpAddress) => trustedProxies.some(prefix => bits.startsWith(prefix))
-  let client = knownAddress(peer)
-  if (!client) return peer
-  if (!isTrusted(client)) return client.text
-  // Each proxy appends the address that it sees, so only entries to the right of an untrusted one are reliable.
-  for (const entry of forwardedFor()?.split(',').reverse() ?? []) {
-    const address = knownAddress(entry.trim())
-    if (!address) break
-    client = address
-    if (!isTrusted(client)) break
+/** Finds the address of a client behind proxies. */
+export class TrustedProxies {
+  readonly #ranges: BlockList | undefined
+
+  /** IP addresses and CIDR ranges. Throws if one is neither. */
+  constructor(ranges: readonly string[]) {
+    if (ranges.length === 0) return
+    this.#ranges = new (net().BlockList)()
+    for (const range of ranges) addRange(this.#ranges, range)
   }
-  return client.text
+
+  /** The peer's address, or if the peer is a trusted proxy, the last untrusted one in X-Forwarded-For. */
+  clientOf(peer: string, forwardedFor: () => string | null): string {
+    let client = unmapped(peer)
+    if (!this.#isTrusted(client)) return client
+    // Each proxy appends the address that it sees, so only entries to the right of an untrusted one are reliable.
+    for (const entry of forwardedFor()?.split(',').reverse() ?? []) {
+      const address = unmapped(entry.trim())
+      if (!isAddress(address)) break
+      client = address
+      if (!this.#isTrusted(client)) break
+    }
+    return client
+  }
+
+  #isTrusted(address: string): boolean {
+    return this.#ranges !== undefined && isAddress(address) && this.#ranges.check(address, familyOf(address))
+  }
 }
 
-/** The binary digits that all addresses of a range begin with. Undefined unless it is an IP address or a CIDR range. */
-export function readAddressRange(text: string): string | undefined {
+export function isAddressRange(text: string): boolean {
+  try {
+    addRange(new (net().BlockList)(), text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function addRange(ranges: BlockList, text: string): void {
   const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  const { bits } = readAddress(address) ?? {}
-  const prefixBits = Number(length ?? 128) + (length !== undefined && !address.includes(':') ? mappedPrefix.length : 0)
-  return bits !== undefined && prefixBits <= 128 ? bits.slice(0, prefixBits) : undefined
+  if (!isAddress(address)) throw new TypeError(`${text} is no IP address`)
+  if (length === undefined) ranges.addAddress(address, familyOf(address))
+  else ranges.addSubnet(address, Number(length), familyOf(address))
 }
 
-/** Reading an address costs microseconds. When this many are remembered, all are forgotten. */
-const knownMax = 256
-const known = new Map<string, IpAddress>()
-
-function knownAddress(text: string): IpAddress | undefined {
-  const remembered = known.get(text)
-  if (remembered) return remembered
-  const address = readAddress(text)
-  if (known.size >= knownMax) known.clear()
-  if (address) known.set(text, address)
-  return address
-}
-
-const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)'
-const ipv4 = new RegExp(`^${octet}(?:\\.${octet}){3}$`)
-
-function readAddress(text: string): IpAddress | undefined {
-  if (ipv4.test(text)) return { text, bits: mappedPrefix + digits(text.split('.'), 10, 8) }
-  // URL reads every form of an IPv6 address, and writes the shortest one.
-  const host =
-    /^[\da-f:.]{2,45}$/i.test(text) && text.includes(':') ? URL.parse(`http://[${text}]`)?.hostname : undefined
-  if (host === undefined) return undefined
-  const short = host.slice(1, -1)
-  const [head = [], tail = []] = short.split('::').map(side => side.split(':').filter(group => group !== ''))
-  const zeros = Array<string>(8 - head.length - tail.length).fill('0')
-  const bits = digits([...head, ...zeros, ...tail], 16, 16)
-  return { text: bits.startsWith(mappedPrefix) ? ipv4Text(bits) : short, bits }
-}
-
-/** The binary digits of numbers, each with the same width. */
-function digits(numbers: readonly string[], base: number, width: number): string {
-  return numbers.map(number => Number.parseInt(number, base).toString(2).padStart(width, '0')).join('')
-}
-
-function ipv4Text(bits: string): string {
-  const octets = bits.slice(mappedPrefix.length).match(/.{8}/g) ?? []
-  return octets.map(octet => Number.parseInt(octet, 2)).join('.')
-}
+/** A zone, as in `fe80::1%eth0`, means nothing on another machine. */
+const isAddress = (text: string) => !text.includes('%') && net().isIP(text) !== 0
+const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
+/** The IPv4 address that an IPv6 address stands for, such as `::ffff:192.0.2.1`. */
+const unmapped = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, '')

@@ -152,7 +152,7 @@ describe('the log', () => {
     ['info', 200, true],
     ['error', 200, false],
     ['error', 500, true],
-  ])('at the level %s, the address for a response with status %p is looked up: %p', (set, status, isLookedUp) => {
+  ])("at level %s, a response with status %p looks up the client's address: %p", (set, status, isLookedUp) => {
     level = set
     let lookups = 0
     const requestIP = () => {

@@ -3,7 +3,7 @@ import { Histogram } from '../histogram.ts'
 import type { Log } from '../log.ts'
 import type { StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
-import { clientAddress } from './client-address.ts'
+import { TrustedProxies } from './client-address.ts'
 import { loggedPath, type RequestContext } from './request.ts'
 
 /** Logs and counts each request. */
@@ -11,7 +11,7 @@ export class RequestObserver {
   readonly #log: Log
   readonly #metrics: Metrics
   readonly #environmentKey: string | undefined
-  readonly #trustedProxies: readonly string[]
+  readonly #trustedProxies: TrustedProxies
   /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
   readonly #unavailableEveryMs: number
   readonly #unavailable = new Map<string, { loggedMs: number; requests: number }>()
@@ -26,13 +26,13 @@ export class RequestObserver {
     this.#log = parts.log
     this.#metrics = parts.metrics
     this.#environmentKey = parts.environmentKey
-    this.#trustedProxies = parts.trustedProxies ?? []
+    this.#trustedProxies = new TrustedProxies(parts.trustedProxies ?? [])
     this.#unavailableEveryMs = parts.unavailableEveryMs
   }
 
   began(context: RequestContext): void {
     this.#metrics.requestBegan()
-    // The client may close the connection before its request ends.
+    // Look up the address now: it is unknown once the connection is closed.
     if (this.#log.isOn('info')) context.peerAddress()
   }
 
@@ -58,7 +58,7 @@ export class RequestObserver {
   #clientOf(context: RequestContext): string | undefined {
     const peer = context.peerAddress()
     const forwardedFor = () => context.request.headers.get('x-forwarded-for')
-    return peer && clientAddress(peer, this.#trustedProxies, forwardedFor)
+    return peer && this.#trustedProxies.clientOf(peer, forwardedFor)
   }
 
   /** Logs the cause under the request's id: the client receives only the id. */
@@ -190,7 +190,7 @@ function activityFamilies({ writesWaiting, commitSizes }: StoreActivity): readon
   ]
 }
 
-/** What the program was built from. */
+/** The version and the commit of the program. */
 export interface Build {
   readonly version: string
   readonly commit: string
@@ -210,7 +210,7 @@ export function processFamilies({ version, commit }: Build): readonly MetricFami
   ]
 }
 
-export function storeFamily(isUp: boolean): MetricFamily {
+export function storeUpFamily(isUp: boolean): MetricFamily {
   return single('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isUp ? 1 : 0)
 }
 

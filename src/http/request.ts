@@ -9,8 +9,8 @@ export interface Caller {
   readonly scope: string
 }
 
-/** Knows the other end of a connection. */
-export interface Connections {
+/** The part of Bun's server that knows the peer of a request. */
+export interface PeerLookup {
   requestIP(request: Request): { readonly address: string } | null
 }
 
@@ -29,12 +29,12 @@ export class RequestContext {
   /** `Prefer: handling=strict`: unknown parameters and properties are errors. */
   strict = false
   rateLimitHeaders: Readonly<Record<string, string>> | undefined
-  readonly #connections: Connections | undefined
+  readonly #peers: PeerLookup | undefined
   #peerAddress: string | undefined
 
-  constructor(request: Request, environmentKey: string | undefined, connections?: Connections) {
+  constructor(request: Request, environmentKey: string | undefined, peers?: PeerLookup) {
     this.request = request
-    this.#connections = connections
+    this.#peers = peers
     const { path, query } = splitUrl(request.url)
     this.path = path
     this.query = new Query(query)
@@ -45,7 +45,7 @@ export class RequestContext {
 
   /** The address of the client or of the last proxy. It is known only if asked for before the connection is closed. */
   peerAddress(): string | undefined {
-    this.#peerAddress ??= this.#connections?.requestIP(this.request)?.address
+    this.#peerAddress ??= this.#peers?.requestIP(this.request)?.address
     return this.#peerAddress
   }
 }

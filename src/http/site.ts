@@ -1,7 +1,7 @@
 import type { Awaitable, KeyStore, PetStore } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
-import { type MetricFamily, metricsText, storeFamily } from './metrics.ts'
+import { type MetricFamily, metricsText, storeUpFamily } from './metrics.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
 import { headersWith, type Reply } from './response.ts'
@@ -67,7 +67,7 @@ async function metricsReply(parts: SiteParts, context: RequestContext): Promise<
   const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
   const [families, isUp] = await Promise.all([parts.collectMetrics(), isStoreUp(parts)])
-  return plainText(200, metricsText([...families, storeFamily(isUp)]), '; version=0.0.4')
+  return plainText(200, metricsText([...families, storeUpFamily(isUp)]), '; version=0.0.4')
 }
 
 function plainText(status: number, body: string, parameters = ''): Reply {

@@ -30,7 +30,7 @@ test('the executable prints its version, commit and platform, and its help names
   expect(await petstore(empty.path, '', 'help')).toContain(`Usage: ${executable} <command>\n`)
 })
 
-/** Uses every command that a store has. `otherUrl` is an empty store to import into. */
+/** Runs the commands that use a store. `otherUrl` is an empty store to import into. */
 async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Promise<void> {
   const command = [executable, 'serve', '--port', '0', '--threads', process.platform === 'linux' ? '2' : '1']
   await Bun.write(join(cwd, '.env'), 'HOST=192.0.2.1\nPETSTORE_API_KEY=short\n')
@@ -64,13 +64,13 @@ async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Pro
   expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
 }
 
-test('the executable alone serves, with threads and pages, and has every command on SQLite', async () => {
+test('the executable alone serves, with threads and pages, and its commands work on SQLite', async () => {
   using empty = temporaryFolder()
   await useStore(empty.path, 'sqlite:pets.db', 'sqlite:other.db')
 })
 
 describeWithPostgres('on PostgreSQL', () => {
-  test('the executable alone serves, with threads and pages, and has every command', async () => {
+  test('the executable alone serves, with threads and pages, and its commands work', async () => {
     using empty = temporaryFolder()
     await using store = await sharedDatabase()
     await using other = await sharedDatabase()

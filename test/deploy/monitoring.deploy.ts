@@ -193,11 +193,6 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
     for (const value of values) expect(value).toBeFinite()
   })
 
-  test('every panel has a description', () => {
-    for (const { title, description } of panels)
-      expect([title, description]).toEqual([title, expect.stringMatching(/\.$/)])
-  })
-
   test('a deprecated call raises an alert that names the key, and a server that is gone raises one, too', async () => {
     const { stateOf } = deployed
     const [alert] = await deployed.query('ALERTS{alertname="PetstoreDeprecatedOperationUsed"}')

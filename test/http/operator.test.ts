@@ -1,6 +1,5 @@
 import { afterAll, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/errors.ts'
-import { readAddressRange } from '../../src/http/client-address.ts'
 import { openStores } from '../../src/store/open.ts'
 import { openCrowd } from '../support/connections.ts'
 import { until } from '../support/process.ts'
@@ -61,7 +60,6 @@ test('the metrics count requests by operation and status, animals, pages and com
     'petstore_deprecated_requests_total{operation="getPet",key="test"} 1',
     'petstore_writes_waiting 0',
     'petstore_store_up 1',
-    `petstore_build_info{version="1.2.3",commit="abc1234",bun="${Bun.version}"} 1`,
     `petstore_commit_writes_sum ${writes}`,
   ]
   expect(await scrape(counted)).toEqual(expect.arrayContaining(expected))
@@ -98,8 +96,7 @@ test('the log has a line for each request: id, operation, status, duration, key 
 })
 
 test('behind a trusted proxy, the log has the address that the proxy saw, and never text from the header', async () => {
-  const trustedProxies = [readAddressRange('127.0.0.1') ?? '']
-  await using proxied = await startService({ trustedProxies })
+  await using proxied = await startService({ trustedProxies: ['127.0.0.1'] })
   for (const forwarded of ['198.51.100.1, 203.0.113.7', 'evil"', undefined]) {
     await proxied.call('/v1/pets', { headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } })
   }

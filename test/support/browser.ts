@@ -53,7 +53,7 @@ const waitMs = 30_000
 const expectedLine =
   /^Failed to load resource: (the server responded with a status of (400|401|403|429|503)|net::ERR_INTERNET_DISCONNECTED)/
 
-/** Opens a page of a new service with an empty store. Everything that {@link visitAt} expects holds. */
+/** Opens a page of a new service with an empty store, with the checks of {@link visitAt}. */
 export async function visit(
   look: BrowserContextOptions,
   act: (page: Page, service: Service, screen: Screen) => Promise<void>,
