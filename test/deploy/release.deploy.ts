@@ -1,0 +1,49 @@
+import { expect, setDefaultTimeout, test } from 'bun:test'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import manifest from '../../package.json' with { type: 'json' }
+import { network } from '../support/package.ts'
+import { projectFolder, run, temporaryFolder } from '../support/process.ts'
+
+setDefaultTimeout(120_000)
+
+test('two builds of a release give the same packages, executable, checksums and bill of materials', async () => {
+  using folder = temporaryFolder()
+  const clone = join(folder.path, 'petstore')
+  const shell = async (command: string, cwd = clone) => {
+    const { exitCode, stdout, stderr } = await run(['bash', '-euc', command], { cwd, env: network, waitMs: 60_000 })
+    expect({ command, exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ command, exitCode: 0, stderr: '' })
+    return stdout
+  }
+  const git = "git -c safe.directory='*'"
+  await shell(
+    `${git} clone -q '${projectFolder}' petstore && cp -al '${projectFolder}/node_modules' petstore`,
+    folder.path,
+  )
+  await shell(`${git} tag v${manifest.version}`)
+
+  const release = join(clone, 'dist/release')
+  const build = async () => {
+    await shell('npm run release')
+    return await Bun.file(join(release, 'SHA256SUMS')).text()
+  }
+  const sums = await build()
+  expect(await build()).toBe(sums)
+  await shell('sha256sum -c --quiet SHA256SUMS', release)
+  const name = `petstore-${manifest.version}`
+  const archive = `${name}-${process.platform}-${process.arch}.tar.gz`
+  const files = [archive, `${name}.sbom.json`, `${name}.tgz`, `petstore-client-${manifest.version}.tgz`, 'SHA256SUMS']
+  expect(readdirSync(release).toSorted()).toEqual(files.toSorted())
+
+  const bill = await Bun.file(join(release, `${name}.sbom.json`)).json()
+  expect(bill).toMatchObject({
+    bomFormat: 'CycloneDX',
+    metadata: { component: { name: 'petstore', version: manifest.version } },
+  })
+  const { bun } = manifest.dependencies
+  expect(bill.components).toContainEqual(expect.objectContaining({ name: 'bun', version: bun }))
+  expect(JSON.stringify(bill)).not.toContain(folder.path)
+  const commit = (await shell(`${git} rev-parse --short=7 HEAD`)).trim()
+  const printed = await shell(`tar -xf ${archive} && ./petstore --version`, release)
+  expect(printed).toStartWith(`petstore ${manifest.version} (commit ${commit}, `)
+})
