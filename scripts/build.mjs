@@ -1,34 +1,40 @@
 // Builds one executable that needs neither Node nor npm nor node_modules: dist/petstore, or `node scripts/build.mjs FILE`.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
-import { relative, resolve } from 'node:path'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const outfile = resolve(process.argv[2] ?? `${root}dist/petstore`)
-// Assets keep their paths relative to the working folder.
-const cwd = `${root}src/web`
+const outfile = resolve(process.argv[2] ?? join(root, 'dist/petstore'))
 // Modules that run in threads are separate entry points.
 const entries = ['cli/main.ts', 'cli/serving.ts', 'store/sqlite/writer-thread.ts']
-const assets = readdirSync(cwd).filter(name => !name.endsWith('.ts'))
 
-const { status } = spawnSync(
-  `${root}node_modules/.bin/bun`,
-  [
-    ...['build', '--compile', `--outfile=${outfile}`, `--define=PETSTORE_COMMIT="${commit()}"`],
-    // The executable ignores the working folder, as bin/petstore does.
-    ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
-    // Each command loads only its own modules: a start takes a third of the time.
-    '--splitting',
-    // The bundled modules are all in one folder, and open threads and assets by relative paths.
-    '--entry-naming=[name].[ext]',
-    ...entries.map(entry => `../${entry}`),
-    ...assets.map(name => `--asset=${name}`),
-  ],
-  { cwd, stdio: ['ignore', 'ignore', 'inherit'] },
-)
-if (status === 0) console.log(`Built ${relative('', outfile)}`)
-else process.exitCode = 1
+mkdirSync(dirname(outfile), { recursive: true })
+// Assets keep their paths relative to the working folder, into which Bun also writes temporary files.
+const cwd = mkdtempSync(join(dirname(outfile), '.build-'))
+try {
+  const pages = path => !/\.\w+$/.test(path) || /\.(html|css|js|svg)$/.test(path)
+  cpSync(join(root, 'src/web'), cwd, { recursive: true, filter: path => path === join(root, 'src/web') || pages(path) })
+  const { status } = spawnSync(
+    join(root, 'node_modules/.bin/bun'),
+    [
+      ...['build', '--compile', `--outfile=${outfile}`, `--define=PETSTORE_COMMIT=${JSON.stringify(commit())}`],
+      // The executable ignores the working folder, as bin/petstore does.
+      ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
+      // Each command loads only its own modules: a start takes a third of the time.
+      '--splitting',
+      // The bundled modules are all in one folder, and open threads and assets by relative paths.
+      '--entry-naming=[name].[ext]',
+      ...entries.map(entry => join(root, 'src', entry)),
+      ...readdirSync(cwd).map(name => `--asset=${name}`),
+    ],
+    { cwd, stdio: ['ignore', 'ignore', 'inherit'] },
+  )
+  if (status === 0) console.log(`Built ${relative('', outfile)}`)
+  else process.exitCode = 1
+} finally {
+  rmSync(cwd, { recursive: true })
+}
 
 /** `b0402dc`, or `b0402dc-dirty` with uncommitted changes. PETSTORE_COMMIT is for a build without the repository. */
 function commit() {

@@ -14,6 +14,7 @@ import {
 } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 
+process.on('uncaughtException', error => fail(error.message))
 const args = process.argv.slice(2)
 if (args.some(arg => arg !== '--check')) fail('Usage: npm run release [-- --check]')
 
@@ -63,10 +64,23 @@ function* changelogProblems() {
 function* gitProblems() {
   const changed = output('git', 'status', '--porcelain').match(/(?<=^.. ).+/gm)
   if (changed) yield `Files are not committed: ${changed.join(', ')}`
+  // npm packs files that git ignores.
+  const ignored = output(
+    'git',
+    'ls-files',
+    '--others',
+    '--ignored',
+    '--exclude-standard',
+    'bin',
+    'deploy',
+    'docs',
+    'src',
+  )
+  if (ignored) yield `Files that git ignores would be in the package: ${ignored.trim().replaceAll('\n', ', ')}`
   const tag = `v${version}`
-  const [tagged] = output('git', 'for-each-ref', '--format=%(*objectname) %(objectname)', `refs/tags/${tag}`)
-    .trim()
-    .split(' ')
+  // git fails if there is no such tag.
+  const { stdout } = spawnSync('git', ['rev-parse', '--quiet', '--verify', `refs/tags/${tag}^{commit}`])
+  const tagged = String(stdout).trim()
   if (tagged === '') yield `The tag ${tag} does not exist: create it with git tag -a ${tag} -m '${name} ${version}'`
   else if (tagged !== head) yield `The tag ${tag} is on commit ${tagged.slice(0, 7)}, but HEAD is ${head.slice(0, 7)}`
 }
@@ -91,7 +105,7 @@ function build() {
 
 function checkExecutable() {
   const printed = output('dist/petstore', '--version')
-  const [, built, commit] = /^petstore (\S+) \(commit (\w+),/.exec(printed) ?? []
+  const [, built, commit] = /^petstore (\S+) \(commit (\w{7,}),/.exec(printed) ?? []
   if (built !== version || !head.startsWith(commit)) fail(`dist/petstore has another version or commit: ${printed}`)
 }
 
@@ -110,7 +124,10 @@ function executableArchive() {
     const owner =
       process.platform === 'darwin' ? ['--uid=0', '--gid=0', '--uname=', '--gname='] : ['--owner=0', '--group=0']
     const options = ['--format=ustar', '--numeric-owner', ...owner, '-C', folder]
-    return execFileSync('tar', ['-cf', '-', ...options, ...Object.keys(files)], { maxBuffer: Number.POSITIVE_INFINITY })
+    // Otherwise macOS adds files with its extended attributes.
+    const env = { ...process.env, COPYFILE_DISABLE: '1' }
+    const limits = { env, maxBuffer: Number.POSITIVE_INFINITY }
+    return execFileSync('tar', ['-cf', '-', ...options, ...Object.keys(files)], limits)
   } finally {
     rmSync(folder, { recursive: true })
   }

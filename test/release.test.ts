@@ -37,6 +37,7 @@ async function release(files: Files, commands: string, ...args: readonly string[
 test.each<[string, Files, string]>([
   ['everything agrees', {}, ''],
   ['the tag is annotated', {}, 'git tag -f -a -m "petstore 1.2.3" v1.2.3 > /dev/null'],
+  ['another tag is on the same commit', {}, 'git tag latest'],
   ['there is no heading for later changes', { 'CHANGELOG.md': changelog('## 1.2.3 - 2026-11-16') }, ''],
 ])('a version can be released if %s', async (_, files, commands) => {
   const expected = { exitCode: 0, stdout: 'Version 1.2.3 can be released\n', stderr: '' }
@@ -81,6 +82,12 @@ test.each<[string, Files, string, RegExp]>([
     { 'CHANGELOG.md': later },
     '',
     /^CHANGELOG.md has entries under "## Unreleased": move them/,
+  ],
+  [
+    'npm would pack a file that git ignores',
+    { '.gitignore': '.env*\n', 'src/.env.local': 'SECRET=1\n' } as Files,
+    '',
+    /^Files that git ignores would be in the package: src\/.env.local$/,
   ],
   ['a file is new', {}, 'touch new.txt', /^Files are not committed: new.txt$/],
   ['a file is changed', {}, 'echo >> CHANGELOG.md', /^Files are not committed: CHANGELOG.md$/],

@@ -6,7 +6,7 @@ const digit = (text: string) => (/^\d$/.test(text) ? Number(text) : undefined)
 const options = {
   times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
   food: { flag: '--food <name>', help: 'What', expected: 'food', default: 'none', optional: true, read: String },
-  name: { flag: '--name <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
+  name: { flag: '--name, -n <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
   quiet: switchOption('--quietly, -q', 'Without a word'),
 } as const satisfies Parameters<typeof readOptions>[0]['options']
 
@@ -34,6 +34,9 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['Rex', '--times='], { '--times': '' }, ['Rex']],
   [['Rex', '--times=a b=c\nd'], { '--times': 'a b=c\nd' }, ['Rex']],
   [['Rex', '--times', '-9223372036854775808'], { '--times': '-9223372036854775808' }, ['Rex']],
+  [['Rex', '-n', 'Ada', '-q'], { '--name': 'Ada', '--quietly': 'true' }, ['Rex']],
+  [['Rex', '-nAda'], { '--name': 'Ada' }, ['Rex']],
+  [['Rex', '-n=Ada'], { '--name': 'Ada' }, ['Rex']],
   [['-', '-1'], {}, ['-', '-1']],
   [['--', '--times', '-x'], {}, ['--times', '-x']],
 ])('%p is read', (args, flags, values) => {
@@ -53,6 +56,8 @@ describe('refused, without showing a value:', () => {
     [['Rex', '--times'], '--times has no value: expected --times <number>'],
     [['Rex', '--times', '--quietly'], '--times has no value: expected --times <number>'],
     [['Rex', '--quietly=secret'], '--quietly takes no value: remove it'],
+    [['Rex', '-qsecret'], '--quietly takes no value: remove it'],
+    [['Rex', '-n'], '--name has no value: expected --name, -n <name>'],
   ])('%p', (args, problem) => {
     expect(() => parse(args)).toThrow(new UsageError(problem))
   })

@@ -136,7 +136,8 @@ export function parseArguments(command: Command, args: readonly string[], progra
       values.push(arg)
       continue
     }
-    const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? []
+    // `--port=9000` and `-p9000`
+    const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? /^(-[^-])=?(.+)$/s.exec(arg) ?? []
     const option = options.find(option => flagName(option) === name || shortFlag(option) === name)
     if (!option) throw unknown(name, command, program)
     flags[flagName(option)] = textOf(option, attached, rest)
@@ -210,8 +211,8 @@ function unknown(name: string, entry: Entry, program: string): UsageError {
     .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
     .toSorted((a, b) => a.distance - b.distance)
   const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed(entry, program)} --help lists the ${kind}s`
-  // `-kSECRET` may hold a key.
-  const shown = /^-[^-]/.test(name) ? name.slice(0, 2) : name
+  // It may hold a key or a password.
+  const shown = name.replace(/=.*/s, '').replace(/\/\/.*@/s, '//…@')
   return new UsageError(`Unknown ${kind} ${shown}: ${advice}`)
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SetupError } from '../errors.ts'
@@ -30,10 +30,28 @@ Apart from PORT and HOST, variables are ignored.`,
 
 function newFolder(): string {
   try {
-    return mkdtempSync(join(tmpdir(), 'petstore-demo-'))
+    removeLeftovers(tmpdir())
+    return mkdtempSync(join(tmpdir(), `petstore-demo-${process.pid}-`))
   } catch (cause) {
     const message = `Cannot create a folder in ${tmpdir()} (${codeOf(cause)}): set TMPDIR to a folder that you can write to`
     throw new SetupError(message, { cause })
+  }
+}
+
+/** Removes the folders of demos that were killed. */
+function removeLeftovers(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    const [, pid] = /^petstore-demo-(\d+)-/.exec(name) ?? []
+    if (pid && !isRunning(Number(pid))) rmSync(join(parent, name), { recursive: true, force: true })
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // EPERM: it belongs to another user.
+    return codeOf(error) !== 'ESRCH'
   }
 }
 

@@ -1,10 +1,11 @@
 import { SetupError } from '../errors.ts'
 import { command } from './arguments.ts'
-import { codeOf } from './output.ts'
+import { codeOf, visible } from './output.ts'
 import { originOf, settings } from './settings.ts'
 
 /** Longer than the server waits for its store. */
 const answerMs = 5_000
+const textBytesMax = 100
 
 export const healthCommand = command({
   name: 'health',
@@ -30,10 +31,16 @@ export const healthCommand = command({
 
 async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
   try {
+    // Bun would send the request to the proxy in HTTP_PROXY, which does not reach this machine's own address.
+    process.env['NO_PROXY'] = '*'
     // The certificate names the public host, not this address, and nothing secret is sent.
     const tls = { rejectUnauthorized: false }
-    const response = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
-    return { status: response.status, text: (await response.text()).trim() }
+    const { status, body } = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
+    // The text of /readyz is short. Another program may send an endless one.
+    const reader = body?.getReader()
+    const { value } = (await reader?.read()) ?? {}
+    await reader?.cancel()
+    return { status, text: visible(new TextDecoder().decode(value?.subarray(0, textBytesMax)).trim()) }
   } catch (cause) {
     const why = codeOf(cause) || (cause as Error).name
     throw new SetupError(

@@ -33,17 +33,11 @@ const versionCommand = command({
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args
-    if (asksForVersion(args)) return await runCommand(versionCommand, [], io)
-    const load = commands.get(name)
+    const load = commands.get(/^(--version|-v)$/.test(name) ? 'version' : name)
     return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
   } catch (error) {
     return report(error, io)
   }
-}
-
-function asksForVersion(args: readonly string[]): boolean {
-  const end = args.indexOf('--')
-  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--version' || arg === '-v')
 }
 
 async function program(): Promise<CommandGroup> {

@@ -1,4 +1,4 @@
-import { fstatSync } from 'node:fs'
+import { fstatSync, readFileSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
 import { SetupError } from '../errors.ts'
 import type { Awaitable } from '../store.ts'
@@ -47,6 +47,7 @@ export function createProcessIo(): Io {
     env: process.env,
     program: isExecutable ? process.argv0 : process.env['PETSTORE_PROGRAM'] || 'petstore',
     async out(text) {
+      if (isStdoutClosed()) throw new SetupError('stdout is closed: open it, for example with >/dev/null')
       try {
         await out.write(text)
         await out.flush()
@@ -75,6 +76,21 @@ function attempt(write: () => number | Promise<number>): Promise<unknown> | unde
     return undefined
   }
 }
+
+/**
+ * Whether stdout was closed at the start. Bun opens /dev/null instead, with close-on-exec, which no inherited file has. Only
+ * Linux reports it; elsewhere, `bin/petstore` checks.
+ */
+function isStdoutClosed(): boolean {
+  try {
+    const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(readFileSync('/proc/self/fdinfo/1', 'utf8')) ?? []
+    return (Number.parseInt(flags, 8) & closeOnExec) !== 0
+  } catch {
+    return false
+  }
+}
+
+const closeOnExec = 0o2000000
 
 /** Loads `process.stderr` only if stderr is a character device: a service's pipe or file is not. */
 function stderrIsTerminal(): boolean {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { describeInBrowser, desktop, looks, phone, stock, visit, visitAt } from '../support/browser.ts'
-import { startServer } from '../support/process.ts'
+import { startServer, temporaryFolder } from '../support/process.ts'
 
 describeInBrowser('the catalogue page', () => {
   test.each(looks)(
@@ -46,7 +46,9 @@ describeInBrowser('the catalogue page', () => {
   )
 
   test('shows the animals of petstore demo, as in the README', async () => {
-    await using server = await startServer({ args: ['demo', '--port', '0'] })
+    using folder = temporaryFolder()
+    const options = { cwd: folder.path, env: { TMPDIR: folder.path } }
+    await using server = await startServer({ args: ['demo', '--port', '0'], ...options })
     const [, key = ''] = /(pets_\w{36})/.exec(server.stdout) ?? []
     await visitAt(new URL(server.url).origin, { ...desktop, colorScheme: 'light' }, async (_, screen) => {
       await screen.enter(key)
