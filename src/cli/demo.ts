@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SetupError } from '../errors.ts'
@@ -38,11 +38,14 @@ function newFolder(): string {
   }
 }
 
-/** Removes the folders of demos that were killed. */
+/** Removes this user's folders of demos that were killed. */
 function removeLeftovers(parent: string): void {
   for (const name of readdirSync(parent)) {
     const [, pid] = /^petstore-demo-(\d+)-/.exec(name) ?? []
-    if (pid && !isRunning(Number(pid))) rmSync(join(parent, name), { recursive: true, force: true })
+    const path = join(parent, name)
+    if (!pid || isRunning(Number(pid)) || statSync(path, { throwIfNoEntry: false })?.uid !== process.getuid?.())
+      continue
+    rmSync(path, { recursive: true, force: true })
   }
 }
 

@@ -43,11 +43,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     return { status, text: visible(new TextDecoder().decode(value?.subarray(0, textBytesMax)).trim()) }
   } catch (cause) {
     const why = codeOf(cause) || (cause as Error).name
-    throw new SetupError(
-      `${url} does not answer (${why}): start the server, or set HOST, PORT and PETSTORE_TLS_CERT as it does`,
-      {
-        cause,
-      },
-    )
+    const advice = 'start the server, or set HOST, PORT and PETSTORE_TLS_CERT as it does'
+    throw new SetupError(`${url} does not answer (${why}): ${advice}`, { cause })
   }
 }
