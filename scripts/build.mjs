@@ -10,6 +10,8 @@ const outfile = resolve(process.argv[2] ?? join(root, 'dist/petstore'))
 const entries = ['cli/main.ts', 'cli/serving.ts', 'store/sqlite/writer-thread.ts']
 
 mkdirSync(dirname(outfile), { recursive: true })
+// Otherwise SIGINT would skip the removal of the folder.
+process.once('SIGINT', () => process.exit(130))
 // Assets keep their paths relative to the working folder, into which Bun also writes temporary files.
 const cwd = mkdtempSync(join(dirname(outfile), '.build-'))
 try {

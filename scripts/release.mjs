@@ -42,11 +42,12 @@ function* versionProblems() {
 
 /** Files and images that documents and manifests name, such as petstore-1.0.0.tgz. */
 function* documentProblems() {
-  const pattern = 'petstore(-client)?[-:][0-9]+\\.[0-9]+\\.[0-9]+'
+  const pattern = 'petstore(-client)?[-:][0-9]+\\.[0-9]+\\.[0-9]+(-(alpha|beta|rc)(\\.[0-9]+)?)?'
+  const options = ['--no-color', '--no-column', '--line-number', '--only-matching', '--extended-regexp']
   // git grep fails if nothing matches.
-  const { stdout } = spawnSync('git', ['grep', '-noE', pattern, '--', 'docs', 'deploy', 'src'], { encoding: 'utf8' })
-  for (const [, place, named] of stdout.matchAll(/^(.+?:\d+):(.+)$/gm)) {
-    if (!named.endsWith(version)) yield `${place} names ${named}, but package.json has version ${version}`
+  const found = spawnSync('git', ['grep', ...options, pattern, '--', 'docs', 'deploy', 'src'], { encoding: 'utf8' })
+  for (const [, place, named, other] of found.stdout.matchAll(/^(.+?:\d+):(petstore(?:-client)?[-:](.+))$/gm)) {
+    if (other !== version) yield `${place} names ${named}, but package.json has version ${version}`
   }
 }
 
@@ -76,7 +77,7 @@ function* gitProblems() {
     'docs',
     'src',
   )
-  if (ignored) yield `Files that git ignores would be in the package: ${ignored.trim().replaceAll('\n', ', ')}`
+  if (ignored) yield `Files that git ignores could be in the package: ${ignored.trim().replaceAll('\n', ', ')}`
   const tag = `v${version}`
   // git fails if there is no such tag.
   const { stdout } = spawnSync('git', ['rev-parse', '--quiet', '--verify', `refs/tags/${tag}^{commit}`])

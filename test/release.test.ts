@@ -87,7 +87,7 @@ test.each<[string, Files, string, RegExp]>([
     'npm would pack a file that git ignores',
     { '.gitignore': '.env*\n', 'src/.env.local': 'SECRET=1\n' } as Files,
     '',
-    /^Files that git ignores would be in the package: src\/.env.local$/,
+    /^Files that git ignores could be in the package: src\/.env.local$/,
   ],
   ['a file is new', {}, 'touch new.txt', /^Files are not committed: new.txt$/],
   ['a file is changed', {}, 'echo >> CHANGELOG.md', /^Files are not committed: CHANGELOG.md$/],

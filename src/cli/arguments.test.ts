@@ -37,6 +37,7 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['Rex', '-n', 'Ada', '-q'], { '--name': 'Ada', '--quietly': 'true' }, ['Rex']],
   [['Rex', '-nAda'], { '--name': 'Ada' }, ['Rex']],
   [['Rex', '-n=Ada'], { '--name': 'Ada' }, ['Rex']],
+  [['Rex', '-n='], { '--name': '' }, ['Rex']],
   [['-', '-1'], {}, ['-', '-1']],
   [['--', '--times', '-x'], {}, ['--times', '-x']],
 ])('%p is read', (args, flags, values) => {

@@ -136,8 +136,8 @@ export function parseArguments(command: Command, args: readonly string[], progra
       values.push(arg)
       continue
     }
-    // `--port=9000` and `-p9000`
-    const [, name = arg, attached] = /^(--[^=]*)=(.*)$/s.exec(arg) ?? /^(-[^-])=?(.+)$/s.exec(arg) ?? []
+    // `--port=9000`, `-p=9000` and `-p9000`
+    const [, name = arg, attached] = /^(--[^=]*|-[^-])=(.*)$/s.exec(arg) ?? /^(-[^-])(.+)$/s.exec(arg) ?? []
     const option = options.find(option => flagName(option) === name || shortFlag(option) === name)
     if (!option) throw unknown(name, command, program)
     flags[flagName(option)] = textOf(option, attached, rest)
@@ -212,7 +212,10 @@ function unknown(name: string, entry: Entry, program: string): UsageError {
     .toSorted((a, b) => a.distance - b.distance)
   const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed(entry, program)} --help lists the ${kind}s`
   // It may hold a key or a password.
-  const shown = name.replace(/=.*/s, '').replace(/\/\/.*@/s, '//…@')
+  const shown = name
+    .replace(/\/\/.*@/s, '//…@')
+    .replace(/=.*/s, '')
+    .replace(/^(-[^-]).*/s, '$1')
   return new UsageError(`Unknown ${kind} ${shown}: ${advice}`)
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SetupError } from '../errors.ts'
@@ -14,7 +14,7 @@ export const demoCommand = command({
   summary: 'Serve 30 sample animals from a temporary store until Ctrl-C',
   options: { port: settings.port, host: settings.host },
   details: `The store is in a new temporary folder, which is deleted at the end. Only warnings and errors are logged.
-Apart from PORT and HOST, variables are ignored.`,
+Of the variables of serve, only PORT and HOST apply.`,
   examples: ['petstore demo', 'petstore demo --port 9000'],
   async run({ port, host }, _, io) {
     const folder = newFolder()
@@ -30,31 +30,10 @@ Apart from PORT and HOST, variables are ignored.`,
 
 function newFolder(): string {
   try {
-    removeLeftovers(tmpdir())
-    return mkdtempSync(join(tmpdir(), `petstore-demo-${process.pid}-`))
+    return mkdtempSync(join(tmpdir(), 'petstore-demo-'))
   } catch (cause) {
     const message = `Cannot create a folder in ${tmpdir()} (${codeOf(cause)}): set TMPDIR to a folder that you can write to`
     throw new SetupError(message, { cause })
-  }
-}
-
-/** Removes this user's folders of demos that were killed. */
-function removeLeftovers(parent: string): void {
-  for (const name of readdirSync(parent)) {
-    const [, pid] = /^petstore-demo-(\d+)-/.exec(name) ?? []
-    const path = join(parent, name)
-    if (!pid || isRunning(Number(pid)) || statSync(path, { throwIfNoEntry: false })?.uid !== process.getuid?.())
-      continue
-    rmSync(path, { recursive: true, force: true })
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    // EPERM: it belongs to another user.
-    return codeOf(error) !== 'ESRCH'
   }
 }
 

@@ -1,6 +1,6 @@
 import { SetupError } from '../errors.ts'
 import { command } from './arguments.ts'
-import { codeOf, visible } from './output.ts'
+import { codeOf, exitCode } from './output.ts'
 import { originOf, settings } from './settings.ts'
 
 /** Longer than the server waits for its store. */
@@ -20,19 +20,21 @@ export const healthCommand = command({
   async run(options, _, io) {
     const url = `${originOf(options)}/readyz`
     const { status, text } = await ask(url)
-    if (status === 503) throw new SetupError(`The server is not ready: ${text}`)
-    if (status !== 200 || !['ok', 'read-only'].includes(text)) {
-      throw new SetupError(`${url} responds with ${status}: another program may use this port`)
+    if (status === 200 && ['ok', 'read-only'].includes(text)) {
+      await io.out(`${text}\n`)
+      return exitCode.success
     }
-    await io.out(`${text}\n`)
-    return undefined
+    const isOurs = status === 503 && ['draining', 'store'].includes(text)
+    throw new SetupError(
+      isOurs ? `The server is not ready: ${text}` : `${url} responds with ${status}: another program may use this port`,
+    )
   },
 })
 
 async function ask(url: string): Promise<{ readonly status: number; readonly text: string }> {
   try {
     // Bun would send the request to the proxy in HTTP_PROXY, which does not reach this machine's own address.
-    process.env['NO_PROXY'] = '*'
+    process.env['NO_PROXY'] = process.env['no_proxy'] = '*'
     // The certificate names the public host, not this address, and nothing secret is sent.
     const tls = { rejectUnauthorized: false }
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
@@ -40,7 +42,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     const reader = body?.getReader()
     const { value } = (await reader?.read()) ?? {}
     await reader?.cancel()
-    return { status, text: visible(new TextDecoder().decode(value?.subarray(0, textBytesMax)).trim()) }
+    return { status, text: new TextDecoder().decode(value?.subarray(0, textBytesMax)).trim() }
   } catch (cause) {
     const why = codeOf(cause) || (cause as Error).name
     const advice = 'start the server, or set HOST, PORT and PETSTORE_TLS_CERT as it does'

@@ -113,6 +113,8 @@ test.each([
   '',
   '--api-key=',
   'postgres://me:',
+  '-k',
+  'keys -k',
   'keys ',
   'import ',
   'serve --port ',

@@ -78,8 +78,8 @@ function attempt(write: () => number | Promise<number>): Promise<unknown> | unde
 }
 
 /**
- * Whether stdout was closed at the start. Bun opens /dev/null instead, with close-on-exec, which no inherited file has. Only
- * Linux reports it; elsewhere, `bin/petstore` checks.
+ * Whether stdout was closed at the start. Bun opens /dev/null instead, with close-on-exec, which no inherited file has.
+ * Only Linux reports it; elsewhere, `bin/petstore` checks.
  */
 function isStdoutClosed(): boolean {
   try {

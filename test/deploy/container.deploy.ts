@@ -11,8 +11,8 @@ import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
 
 const programs =
   process.getuid?.() === 0
-    ? await findPrograms('The tests of the container', { podman: 'podman', crun: 'crun', nginx: 'nginx' })
-    : skipped('The tests of the container need root')
+    ? await findPrograms('the tests of the container', { podman: 'podman', crun: 'crun', nginx: 'nginx' })
+    : skipped('the tests of the container need root')
 
 interface Service {
   readonly command: readonly string[]

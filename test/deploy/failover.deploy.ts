@@ -10,7 +10,7 @@ import { PatroniCluster, type Role, ttlSeconds } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
 
 const packages = { patroni: 'patroni', etcd: 'etcd-server', haproxy: 'haproxy', pg_rewind: 'postgresql' }
-const programs = await findPrograms('The tests of failovers', packages)
+const programs = await findPrograms('the tests of failovers', packages)
 
 const clients = 16
 /** After each request of a client, so that the machine has time for the failover. */

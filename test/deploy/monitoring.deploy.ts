@@ -6,7 +6,7 @@ import { newDatabase, startCluster } from '../support/postgres.ts'
 import { createKey, freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
 
-const programs = await findPrograms('The tests of monitoring', { prometheus: 'prometheus', promtool: 'prometheus' })
+const programs = await findPrograms('the tests of monitoring', { prometheus: 'prometheus', promtool: 'prometheus' })
 
 const key = 'a-key-from-outside-0123456789'
 const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')

@@ -20,7 +20,12 @@ test('two builds of a release give the same packages, executable, checksums and 
     `${git} clone -q '${projectFolder}' petstore && cp -al '${projectFolder}/node_modules' petstore`,
     folder.path,
   )
-  await shell(`${git} tag v${manifest.version}`)
+  // Between two releases, the changelog has entries to release.
+  const changelog = join(clone, 'CHANGELOG.md')
+  const text = await Bun.file(changelog).text()
+  await Bun.write(changelog, text.replace(/(?<=^## Unreleased\n).*?(?=^## )/ms, '\n'))
+  await shell(`${git} -c user.name=Ada -c user.email=ada@example.com commit -q --allow-empty --all -m Release`)
+  await shell(`${git} tag --force v${manifest.version}`)
 
   const release = join(clone, 'dist/release')
   const build = async () => {

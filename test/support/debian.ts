@@ -15,13 +15,13 @@ const isCi = process.env['CI'] === 'true'
  */
 async function program(name: string, tests: string, names: readonly string[]): Promise<string | undefined> {
   const found = installed(names) ?? (isCi ? await install(name, names) : undefined)
-  return found ?? skipped(`${name} is not installed: ${tests} need the package ${name} of your system`)
+  return found ?? skipped(`${tests} need the package ${name} of your system`)
 }
 
 /** Says why tests are skipped. In CI, that is an error. */
 export function skipped(reason: string): undefined {
   if (isCi) throw new Error(reason)
-  process.stderr.write(`${reason}, and are skipped\n`)
+  process.stderr.write(`Skipped: ${reason}\n`)
 }
 
 /** The paths of several programs, each named with its package. */
@@ -29,7 +29,7 @@ export async function programs<Name extends string>(tests: string, packages: Rea
   const names = Object.keys(packages) as Name[]
   const missing = () => [...new Set(names.filter(name => !installed([name])).map(name => packages[name]))]
   if (missing().length > 0 && isCi) await install(missing().join(' '), [])
-  if (missing().length > 0) return skipped(`${tests} need these packages of Debian: ${missing().join(' ')}`)
+  if (missing().length > 0) return skipped(`${tests} need the Debian packages ${missing().join(', ')}`)
   return Object.fromEntries(names.map(name => [name, installed([name])])) as Record<Name, string>
 }
 
