@@ -320,12 +320,13 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
   describe(`${engine}: export`, () => {
     test('animals come in bounded batches as of one moment, and others can add meanwhile', async () => {
-      const pets = many(2 * batchPetsMax + 1)
+      const pets = many(6 * batchPetsMax + 1)
       await stores.transfer.load(batches(pets), 'keep')
       let seen = ''
       for await (const lines of stores.transfer.read()) {
         if (seen === '') await add({ name: 'too late' })
-        expect(lines.length).toBeLessThan(100 * batchPetsMax)
+        // Less than all. PostgreSQL's batches depend on how much of a COPY arrives at once: up to 512 KiB, which JSON doubles.
+        expect(lines.length).toBeLessThan(300 * batchPetsMax)
         seen += lines
       }
       expect(seen).toBe(petLines(pets))
