@@ -10,10 +10,10 @@ if (Bun.isMainThread) {
   }
 } else {
   const { fetch } = App.prototype
-  App.prototype.fetch = function (request) {
+  App.prototype.fetch = function (request, peers) {
     if (request.url.endsWith('/die/exit')) process.exit(1)
     if (request.url.endsWith('/die/throw')) setTimeout(() => Promise.reject(new RangeError('out of luck')))
-    return fetch.call(this, request)
+    return fetch.call(this, request, peers)
   }
   await import('../../src/cli/serving.ts')
 }
