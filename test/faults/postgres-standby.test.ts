@@ -176,7 +176,9 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     await using serving = await serveFrom(url, '--read-url', withHosts(url, standby, primary))
     const readable = async () => (await statusOf(serving)) === 200 || undefined
     await until('reads', readable)
-    expect([await servesReads(standby), await servesReads(primary)]).toEqual([true, false])
+    // On a busy machine, the standby may answer too late for the start, and is used a little later.
+    const isAlone = async () => ((await servesReads(standby)) && !(await servesReads(primary))) || undefined
+    await until('reads on the standby alone', isAlone)
 
     await standby.stop('SIGINT')
     await until('reads again', readable)
@@ -194,7 +196,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     expect([...statuses]).toEqual([200])
     await until('the primary to be left alone', async () => !(await servesReads(primary)) || undefined)
     const told = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.includes('Now using'))
-    expect(told).toEqual([nowUsing(primary, 'reading animals'), nowUsing(standby, 'reading animals')])
+    expect(told.slice(-2)).toEqual([nowUsing(primary, 'reading animals'), nowUsing(standby, 'reading animals')])
   })
 
   test('with PETSTORE_READ_URL but without the primary, stored keys still read, creations get 503 at once, and /readyz says read-only', async () => {
