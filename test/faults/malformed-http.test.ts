@@ -254,7 +254,9 @@ test.concurrent.each(runs)(
     const named = bytes.replaceAll(placeholder, name)
     const pieces = named.match(new RegExp(`[^]{1,${Math.ceil(named.length / piecesMax)}}`, 'g')) ?? []
     const expected = Math.max(...outcomes.map(repliesOf))
-    const outcome = outcomeOf(await exchange(server.port, pieces, { expected, follower }))
+    // A busy machine may close a connection late.
+    const quietMs = outcomes.every(one => one.endsWith('closed')) ? 2_000 : 100
+    const outcome = outcomeOf(await exchange(server.port, pieces, { expected, follower, quietMs }))
     // Bytes sent on a closed connection reset it, and the reset can overtake the response.
     const canReset = piecesMax > 1 && outcomes.some(one => one.endsWith('closed'))
     expect(canReset ? [...outcomes, dropped] : outcomes).toContain(outcome)
