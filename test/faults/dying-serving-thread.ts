@@ -12,8 +12,9 @@ if (Bun.isMainThread) {
   const { fetch } = App.prototype
   App.prototype.fetch = function (request, peers) {
     if (request.url.endsWith('/die/exit')) process.exit(1)
-    if (request.url.endsWith('/die/throw')) setTimeout(() => Promise.reject(new RangeError('out of luck')))
-    return fetch.call(this, request, peers)
+    if (!request.url.endsWith('/die/throw')) return fetch.call(this, request, peers)
+    setTimeout(() => Promise.reject(new RangeError('out of luck')))
+    return Promise.resolve(new Response('dying'))
   }
   await import('../../src/cli/serving.ts')
 }
