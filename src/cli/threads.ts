@@ -1,5 +1,5 @@
 import { SetupError } from '../errors.ts'
-import type { SharedByThreads } from '../http/app.ts'
+import { newDrainFlag, type SharedByThreads } from '../http/app.ts'
 import { combine, type MetricFamily, processFamilies } from '../http/metrics.ts'
 import { newRateLimitMemory } from '../http/rate-limit.ts'
 import { claimPort, type Listener, type Tls } from '../http/server.ts'
@@ -41,6 +41,7 @@ class ServingThreads implements Listener {
   readonly #parts: ThreadsParts
   readonly #others: readonly ThreadHandle[]
   readonly #rateLimits = newRateLimitMemory()
+  readonly #draining = newDrainFlag()
   #own: Serving | undefined
 
   constructor(parts: ThreadsParts) {
@@ -65,6 +66,7 @@ class ServingThreads implements Listener {
     const threads: SharedByThreads = {
       count: settings.threads,
       rateLimits: this.#rateLimits,
+      draining: this.#draining,
       nowMs: () => performance.now(),
       collectMetrics: () => this.#collectMetrics(),
     }
@@ -86,6 +88,7 @@ class ServingThreads implements Listener {
       isTerminal: io.isTerminal,
       shared: stores.forThreads?.shared,
       rateLimits: this.#rateLimits,
+      draining: this.#draining,
       nowMs: performance.now(),
     }
   }

@@ -4,7 +4,8 @@ import { temporaryFolder } from '../../test/support/process.ts'
 import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import { App, type AppParts } from './app.ts'
+import { App, type AppParts, newDrainFlag } from './app.ts'
+import { newRateLimitMemory } from './rate-limit.ts'
 
 const folder = temporaryFolder()
 const stores = await openStores(`sqlite:${join(folder.path, 'pets.db')}`, { create: true })
@@ -132,6 +133,18 @@ describe('a response', () => {
     expect((await send('/v1/pets')).headers.get('connection')).toBeNull()
     expect(await (await send('/readyz')).text()).toBe('ok')
     app.drain()
+    expect((await send('/v1/pets')).headers.get('connection')).toBe('close')
+    expect(await (await send('/readyz')).text()).toBe('draining')
+  })
+
+  test('closes its connection as soon as another thread drains', async () => {
+    const nowMs = () => performance.now()
+    const collectMetrics = async () => []
+    const threads = { count: 2, rateLimits: newRateLimitMemory(), draining: newDrainFlag(), nowMs, collectMetrics }
+    start({ threads })
+    const other = app
+    start({ threads })
+    other.drain()
     expect((await send('/v1/pets')).headers.get('connection')).toBe('close')
     expect(await (await send('/readyz')).text()).toBe('draining')
   })

@@ -39,10 +39,18 @@ export interface AppParts {
 export interface SharedByThreads {
   readonly count: number
   readonly rateLimits: RateLimitMemory
+  readonly draining: DrainFlag
   /** A monotonic clock that all threads have in common: each has its own `performance.now`. */
   nowMs(): number
   /** The metrics of all threads. */
   collectMetrics(): Promise<readonly MetricFamily[]>
+}
+
+/** One cell, which is 1 once the server stops. */
+export type DrainFlag = Int32Array<SharedArrayBuffer>
+
+export function newDrainFlag(): DrainFlag {
+  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
 }
 
 /** Fixed, except in tests. */
@@ -87,7 +95,7 @@ export class App {
   readonly #router: Router
   readonly #site: ReadonlyMap<string, SiteHandler>
   readonly #discardMs: number
-  #draining = false
+  readonly #draining: DrainFlag
 
   constructor(parts: AppParts) {
     const limits = { ...limitDefaults, ...parts.limits }
@@ -102,13 +110,14 @@ export class App {
     this.metrics = () => metrics.families(usage, parts.activity?.())
     const { rateLimit, threads } = parts
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, threads?.rateLimits, threads?.nowMs)
+    this.#draining = threads?.draining ?? newDrainFlag()
     this.#cors = new Cors(parts.corsOrigins ?? [])
     const links = new Links(parts.publicUrl)
     const pageCacheBytes = pageCacheBytesMax / (threads?.count ?? 1)
     this.#router = new Router(petRoutes({ ...shared, links, pageCacheBytes, documentation: documentationOf(parts) }))
     this.#site = siteHandlers({
       ...shared,
-      isDraining: () => this.#draining,
+      isDraining: () => this.#isDraining,
       collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies(parts.build)]),
     })
     this.#discardMs = limits.discardMs
@@ -157,9 +166,13 @@ export class App {
     return this.#usage.flush()
   }
 
-  /** From now on every response closes its connection, so that clients connect elsewhere. */
+  /** From now on every response of every thread closes its connection, so that clients connect elsewhere. */
   drain(): void {
-    this.#draining = true
+    Atomics.store(this.#draining, 0, 1)
+  }
+
+  get #isDraining(): boolean {
+    return Atomics.load(this.#draining, 0) === 1
   }
 
   async #siteReply(context: RequestContext): Promise<Reply> {
@@ -196,7 +209,7 @@ export class App {
   #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
     if (reply.status < 400) return this.#response(context, reply)
     const { request } = context
-    const closes = this.#draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
+    const closes = this.#isDraining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
     // On a connection that stays open, Bun discards a body of known length by itself.
     if ((!closes && request.headers.has('content-length')) || request.body === null) {
       return this.#response(context, reply)
@@ -215,7 +228,7 @@ export class App {
     for (const name in rateLimitHeaders) headers.set(name, rateLimitHeaders[name] ?? '')
     if (context.strict) headers.set('Preference-Applied', 'handling=strict')
     this.#cors.share(request, headers)
-    if (this.#draining) headers.set('Connection', 'close')
+    if (this.#isDraining) headers.set('Connection', 'close')
     // Bun sends no Date in a response to HEAD.
     if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
     this.#observer.end(context, status)
