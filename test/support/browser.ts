@@ -125,6 +125,13 @@ class Screen {
   scrollDown = () => this.#page.evaluate('scrollTo(0, document.body.scrollHeight)')
   filter = (name: string) => this.#page.locator('#filter').getByText(name, { exact: true }).click()
 
+  /** Holds requests to these addresses until the returned function is called. */
+  async hold(addresses: string): Promise<() => void> {
+    const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+    await this.#page.route(addresses, route => held.then(() => route.continue()))
+    return letGo
+  }
+
   /** Opens the catalogue and enters a key. */
   async enter(key: string): Promise<void> {
     await this.#page.goto('/')
