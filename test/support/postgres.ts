@@ -58,7 +58,7 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
   const folder = newFolder()
   const data = join(folder, 'data')
   const template = process.env[templateVariable]
-  if (template) cpSync(template, data, { recursive: true })
+  if (template) await copyFolder(template, data)
   own(programs, folder)
   if (!template) await createData(programs, data)
   appendFileSync(join(data, 'postgresql.conf'), [...settings, ''].join('\n'))
@@ -168,7 +168,7 @@ export class Cluster implements AsyncDisposable {
   async newStandby(): Promise<Cluster> {
     await this.stop('SIGINT')
     const standby = new Cluster(this.#programs, newFolder())
-    cpSync(this.data, standby.data, { recursive: true })
+    await copyFolder(this.data, standby.data)
     standby.follow(this)
     own(this.#programs, standby.#folder)
     await this.start()
@@ -206,6 +206,12 @@ export async function ask(url: string, statement: string): Promise<void> {
 }
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
+
+/** In a process of its own: other tests of this one must not wait. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  const exitCode = await Bun.spawn(['cp', '-R', from, to]).exited
+  if (exitCode !== 0) throw new Error(`Cannot copy ${from} to ${to}: cp failed with exit code ${exitCode}`)
+}
 
 /** Makes PostgreSQL's user the owner: it does not read a key that belongs to another user. */
 export function own({ owner }: Pick<PostgresPrograms, 'owner'>, folder: string): void {
