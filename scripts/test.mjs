@@ -17,7 +17,7 @@ const onThreads = [
   ...['malformed-http', 'refused-bodies', 'secrets', 'stopping'],
 ].map(name => `./test/faults/${name}.test.ts`)
 // Many tests wait more than they compute, so more files than cores run at once.
-const workers = availableParallelism() + 1
+const workers = availableParallelism() + 2
 
 console.log('Running the checks and the tests; failures are shown at the end…')
 const startedMs = Date.now()
