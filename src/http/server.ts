@@ -25,20 +25,26 @@ export interface Listener {
   stop(drainMs: number): Promise<number>
 }
 
-/** For this long, responses ask clients to close; then the socket closes. */
-const closingMs = 300
+/** Responses ask clients to close until no request has come for this time; then the port closes. */
+const quietMs = 300
+/** Clients that keep coming back do not keep the port open for longer than this. */
+const closingMsMax = 1_000
 /** A connection without traffic is closed after this time. */
 const idleSeconds = 30
 /** Above this size Bun answers 413 itself, without a body. Our own limit is far lower. */
 const bodyBytesBackstop = 1024 ** 3
 
 export function listen(app: App, address: Address): Listener {
-  const server = startServer(app, address)
+  let requests = 0
+  const server = startServer(address, (request, peers) => {
+    requests++
+    return app.fetch(request, peers)
+  })
   return {
     port: server.port ?? address.port,
     async stop(drainMs) {
       app.drain()
-      await Bun.sleep(Math.min(closingMs, drainMs))
+      await awaitQuiet(() => requests, Math.min(closingMsMax, drainMs))
       const outcome = await withTimeout(server.stop(), drainMs, () => 'late' as const)
       if (outcome !== 'late') return 0
       const unanswered = server.pendingRequests
@@ -46,6 +52,16 @@ export function listen(app: App, address: Address): Listener {
       return unanswered
     },
   }
+}
+
+/** Waits until the count stays the same for a while, but no longer than this. */
+async function awaitQuiet(count: () => number, msMax: number): Promise<void> {
+  const endMs = performance.now() + msMax
+  let before: number
+  do {
+    before = count()
+    await Bun.sleep(Math.min(quietMs, endMs - performance.now()))
+  } while (count() > before && performance.now() < endMs)
 }
 
 /** How long to wait while another server claims the same port number. */
@@ -112,7 +128,7 @@ const tlsOptions = {
   secureOptions: 0x0040_0000,
 }
 
-function startServer(app: App, { host: hostname, port, reusePort = false, tls }: Address) {
+function startServer({ host: hostname, port, reusePort = false, tls }: Address, fetch: App['fetch']) {
   try {
     return Bun.serve({
       hostname,
@@ -123,7 +139,7 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
       development: false,
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
-      fetch: (request, server) => app.fetch(request, server),
+      fetch,
       ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {

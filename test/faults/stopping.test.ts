@@ -34,15 +34,20 @@ class Sightings extends Ledger {
 
 const expectStopped = (ended: Ended) => expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
 
-/** Stops a server under 64 busy connections, and gives what their clients saw and what was in the store then. */
-async function stopUnderLoad(signal: NodeJS.Signals, afterClose: 'leave' | 'come back') {
+/**
+ * Stops a server under 64 busy connections, and gives what their clients saw and what was in the store then. The clients take
+ * turns if each of them pauses between its requests.
+ */
+async function stopUnderLoad(signal: NodeJS.Signals, afterClose: 'leave' | 'come back', pauseMs = 0) {
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db', PETSTORE_DRAIN_TIME: '3s' }
   await using server = await startServer({ env })
   const seen = new Sightings()
   const working = withClients({ port: server.port, key, count: clients }, async (client, index) => {
+    await Bun.sleep((pauseMs * index) / clients)
     for (let turn = index; ; turn++) {
       const outcome = await seen.takeTurn(client, turn)
       if (outcome.kind !== 'answered' || (outcome.reply.closes && afterClose === 'leave')) return
+      await Bun.sleep(pauseMs)
     }
   })
   await until('animals', () => seen.acknowledged.size > 2 * clients || undefined)
@@ -64,10 +69,15 @@ async function animalsInCopyOf(file: string): Promise<Map<string, string>> {
   return await allAnimals(client)
 }
 
-test.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-  `%s under ${clients} busy connections loses no request, tells each of them to close, and leaves one file with every animal`,
-  async signal => {
-    const { seen, stored } = await stopUnderLoad(signal, 'leave')
+test.each([
+  ['SIGTERM', 0],
+  ['SIGINT', 0],
+  ['SIGHUP', 0],
+  ['SIGTERM', 500],
+] as const)(
+  `%s under ${clients} busy connections with pauses of %p ms loses no request, tells each of them to close, and leaves one file with every animal`,
+  async (signal, pauseMs) => {
+    const { seen, stored } = await stopUnderLoad(signal, 'leave', pauseMs)
     expect(seen).toMatchObject({ closing: clients, lost: [], leftOpen: [], wrong: [] })
     expect(stored).toEqual(seen.acknowledged)
   },
