@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
+import { newDrainFlag } from '../../src/http/app.ts'
+import { newRateLimitMemory } from '../../src/http/rate-limit.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 
 const rex = { name: 'Rex', categoryId: 7n, status: 'available' } as const
@@ -53,9 +55,17 @@ test('a refusal of the service is an error of a class, with its code and a reque
 })
 
 test('the client waits for a rate limit', async () => {
-  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 } })
+  // A clock that only a refusal moves on: a slow machine gets the same responses.
+  let nowMs = 0
+  const cells = { rateLimits: newRateLimitMemory(), draining: newDrainFlag() }
+  const threads = { count: 1, ...cells, nowMs: () => nowMs, collectMetrics: async () => [] }
+  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 }, threads })
   const statuses: number[] = []
-  const pets = petsAt(service, { onResponse: ({ status }) => statuses.push(status) })
+  const onResponse: client.ClientOptions['onResponse'] = ({ status }) => {
+    statuses.push(status)
+    if (status === 429) nowMs += 1_000
+  }
+  const pets = petsAt(service, { onResponse })
   const limit = { limit: 2, windowSeconds: 1, resetSeconds: 1 }
   for (const remaining of [1, 0, 1]) {
     const headers = { 'x-request-id': `request-${remaining}` }
