@@ -1,5 +1,5 @@
 import { SetupError, StoreDamaged } from '../errors.ts'
-import { App, type DrainFlag, type SharedByThreads } from '../http/app.ts'
+import { App, type DrainCells, type SharedByThreads } from '../http/app.ts'
 import type { MetricFamily } from '../http/metrics.ts'
 import type { RateLimitMemory } from '../http/rate-limit.ts'
 import { type Listener, listen, type Tls } from '../http/server.ts'
@@ -101,7 +101,7 @@ export interface ThreadStart {
   readonly isTerminal: boolean
   readonly shared: SharedMemory | undefined
   readonly rateLimits: RateLimitMemory
-  readonly draining: DrainFlag
+  readonly drainCells: DrainCells
   /** The main thread's clock when it sent this. */
   readonly nowMs: number
 }
@@ -123,7 +123,7 @@ class FurtherThread {
   }
 
   static async start(start: ThreadStart): Promise<FurtherThread> {
-    const { settings, port, tls, rateLimits, draining, isTerminal } = start
+    const { settings, port, tls, rateLimits, drainCells, isTerminal } = start
     const aheadMs = start.nowMs - performance.now()
     const stores = await openForThread(settings, (...event) => post({ type: 'event', event }), start.shared)
     const main = new MainThread()
@@ -131,7 +131,7 @@ class FurtherThread {
     const threads: SharedByThreads = {
       count: settings.threads,
       rateLimits,
-      draining,
+      drainCells,
       nowMs: () => performance.now() + aheadMs,
       collectMetrics: () => main.collectMetrics(),
     }

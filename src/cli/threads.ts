@@ -1,5 +1,5 @@
 import { SetupError } from '../errors.ts'
-import { newDrainFlag, type SharedByThreads } from '../http/app.ts'
+import { newDrainCells, type SharedByThreads } from '../http/app.ts'
 import { combine, type MetricFamily, processFamilies } from '../http/metrics.ts'
 import { newRateLimitMemory } from '../http/rate-limit.ts'
 import { claimPort, type Listener, type Tls } from '../http/server.ts'
@@ -13,8 +13,8 @@ import type { ServeSettings } from './settings.ts'
 
 /** After this time, a thread's last known metrics are used. */
 const metricsMs = 1_000
-/** Beyond the drain time, for a thread to close. */
-const stopMs = 3_000
+/** Beyond the drain time, for a thread to close its port, record the use of keys and close the store. */
+const stopMs = 4_000
 
 export interface ThreadsParts {
   readonly stores: Stores
@@ -41,7 +41,7 @@ class ServingThreads implements Listener {
   readonly #parts: ThreadsParts
   readonly #others: readonly ThreadHandle[]
   readonly #rateLimits = newRateLimitMemory()
-  readonly #draining = newDrainFlag()
+  readonly #drainCells = newDrainCells()
   #own: Serving | undefined
 
   constructor(parts: ThreadsParts) {
@@ -66,7 +66,7 @@ class ServingThreads implements Listener {
     const threads: SharedByThreads = {
       count: settings.threads,
       rateLimits: this.#rateLimits,
-      draining: this.#draining,
+      drainCells: this.#drainCells,
       nowMs: () => performance.now(),
       collectMetrics: () => this.#collectMetrics(),
     }
@@ -88,7 +88,7 @@ class ServingThreads implements Listener {
       isTerminal: io.isTerminal,
       shared: stores.forThreads?.shared,
       rateLimits: this.#rateLimits,
-      draining: this.#draining,
+      drainCells: this.#drainCells,
       nowMs: performance.now(),
     }
   }

@@ -4,7 +4,7 @@ import { temporaryFolder } from '../../test/support/process.ts'
 import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import { App, type AppParts, newDrainFlag } from './app.ts'
+import { App, type AppParts, newDrainCells } from './app.ts'
 import { newRateLimitMemory } from './rate-limit.ts'
 
 const folder = temporaryFolder()
@@ -137,16 +137,17 @@ describe('a response', () => {
     expect(await (await send('/readyz')).text()).toBe('draining')
   })
 
-  test('closes its connection as soon as another thread drains', async () => {
+  test('closes its connection as soon as another thread drains, which counts its request', async () => {
     const nowMs = () => performance.now()
     const collectMetrics = async () => []
-    const threads = { count: 2, rateLimits: newRateLimitMemory(), draining: newDrainFlag(), nowMs, collectMetrics }
+    const threads = { count: 2, rateLimits: newRateLimitMemory(), drainCells: newDrainCells(), nowMs, collectMetrics }
     start({ threads })
     const other = app
     start({ threads })
     other.drain()
     expect((await send('/v1/pets')).headers.get('connection')).toBe('close')
     expect(await (await send('/readyz')).text()).toBe('draining')
+    expect(other.requestsSinceDrain).toBe(2)
   })
 
   test('has the rate limit of its key, which requests without a key do not use up', async () => {

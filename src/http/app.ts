@@ -8,7 +8,7 @@ import { type Build, type MetricFamily, Metrics, processFamilies, RequestObserve
 import { petRoutes } from './pets.ts'
 import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
 import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
-import { Links, problem, type Reply, versionPrefix, withHeaders } from './response.ts'
+import { Links, problem, type Reply, versionPrefix } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
 import { type Asset, type SiteHandler, siteHandlers } from './site.ts'
 
@@ -39,18 +39,18 @@ export interface AppParts {
 export interface SharedByThreads {
   readonly count: number
   readonly rateLimits: RateLimitMemory
-  readonly draining: DrainFlag
+  readonly drainCells: DrainCells
   /** A monotonic clock that all threads have in common: each has its own `performance.now`. */
   nowMs(): number
   /** The metrics of all threads. */
   collectMetrics(): Promise<readonly MetricFamily[]>
 }
 
-/** One cell, which is 1 once the server stops. */
-export type DrainFlag = Int32Array<SharedArrayBuffer>
+/** Two cells: 1 from the beginning of a stop, otherwise 0; and how many requests have come since then. */
+export type DrainCells = Int32Array<SharedArrayBuffer>
 
-export function newDrainFlag(): DrainFlag {
-  return new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
+export function newDrainCells(): DrainCells {
+  return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
 }
 
 /** Fixed, except in tests. */
@@ -95,7 +95,7 @@ export class App {
   readonly #router: Router
   readonly #site: ReadonlyMap<string, SiteHandler>
   readonly #discardMs: number
-  readonly #draining: DrainFlag
+  readonly #drainCells: DrainCells
 
   constructor(parts: AppParts) {
     const limits = { ...limitDefaults, ...parts.limits }
@@ -110,7 +110,7 @@ export class App {
     this.metrics = () => metrics.families(usage, parts.activity?.())
     const { rateLimit, threads } = parts
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, threads?.rateLimits, threads?.nowMs)
-    this.#draining = threads?.draining ?? newDrainFlag()
+    this.#drainCells = threads?.drainCells ?? newDrainCells()
     this.#cors = new Cors(parts.corsOrigins ?? [])
     const links = new Links(parts.publicUrl)
     const pageCacheBytes = pageCacheBytesMax / (threads?.count ?? 1)
@@ -127,6 +127,7 @@ export class App {
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
     this.#observer.began(context)
+    if (this.#isDraining) Atomics.add(this.#drainCells, 1, 1)
     const { path } = context
     try {
       if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))
@@ -168,11 +169,16 @@ export class App {
 
   /** From now on every response of every thread closes its connection, so that clients connect elsewhere. */
   drain(): void {
-    Atomics.store(this.#draining, 0, 1)
+    Atomics.store(this.#drainCells, 0, 1)
   }
 
   get #isDraining(): boolean {
-    return Atomics.load(this.#draining, 0) === 1
+    return Atomics.load(this.#drainCells, 0) === 1
+  }
+
+  /** Of all threads. */
+  get requestsSinceDrain(): number {
+    return Atomics.load(this.#drainCells, 1)
   }
 
   async #siteReply(context: RequestContext): Promise<Reply> {
@@ -207,20 +213,22 @@ export class App {
 
   /** An error response may leave the body unread: discards it first, unless Bun does. */
   #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
-    if (reply.status < 400) return this.#response(context, reply)
+    // Read once: another thread may change it at any moment.
+    const draining = this.#isDraining
+    if (reply.status < 400) return this.#response(context, reply, draining)
     const { request } = context
-    const closes = this.#isDraining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
+    const closes = draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
     // On a connection that stays open, Bun discards a body of known length by itself.
     if ((!closes && request.headers.has('content-length')) || request.body === null) {
-      return this.#response(context, reply)
+      return this.#response(context, reply, draining)
     }
     return discardBody(request, this.#discardMs).then(ended =>
-      this.#response(context, closes || !ended ? withHeaders(reply, { Connection: 'close' }) : reply),
+      this.#response(context, reply, closes || !ended || this.#isDraining),
     )
   }
 
   /** Adds the headers that depend on the request. */
-  #response(context: RequestContext, { status, body, headers: shared }: Reply): Response {
+  #response(context: RequestContext, { status, body, headers: shared }: Reply, closes: boolean): Response {
     const { request, rateLimitHeaders } = context
     const response = new Response(body, { status, headers: shared })
     const { headers } = response
@@ -228,7 +236,7 @@ export class App {
     for (const name in rateLimitHeaders) headers.set(name, rateLimitHeaders[name] ?? '')
     if (context.strict) headers.set('Preference-Applied', 'handling=strict')
     this.#cors.share(request, headers)
-    if (this.#isDraining) headers.set('Connection', 'close')
+    if (closes) headers.set('Connection', 'close')
     // Bun sends no Date in a response to HEAD.
     if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
     this.#observer.end(context, status)

@@ -76,12 +76,6 @@ export function problem(code: ErrorCode, message: string, headers?: HeaderValues
   return json(status, body, headers && headersWith(headers))
 }
 
-export function withHeaders(reply: Reply, added: HeaderValues): Reply {
-  const headers = new Headers(reply.headers)
-  for (const [name, value] of Object.entries(added)) headers.set(name, value)
-  return { ...reply, headers }
-}
-
 /** The prefix of every operation: the interface's major version. */
 export const versionPrefix = '/v1'
 

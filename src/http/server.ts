@@ -25,9 +25,9 @@ export interface Listener {
   stop(drainMs: number): Promise<number>
 }
 
-/** Responses ask clients to close until no request has come for this time; then the port closes. */
+/** During a stop, the port closes when no request has come for this time. */
 const quietMs = 300
-/** Clients that keep coming back do not keep the port open for longer than this. */
+/** The port closes after this time even if requests keep coming. */
 const closingMsMax = 1_000
 /** A connection without traffic is closed after this time. */
 const idleSeconds = 30
@@ -35,16 +35,12 @@ const idleSeconds = 30
 const bodyBytesBackstop = 1024 ** 3
 
 export function listen(app: App, address: Address): Listener {
-  let requests = 0
-  const server = startServer(address, (request, peers) => {
-    requests++
-    return app.fetch(request, peers)
-  })
+  const server = startServer(app, address)
   return {
     port: server.port ?? address.port,
     async stop(drainMs) {
       app.drain()
-      await awaitQuiet(() => requests, Math.min(closingMsMax, drainMs))
+      await awaitQuiet(app, Math.min(closingMsMax, drainMs))
       const outcome = await withTimeout(server.stop(), drainMs, () => 'late' as const)
       if (outcome !== 'late') return 0
       const unanswered = server.pendingRequests
@@ -54,14 +50,14 @@ export function listen(app: App, address: Address): Listener {
   }
 }
 
-/** Waits until the count stays the same for a while, but no longer than this. */
-async function awaitQuiet(count: () => number, msMax: number): Promise<void> {
+/** Waits until no request has come for `quietMs`, at most for `msMax`. */
+async function awaitQuiet(app: App, msMax: number): Promise<void> {
   const endMs = performance.now() + msMax
   let before: number
   do {
-    before = count()
+    before = app.requestsSinceDrain
     await Bun.sleep(Math.min(quietMs, endMs - performance.now()))
-  } while (count() > before && performance.now() < endMs)
+  } while (app.requestsSinceDrain > before && performance.now() < endMs)
 }
 
 /** How long to wait while another server claims the same port number. */
@@ -128,7 +124,7 @@ const tlsOptions = {
   secureOptions: 0x0040_0000,
 }
 
-function startServer({ host: hostname, port, reusePort = false, tls }: Address, fetch: App['fetch']) {
+function startServer(app: App, { host: hostname, port, reusePort = false, tls }: Address) {
   try {
     return Bun.serve({
       hostname,
@@ -139,7 +135,7 @@ function startServer({ host: hostname, port, reusePort = false, tls }: Address, 
       development: false,
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
-      fetch,
+      fetch: (request, server) => app.fetch(request, server),
       ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
-import { newDrainFlag } from '../../src/http/app.ts'
+import { newDrainCells } from '../../src/http/app.ts'
 import { newRateLimitMemory } from '../../src/http/rate-limit.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 
@@ -57,7 +57,7 @@ test('a refusal of the service is an error of a class, with its code and a reque
 test('the client waits for a rate limit', async () => {
   // A clock that only a refusal moves on: a slow machine gets the same responses.
   let nowMs = 0
-  const cells = { rateLimits: newRateLimitMemory(), draining: newDrainFlag() }
+  const cells = { rateLimits: newRateLimitMemory(), drainCells: newDrainCells() }
   const threads = { count: 1, ...cells, nowMs: () => nowMs, collectMetrics: async () => [] }
   await using service = await startService({ rateLimit: { requests: 2, seconds: 1 }, threads })
   const statuses: number[] = []

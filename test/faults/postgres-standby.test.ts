@@ -246,7 +246,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   test('when the primary is killed and the standby promoted, it goes on there by itself, and nothing acknowledged is lost', async () => {
     const empty = await newDatabase(primary.url())
     await using serving = await serveFrom(withHosts(empty.url, primary, standby))
-    // Some sessions notice in time that the server is gone, and say so before they end.
+    // Some sessions see that the server is gone and report 57P01 before they end.
     const cause = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_|57P01$)/
     const logged = await serving.underLoad(cause, async load => {
       await load.makesProgress(200)

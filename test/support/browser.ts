@@ -127,9 +127,9 @@ class Screen {
 
   /** Holds requests to these addresses until the returned function is called. */
   async hold(addresses: string): Promise<() => void> {
-    const { promise: held, resolve: letGo } = Promise.withResolvers<void>()
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
     await this.#page.route(addresses, route => held.then(() => route.continue()))
-    return letGo
+    return release
   }
 
   /** Opens the catalogue and enters a key. */

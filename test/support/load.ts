@@ -118,7 +118,7 @@ export class Ledger {
   }
 }
 
-/** A store that hangs is given up after 5 s; the rest is for a slow machine. Two limits in a row would take 10 s. */
+/** The server gives up on a store after 5 s; the rest is for slow machines. Waiting twice would take 10 s. */
 export const answerMsMax = 8_000
 /** A response within this time has not waited for a store that hangs. */
 export const atOnceMsMax = 2_500

@@ -207,7 +207,7 @@ export async function ask(url: string, statement: string): Promise<void> {
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
 
-/** In a process of its own: other tests of this one must not wait. */
+/** Not `cpSync`, which would block the other tests of this process. */
 async function copyFolder(from: string, to: string): Promise<void> {
   const exitCode = await Bun.spawn(['cp', '-R', from, to]).exited
   if (exitCode !== 0) throw new Error(`Cannot copy ${from} to ${to}: cp failed with exit code ${exitCode}`)

@@ -38,13 +38,13 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024
 }
 
-/** Below the ports that systems give to clients and to servers on port 0: one of those could take a port before its test does. */
-const ports = { first: 20_000, count: 12_000 }
+/** Below the ports that the system gives to clients and to port 0, so that none of them takes a port first. */
+const testPorts = { first: 20_000, count: 12_000 }
 
 /** A port of 127.0.0.1 that is free now. */
 export function freePort(): number {
   for (let attempts = 100; ; attempts--) {
-    const port = ports.first + Math.floor(Math.random() * ports.count)
+    const port = testPorts.first + Math.floor(Math.random() * testPorts.count)
     try {
       Bun.listen({ hostname: '127.0.0.1', port, exclusive: true, socket: { data() {} } }).stop(true)
       return port

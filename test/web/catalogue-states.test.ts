@@ -144,18 +144,18 @@ describeInBrowser('the catalogue page', () => {
   test('shows placeholders while it waits for its first list, and only the list that was asked for last', () =>
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 5)
-      const letSold = await screen.hold('**/v1/pets?status=sold')
+      const releaseSold = await screen.hold('**/v1/pets?status=sold')
       await screen.filter('Sold')
       expect(await page.locator('#pets').getAttribute('aria-busy')).toBe('true')
       await screen.filter('Pending')
       await screen.waitForCards(1)
-      letSold()
+      releaseSold()
       await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
       expect(await page.locator('.status').allTextContents()).toEqual(['Pending'])
-      const letPending = await screen.hold('**/v1/pets?status=pending')
+      const releasePending = await screen.hold('**/v1/pets?status=pending')
       await page.reload()
       await page.locator('.skeleton').first().waitFor()
-      letPending()
+      releasePending()
       await screen.waitForCards(1)
     }))
 
