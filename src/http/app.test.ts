@@ -6,6 +6,7 @@ import type { Log, LogFields } from '../log.ts'
 import { openStores } from '../store/open.ts'
 import { App, type AppParts, newDrainCells } from './app.ts'
 import { newRateLimitMemory } from './rate-limit.ts'
+import { listen } from './server.ts'
 
 const folder = temporaryFolder()
 const stores = await openStores(`sqlite:${join(folder.path, 'pets.db')}`, { create: true })
@@ -148,6 +149,19 @@ describe('a response', () => {
     expect((await send('/v1/pets')).headers.get('connection')).toBe('close')
     expect(await (await send('/readyz')).text()).toBe('draining')
     expect(other.requestsSinceDrain).toBe(2)
+  })
+
+  test('is still given during a stop, until no request has come for a while', async () => {
+    const listener = listen(app, { host: '127.0.0.1', port: 0 })
+    const startedMs = performance.now()
+    const stopping = listener.stop(10_000)
+    let responses = 0
+    // In silence, the port would close after 300 ms.
+    while (performance.now() - startedMs < 600) {
+      responses += Number((await fetch(`http://127.0.0.1:${listener.port}/livez`)).ok)
+    }
+    expect(responses).toBeGreaterThan(1)
+    expect(await stopping).toBe(0)
   })
 
   test('has the rate limit of its key, which requests without a key do not use up', async () => {

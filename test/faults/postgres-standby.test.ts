@@ -177,7 +177,10 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const readable = async () => (await statusOf(serving)) === 200 || undefined
     await until('reads', readable)
     // On a busy machine, the standby may answer too late for the start, and is used a little later.
-    const isAlone = async () => ((await servesReads(standby)) && !(await servesReads(primary))) || undefined
+    const isAlone = async () => {
+      await readable()
+      return ((await servesReads(standby)) && !(await servesReads(primary))) || undefined
+    }
     await until('reads on the standby alone', isAlone)
 
     await standby.stop('SIGINT')
