@@ -7,7 +7,6 @@ import {
   animalBody,
   animalsIn,
   answerMsMax,
-  atOnceMsMax,
   key,
   Load,
   problemWith,
@@ -180,12 +179,12 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
       const [late] = await sendAll(serving, lists(1))
       freezing.thaw()
       // Nobody waits for a server that is known not to answer.
-      expect(late?.ms).toBeLessThan(atOnceMsMax)
+      expect(late?.ms).toBeLessThan(1_000)
     }))
 
   test.concurrent.each([
     ['the animals', 503, answerMsMax, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE'],
-    ['creation', 200, atOnceMsMax, 'SELECT petstore_lock_ids()'],
+    ['creation', 200, 1_000, 'SELECT petstore_lock_ids()'],
   ] as const)(
     'while another program locks %s, lists get %p within %p ms, creations 503 however late they came, and all work once it lets go',
     async (_, listStatus, listMsMax, statement) => {
@@ -219,7 +218,7 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
       const crowds = [lists(workMax + surplus), creates(writesWaitingMax + surplus)] as const
       const sent = sendAll(serving, crowds.flat())
       await expectAll(sent, 503)
-      const areAtOnce = (await sent).map(({ ms }) => ms < atOnceMsMax)
+      const areAtOnce = (await sent).map(({ ms }) => ms < 2_500)
       const counts = [areAtOnce.slice(0, crowds[0].length), areAtOnce.slice(crowds[0].length)]
       expect(counts.map(crowd => crowd.filter(Boolean).length)).toEqual([surplus, surplus])
     }
