@@ -89,7 +89,7 @@ describe('the hooks', () => {
     const seen: unknown[] = []
     const see = (event: object) => seen.push(event)
     const hooks = { onRequest: see, onResponse: see, onDeprecation: see }
-    await petsAt(server, { ...hooks, timeoutMs: 50 }).create(rex)
+    await petsAt(server, { ...hooks, timeoutMs: 1_000 }).create(rex)
     const attempt = (attempt: number) => ({
       operation: 'createPet',
       method: 'POST',
@@ -279,7 +279,7 @@ describe('a broken connection', () => {
 describe('a time-out', () => {
   test('ends an attempt, and the next one may succeed', async () => {
     await using server = startScriptedServer(silence, empty)
-    expect(await petsAt(server, { timeoutMs: 50 }).list().page()).toEqual({ pets: [] })
+    expect(await petsAt(server, { timeoutMs: 1_000 }).list().page()).toEqual({ pets: [] })
   })
 
   test.each<[string, Step]>([
@@ -287,9 +287,9 @@ describe('a time-out', () => {
     ['an endless response', () => new Response(new ReadableStream({ start: c => c.enqueue('[') }))],
   ])('is an error after all attempts: %s', async (_what, step) => {
     await using server = startScriptedServer(step)
-    const error = await failureOf(petsAt(server).list({ timeoutMs: 40 }).page())
+    const error = await failureOf(petsAt(server).list({ timeoutMs: 200 }).page())
     expect(error).toBeInstanceOf(client.TimeoutError)
-    const message = `No complete response from ${server.url}/pets within 40 ms`
+    const message = `No complete response from ${server.url}/pets within 200 ms`
     expect(error).toMatchObject({ code: 'timeout', message })
     expect(server.requests).toHaveLength(3)
   })
@@ -316,7 +316,7 @@ describe("the caller's signal", () => {
 
   test('ends a wait between attempts', async () => {
     await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '30' }))
-    const list = petsAt(server).list({ signal: AbortSignal.timeout(50) })
+    const list = petsAt(server).list({ signal: AbortSignal.timeout(500) })
     const error = await failureOf(list.page())
     expect(error).toMatchObject({ name: 'TimeoutError' })
     expect(error).not.toBeInstanceOf(client.PetstoreError)
