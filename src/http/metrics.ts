@@ -46,7 +46,7 @@ export class RequestObserver {
       requestId: context.id,
       method: request.method,
       operation: operationId,
-      path: operationId ? undefined : loggedPath(context, this.#environmentKey),
+      path: operationId ? undefined : loggedPath(context.path, this.#environmentKey),
       status,
       durationMs: Math.round(ms * 1_000) / 1_000,
       client: this.#clientOf(context),

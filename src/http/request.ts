@@ -134,56 +134,84 @@ export const idempotencyKey: Field<string> = {
 }
 
 const safeId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
+const storedKey = /pets_[A-Za-z0-9]{12}/
+/** This many characters of a key in a row make an id unsafe. */
+const keyRunChars = 12
+/** A longer token is compared up to here. */
+const comparedTokenChars = 300
 
-/** The client's own id if it is safe in headers and logs and is not a key; otherwise a new one. */
+/** The client's own id if it is safe in headers and logs and holds no key; otherwise a new one. */
 export function requestId(
   sent: string | null,
   authorization: string | null,
   environmentKey: string | undefined,
 ): string {
-  if (sent === null || !safeId.test(sent)) return crypto.randomUUID()
-  const isKey = overlaps(sent, tokenOf(authorization)) || overlaps(sent, environmentKey) || /pets_\w{36}/.test(sent)
-  return isKey ? crypto.randomUUID() : sent
+  if (sent === null || !safeId.test(sent) || storedKey.test(sent)) return crypto.randomUUID()
+  // Only the whole key: comparing its parts would reveal them to a client that guesses.
+  if (environmentKey !== undefined && sent.includes(environmentKey)) return crypto.randomUUID()
+  return authorization !== null && sharesRun(sent, tokenOf(authorization)) ? crypto.randomUUID() : sent
 }
 
-const keyCharsMin = 16
-
-/** Whether an id contains a key, or is a long part of one. */
-function overlaps(id: string, key: string | undefined): boolean {
-  if (key === undefined) return false
-  return (key.length >= keyCharsMin && id.includes(key)) || (id.length >= keyCharsMin && key.includes(id))
+function tokenOf(authorization: string): string {
+  const afterScheme = authorization.slice(authorization.search(/[ \t]/) + 1)
+  return afterScheme.trimStart().slice(0, comparedTokenChars)
 }
 
-function tokenOf(authorization: string | null): string | undefined {
-  return authorization?.replace(/^\w+ +/, '')
+/** Whether they have `keyRunChars` consecutive characters in common. The work is bounded by the lengths of both. */
+function sharesRun(id: string, token: string): boolean {
+  if (!sharesBlock(id, token)) return false
+  const runs = new Set<string>()
+  for (let start = 0; start + keyRunChars <= id.length; start++) runs.add(id.slice(start, start + keyRunChars))
+  for (let start = 0; start + keyRunChars <= token.length; start++) {
+    if (runs.has(token.slice(start, start + keyRunChars))) return true
+  }
+  return false
 }
 
-const loggedSegmentCharsMax = 15
-const keyPartCharsMin = 4
+/** Quick for most ids: a common run would contain at least one whole block of the id, half as long. */
+function sharesBlock(id: string, token: string): boolean {
+  const blockChars = keyRunChars / 2
+  for (let start = 0; start + blockChars <= id.length; start += blockChars) {
+    if (token.includes(id.slice(start, start + blockChars))) return true
+  }
+  return false
+}
+
+const loggedSegmentsMax = 10
+const loggedPathCharsMax = 200
+/** Keys are longer. */
+const loggedSegment = /^[A-Za-z0-9._~-]{0,15}$/
 
 /**
- * The path for the log, without keys that were put into it by mistake. Known keys are masked first, because they may
- * contain slashes. Unknown keys are longer than 15 characters, or still percent-encoded.
+ * The path for the log, without keys that were put into it by mistake: `…` replaces the environment key, which may contain
+ * slashes, and every segment that is too long or too odd to be part of an ordinary path.
  */
-export function loggedPath({ request, path }: RequestContext, environmentKey: string | undefined): string {
-  // Decode visible ASCII only: no other character occurs in keys, and control characters must not reach a terminal.
-  const decoded = path.replace(/%(2[1-9a-f]|[3-6][0-9a-f]|7[0-9a-e])/gi, (_, hex) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  )
-  const token = tokenOf(request.headers.get('authorization'))
-  // Masking a shorter token would make every path unreadable.
-  const keys = [environmentKey ?? '', token ?? ''].filter(key => key.length >= keyPartCharsMin)
-  // Bun reads a backslash in a path as a slash.
-  const masked = keys.reduce(
-    (text, key) => text.replaceAll(key, '…').replaceAll(key.replaceAll('\\', '/'), '…'),
-    decoded,
-  )
-  const parts = keys.flatMap(key => key.split(/[/\\?#%]/)).filter(part => part.length >= keyPartCharsMin)
-  const mayBeKey = (segment: string) =>
-    segment.length > loggedSegmentCharsMax || segment.includes('%') || parts.some(part => segment.includes(part))
-  return masked
-    .split('/')
-    .map(segment => (mayBeKey(segment) ? '…' : segment))
-    .join('/')
-    .slice(0, 200)
+export function loggedPath(path: string, environmentKey = ''): string {
+  // Enough for a key that begins at the last character, with every character encoded as three.
+  const decoded = decodeVisible(path.slice(0, 3 * (loggedPathCharsMax + environmentKey.length)))
+  const masked = environmentKey === '' ? decoded : maskKey(decoded, environmentKey)
+  const [, ...segments] = masked.slice(0, loggedPathCharsMax).split('/', loggedSegmentsMax + 2)
+  const isCut = (index: number) =>
+    index === loggedSegmentsMax || (masked.length > loggedPathCharsMax && index === segments.length - 1)
+  const shown = segments.map((segment, index) => (loggedSegment.test(segment) && !isCut(index) ? segment : '…'))
+  return `/${shown.join('/')}`
+}
+
+/** Decodes visible ASCII only: no other character occurs in keys. Bun reads a backslash in a path as a slash. */
+function decodeVisible(text: string): string {
+  let decoded = ''
+  let rest = 0
+  for (let at = text.indexOf('%'); at !== -1; at = text.indexOf('%', at + 1)) {
+    const code = Number.parseInt(text.slice(at + 1, at + 3), 16)
+    if (code < 0x21 || code > 0x7e || Number.isNaN(code)) continue
+    decoded += text.slice(rest, at) + String.fromCharCode(code)
+    rest = at + 3
+  }
+  return (decoded + text.slice(rest)).replaceAll('\\', '/')
+}
+
+/** Masks the key, as it is and decoded. The text keeps its length, so that a key at a limit is masked whole. */
+function maskKey(decoded: string, key: string): string {
+  const forms = [key.replaceAll('\\', '/'), decodeVisible(key)]
+  return forms.reduce((text, form) => text.replaceAll(form, '…'.repeat(form.length)), decoded)
 }

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { generateApiKey } from '../../src/api-key.ts'
-import { type Crowd, exchange, openCrowd, repliesIn } from '../support/connections.ts'
+import { type Crowd, exchange, KeepAliveClient, openCrowd, repliesIn } from '../support/connections.ts'
 import { loggedBy, residentBytes, type Server, startServer } from '../support/process.ts'
 
 const key = 'a-key-for-hostile-connections-01'
@@ -102,4 +103,50 @@ test.concurrent('6,400 requests with wrong keys delay no one and cost little', (
     }
     await guesses
     expect([...statuses]).toEqual([[401, 6_400]])
+  }))
+
+/** CPU time of the process's main thread, which serves, in nanoseconds. */
+const servingNs = ({ pid }: Server) => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
+
+/** A request with a path, a token and an id that are compared with one another for the log. */
+interface Compared {
+  readonly path: string
+  readonly token: string
+  readonly id: string
+}
+
+/** The least CPU time for 60 of each request in several rounds, interleaved so that all see the same machine. */
+async function leastCpu(server: Server, requests: readonly Compared[]): Promise<number[]> {
+  const least = requests.map(() => Number.POSITIVE_INFINITY)
+  for (let round = 0; round < 20; round++) {
+    for (const [index, { path, token, id }] of requests.entries()) {
+      using client = new KeepAliveClient(server.port, token)
+      const before = servingNs(server)
+      for (let i = 0; i < 60; i++) {
+        const outcome = await client.send({ method: 'GET', path, headers: { 'X-Request-Id': id } })
+        expect(outcome).toMatchObject({ kind: 'answered', reply: { status: 404 } })
+      }
+      least[index] = Math.min(least[index] ?? 0, servingNs(server) - before)
+    }
+  }
+  return least
+}
+
+test('a request whose path, token and id are made to be expensive costs at most 3 times a 404 of its size', () =>
+  withServer(async (_, server) => {
+    const chars = 7_800
+    const path = '/'.repeat(chars)
+    const token = Array.from({ length: chars / 5 }, (_, part) => String(part).padStart(4, '0')).join('/')
+    const id = '0123/4567/'.repeat(12)
+    const plain = { path: `/${'x'.repeat(chars - 1)}`, token: 'x'.repeat(token.length), id: 'y' }
+    const [usual = 0, ...costs] = await leastCpu(server, [
+      plain,
+      { path, token, id },
+      { ...plain, path },
+      { ...plain, token, id },
+      { path: `/${'%2d'.repeat(chars / 3)}`, token, id },
+      { ...plain, token: '-'.repeat(token.length), id: `a${'-'.repeat(11)}`.repeat(10) },
+      { path: `/${key.slice(0, -1).repeat(chars / key.length)}`, token, id },
+    ])
+    for (const cost of costs) expect(cost).toBeLessThan(3 * usual)
   }))
