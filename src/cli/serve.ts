@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { issueApiKey } from '../api-key.ts'
+import { type ApiKey, hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import { SetupError, StoreUnreachable } from '../errors.ts'
 import { type Listener, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
@@ -54,7 +54,7 @@ export async function serve(
     await prepare?.(stores)
     const listener = await startListener({ settings, stores, tls, log, onEvent, io })
     try {
-      await greet(settings, listener.port, stores, io)
+      await greet(settings, listener.port, stores, await knownEnvironmentKey(settings, stores, log), io)
       await stopped
       log.write('info', 'Stopping')
       log.flush()
@@ -139,12 +139,33 @@ function ignoresHangup(): boolean {
   }
 }
 
+/** The store's record of the key in PETSTORE_API_KEY, which then decides what the key may do. Logs it. */
+async function knownEnvironmentKey(
+  { environmentKey }: ServeSettings,
+  { keys }: Stores,
+  log: Log,
+): Promise<ApiKey | undefined> {
+  if (environmentKey === undefined || !isWellFormedApiKey(environmentKey)) return undefined
+  const known = await keys.find(hashSecret(environmentKey))
+  const state = known && [known.permission, refusalOf(known, new Date())].filter(Boolean).join(', ')
+  if (known) log.write('warn', `PETSTORE_API_KEY is the stored key "${known.name}" (${state}): the store decides on it`)
+  return known
+}
+
 /** Prints the addresses, the first key of a store that has never had one, and a curl line to paste. */
-async function greet(settings: ServeSettings, port: number, { keys, location }: Stores, io: Io): Promise<void> {
+async function greet(
+  settings: ServeSettings,
+  port: number,
+  { keys, location }: Stores,
+  known: ApiKey | undefined,
+  io: Io,
+): Promise<void> {
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = settings.environmentKey === undefined ? await keys.createFirst(record) : undefined
+  const reads = !known || (known.permission !== 'metrics' && !refusalOf(known, new Date()))
+  const environmentKey = reads ? settings.environmentKey : undefined
   // The flag takes precedence, and does not set the variable in the shell.
-  const isInShell = settings.environmentKey !== undefined && settings.environmentKey === io.env['PETSTORE_API_KEY']
+  const isInShell = environmentKey !== undefined && environmentKey === io.env['PETSTORE_API_KEY']
   const origin = originOf({ ...settings, port })
   const rows = [
     ['Catalogue', `${origin}/`],
@@ -152,7 +173,7 @@ async function greet(settings: ServeSettings, port: number, { keys, location }: 
     ...(settings.publicUrl === undefined ? [] : [['Public', settings.publicUrl]]),
     first
       ? ['API key', `${key} (shown only this once)`]
-      : settings.environmentKey === undefined
+      : environmentKey === undefined
         ? ['New key', `${io.program} keys create --name NAME${storeFlag(settings.databaseUrl, io)}`]
         : ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key'],
   ]

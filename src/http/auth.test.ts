@@ -84,6 +84,43 @@ describe('a credential', () => {
     expect(lookups).toEqual([])
   })
 
+  test('is judged by the store if the environment has a key that the store knows', async () => {
+    const started = (environmentKey: string) =>
+      new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs })
+    const readOnly = await newKey({ name: 'screen', permission: 'read-only' })
+    authenticator = started(readOnly.key)
+    await expectAccepted(readOnly.header, { keyName: 'screen', permission: 'read-only', scope: readOnly.hash })
+    const revoked = await newKey()
+    await stores.keys.revoke(revoked.id, new Date())
+    authenticator = started(revoked.key)
+    expect(await outcome(revoked.header)).toBe('invalid_api_key')
+    const expired = await newKey({ expiresAt: new Date(0) })
+    authenticator = started(expired.key)
+    expect(await outcome(expired.header)).toBe('invalid_api_key')
+  })
+
+  test('may be a key from the environment in the form of a stored one, if the store can be asked and does not know it', async () => {
+    const environmentKey = generateApiKey()
+    const caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hashSecret(environmentKey) } as const
+    authenticator = new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs })
+    await expectAccepted(`Bearer ${environmentKey}`, caller)
+    expect(lookups).toEqual([caller.scope])
+    const find = () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))
+    const away = { ...keys, find }
+    authenticator = new Authenticator({ keys: away, usage: new KeyUsage(away), environmentKey, verifiedForMs })
+    await expect(outcome(`Bearer ${environmentKey}`)).rejects.toBeInstanceOf(StoreUnavailable)
+  })
+
+  test.each<[string, ...string[]]>([
+    ['The API key is missing', '', 'Bearer', 'bearer'],
+    ['Authorization does not begin with "Bearer "', generateApiKey(), 'Basic dXNlcjpwYXNz', 'Bearerx', 'Token a b'],
+  ])('gets the message "%s" without a Bearer token', async (problem, ...headers) => {
+    for (const header of headers) {
+      const { message } = JSON.parse(String((await refusal(header))?.body))
+      expect([header, message]).toEqual([header, `${problem}: send the header "Authorization: Bearer <API_KEY>"`])
+    }
+  })
+
   test.each<[string, ...(string | undefined)[]]>([
     ['missing_api_key', undefined, '', 'Bearer', 'Basic dXNlcjpwYXNz'],
     ['missing_api_key', `Bearer${environmentKey}`, `XBearer ${environmentKey}`],

@@ -56,18 +56,22 @@ export class Authenticator {
   }
 
   async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
-    const [, token] = /^bearer(?: +(\S.*))?$/i.exec(header) ?? []
+    const [scheme, token] = /^bearer(?: +(\S.*))?$/i.exec(header) ?? []
+    if (scheme === undefined && header !== '') return missingKey('Authorization does not begin with "Bearer "')
     if (token === undefined) return missingKey()
     if (!/^[\x21-\x7e]+$/.test(token)) {
       return invalidKey('Malformed credential: expected one API key after Bearer')
     }
     const hash = hashSecret(token)
-    if (this.#environmentHash && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))) {
+    const isFromEnvironment =
+      this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))
+    // The store's record decides: the environment neither revives a revoked key nor promotes a read-only one.
+    const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
+    if (!key && isFromEnvironment) {
       context.caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
       this.#remember(header, context)
       return undefined
     }
-    const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
     if (!key) return invalidKey('Unknown API key: check it for typos')
     const refusal = refusalOf(key, new Date())
     if (refusal) return invalidKey(`The API key is ${refusal}: use another one`)
@@ -90,8 +94,8 @@ export class Authenticator {
 
 const challenge = 'Bearer realm="petstore"'
 
-function missingKey(): Reply {
-  const message = 'The API key is missing: send the header "Authorization: Bearer <API_KEY>"'
+function missingKey(what = 'The API key is missing'): Reply {
+  const message = `${what}: send the header "Authorization: Bearer <API_KEY>"`
   return problem('missing_api_key', message, { 'WWW-Authenticate': challenge })
 }
 

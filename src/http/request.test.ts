@@ -224,8 +224,7 @@ describe('a path in the log', () => {
   const environmentKey = 'a/key\\from%41outside'
   const stored = `pets_${'x'.repeat(36)}`
   /** As it arrives: a URL's backslashes become slashes. */
-  const logged = (path: string) =>
-    loggedPath(splitUrl(new Request(`http://127.0.0.1${path}`).url).path, environmentKey)
+  const logged = (path: string) => loggedPath(splitUrl(new Request(`http://127.0.0.1${path}`).url).path, environmentKey)
 
   test.each([
     ['an ordinary path', '/v1/nothing/here', '/v1/nothing/here'],

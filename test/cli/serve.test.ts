@@ -64,6 +64,31 @@ test('with PETSTORE_API_KEY, no key is created, and that key works but is never 
   expect(await listKeys(server.cwd)).toEqual([])
 })
 
+test.each([
+  ['a key', [], false, 'read-write', [201, 200, 403]],
+  ['a read-only key', ['--read-only'], false, 'read-only', [403, 200, 403]],
+  ['a metrics key', ['--permission', 'metrics'], false, 'metrics', [403, 403, 200]],
+  ['a revoked key', [], true, 'read-write, revoked', [401, 401, 401]],
+] as const)('%s of the store in PETSTORE_API_KEY gains nothing from it', async (_, flags, revoked, state, statuses) => {
+  using folder = temporaryFolder()
+  const key = await createKey(folder.path, 'till', ...flags)
+  if (revoked) await petstore(['keys', 'revoke', 'till'], { cwd: folder.path })
+  const env = { PETSTORE_API_KEY: key }
+  await using server = await startServer({ cwd: folder.path, env })
+  const headers = { authorization: `Bearer ${key}` }
+  const created = await server.fetch('/pets', key, { method: 'POST', body: rex })
+  const listed = await server.fetch('/pets', key)
+  const measured = await fetch(new URL('/metrics', server.url), { headers })
+  expect([created.status, listed.status, measured.status]).toEqual([...statuses])
+
+  const reads = listed.status === 200
+  expect(server.stdout.includes('curl')).toBe(reads)
+  expect(server.stdout.includes('  New key  ')).toBe(!reads)
+  if (reads) expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0 })
+  const line = `warn PETSTORE_API_KEY is the stored key "till" (${state}): the store decides on it`
+  expect(loggedBy(await server.stop('SIGTERM'))).toEqual([line, 'info Stopping'])
+})
+
 test('with --api-key, no line to paste needs a variable that the shell does not have', async () => {
   const args = ['serve', '--port', '0', '--api-key', outsideKey]
   await using server = await startServer({ args, env: { PETSTORE_API_KEY: 'another-key-0123456789' } })
