@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/process.ts'
 import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
+import { writeCursor } from '../page.ts'
 import { openStores } from '../store/open.ts'
 import { App, type AppParts, newDrainCells } from './app.ts'
 import { newRateLimitMemory } from './rate-limit.ts'
@@ -68,6 +69,57 @@ describe('a path', () => {
     const response = await send(path, { method })
     expect([response.status, response.headers.get('allow')]).toEqual([405, allow])
     expect((await problemOf(response)).code).toBe('method_not_allowed')
+  })
+})
+
+describe('a list', () => {
+  let reads: number
+  beforeEach(() => {
+    reads = 0
+    const list: typeof stores.pets.list = page => {
+      reads++
+      return stores.pets.list(page)
+    }
+    start({ pets: { ...stores.pets, list } })
+  })
+  const textOf = async (query: string, headers = {}) => (await send(`/v1/pets${query}`, { headers })).text()
+
+  test('is read once, however its query is spelled', async () => {
+    const texts = new Set<string>()
+    for (const query of ['', '?', '?limit=20', '?x=1', '?limit=20&x=2', '?x=3&&limit=20', '?lim%69t=20', '']) {
+      texts.add(await textOf(query))
+    }
+    expect([texts.size, reads]).toEqual([1, 1])
+    for (const query of ['?limit=1&status=sold', '?status=sold&limit=1', '?y=1&status=sold&limit=1']) {
+      expect(await textOf(query)).toBe('[]')
+    }
+    expect(reads).toBe(2)
+  })
+
+  test('is read once for its Link and for its cursor, in any order', async () => {
+    const first = await send('/v1/pets?limit=1')
+    const [, link = ''] = /<\/v1\/pets(.*)>/.exec(first.headers.get('link') ?? '') ?? []
+    const cursor = first.headers.get('x-next-cursor')
+    for (const query of [link, `?cursor=${cursor}&limit=1`, `?cursor=${cursor}&x=1&limit=1`]) {
+      expect(await textOf(query)).toBe('[{"id":2,"name":"Mia","categoryId":7}]')
+    }
+    expect(reads).toBe(2)
+  })
+
+  test('is cached beside queries that are ignored in part, and again after more pages than fit', async () => {
+    for (let n = 0; n < 2_000; n++) await textOf(`?limit=${(n % 100) + 1}&x=${n}`)
+    expect(reads).toBe(100)
+    // Each takes at least 512 bytes of 16 MiB.
+    for (let id = 0; id < 33_000; id++) await textOf(`?cursor=${writeCursor(BigInt(id), undefined)}`)
+    expect(reads).toBe(100 + 33_000)
+    for (let n = 0; n < 3; n++) await textOf('?limit=100')
+    expect(reads).toBe(100 + 33_000 + 1)
+  })
+
+  test('with strict handling names unknown parameters, also if the page is cached', async () => {
+    await textOf('?limit=2')
+    expect(await textOf('?limit=2', strict)).toStartWith('[{"id":1,')
+    expect(await textOf('?limit=2&x=1', strict)).toContain('unknown parameter \\"x\\"')
   })
 })
 

@@ -31,12 +31,24 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
 function listPets({ pets, links, metrics, pageCacheBytes }: PetRouteParts): Operation {
   const cache = new PageCache(pets, pageCacheBytes)
 
-  async function readPage(query: Query, version?: unknown): Promise<Reply> {
+  function cachedPage(query: string): Reply | undefined {
+    const page = cache.get(query)
+    if (page) metrics.pageServed(true)
+    return page
+  }
+
+  async function readPage(query: Query, version: unknown): Promise<Reply> {
     const request = readPageRequest(query)
     if (!request.ok) return request.refusal
+    const canonical = version === undefined ? undefined : canonicalQuery(request.page)
+    const cached = canonical === undefined ? undefined : cachedPage(canonical)
+    if (cached) return cached
     const found = pets.list(request.page)
     const reply = pageReply(request.page, found instanceof Promise ? await found : found, links)
-    cache.set(query.text, reply, version)
+    if (canonical !== undefined) {
+      metrics.pageServed(false)
+      cache.set(canonical, reply, version)
+    }
     return reply
   }
 
@@ -44,15 +56,19 @@ function listPets({ pets, links, metrics, pageCacheBytes }: PetRouteParts): Oper
     id: 'listPets',
     access: 'read',
     parameters: ['limit', 'status', 'cursor'],
-    handle({ query, strict }) {
-      // Strict requests bypass the cache: a cached response may have ignored unknown parameters.
-      const version = strict ? undefined : cache.version()
-      if (version === undefined) return readPage(query)
-      const cached = cache.get(query.text)
-      metrics.pageServed(cached !== undefined)
-      return cached ?? readPage(query, version)
+    handle({ query }) {
+      const version = cache.version()
+      // A canonical query has only known parameters, so this holds for strict requests, too.
+      return cachedPage(query.text) ?? readPage(query, version)
     },
   }
+}
+
+/** A page's query as our own links spell it; the first page needs no limit if it is the default. */
+function canonicalQuery({ limit, status, after }: PageRequest): string {
+  const filter = status === undefined ? [] : [`status=${status}`]
+  if (after !== undefined) return [`limit=${limit}`, ...filter, `cursor=${writeCursor(after, status)}`].join('&')
+  return [...(limit === limitDefault ? [] : [`limit=${limit}`]), ...filter].join('&')
 }
 
 type ReadPageRequest =
@@ -71,13 +87,12 @@ function readPageRequest(query: Query): ReadPageRequest {
   return { ok: true, page: { limit, ...(status && { status }), ...(after !== undefined && { after }) } }
 }
 
-function pageReply({ limit, status }: PageRequest, { pets, more }: PetPage, links: Links): Reply {
+function pageReply(page: PageRequest, { pets, more }: PetPage, links: Links): Reply {
   const body = `[${pets.map(petToJson).join(',')}]`
   const last = pets.at(-1)
   if (!more || !last) return json(200, body)
-  const filter = status === undefined ? '' : `&status=${status}`
-  const cursor = writeCursor(last.id, status)
-  const next = links.api(`/pets?limit=${limit}${filter}&cursor=${cursor}`)
+  const cursor = writeCursor(last.id, page.status)
+  const next = links.api(`/pets?${canonicalQuery({ ...page, after: last.id })}`)
   return json(200, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
