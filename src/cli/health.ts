@@ -9,16 +9,16 @@ const textBytesMax = 100
 
 export const healthCommand = command({
   name: 'health',
-  summary: 'Check whether the server on this machine is ready; exit code 1 if it is not',
+  summary: 'Check whether the server on this machine and its store work; exit code 1 if not',
   options: {
     port: { ...settings.port, help: 'Port of the server' },
     host: { ...settings.host, help: 'Address that the server listens on' },
     tlsCert: { ...settings.tlsCert, help: 'Certificate file of the server, if it speaks HTTPS' },
   },
-  details: 'It asks /readyz, with the same variables as serve. No API key is needed.',
+  details: 'It asks /healthz, with the same variables as serve. No API key is needed.',
   examples: ['petstore health', 'petstore health --port 9000'],
   async run(options, _, io) {
-    const url = `${originOf(options)}/readyz`
+    const url = `${originOf(options)}/healthz`
     const { status, text } = await ask(url)
     if (status === 200 && ['ok', 'read-only'].includes(text)) {
       await io.out(`${text}\n`)
@@ -26,7 +26,9 @@ export const healthCommand = command({
     }
     const isOurs = status === 503 && ['draining', 'store'].includes(text)
     throw new SetupError(
-      isOurs ? `The server is not ready: ${text}` : `${url} responds with ${status}: another program may use this port`,
+      isOurs
+        ? `The server is not healthy: ${text}`
+        : `${url} responds with ${status}: another program may use this port`,
     )
   },
 })
@@ -38,7 +40,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     // The certificate names the public host, not this address, and nothing secret is sent.
     const tls = { rejectUnauthorized: false }
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
-    // The text of /readyz is short. Another program may send an endless one.
+    // The text of /healthz is short. Another program may send an endless one.
     const reader = body?.getReader()
     const { value } = (await reader?.read()) ?? {}
     await reader?.cancel()

@@ -38,7 +38,7 @@ test.each([
   ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
   ['conform', '<url>|--key|--strict|--read-only|--json|[PETSTORE_API_KEY]'],
   ['demo', '30 sample animals|--port|--host|deleted'],
-  ['health', '/readyz|--port|--host|--tls-cert'],
+  ['health', '/healthz|--port|--host|--tls-cert'],
   ['version', 'commit'],
 ])('the help of "%s" has a summary, a usage line, %s and examples', async (name, named) => {
   const words = name.split(' ').filter(Boolean)

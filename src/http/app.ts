@@ -4,6 +4,7 @@ import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
+import { Health } from './health.ts'
 import { type Build, type MetricFamily, Metrics, processFamilies, RequestObserver } from './metrics.ts'
 import { petRoutes } from './pets.ts'
 import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
@@ -61,8 +62,10 @@ interface TimeLimits {
   readonly discardMs: number
   /** A verified key is not looked up again for this time: well below the 5 s in which a revocation takes effect. */
   readonly verifiedForMs: number
-  /** The store has to answer within this time to be ready. */
-  readonly readyMs: number
+  /** The store has to answer a health check within this time. */
+  readonly checkMs: number
+  /** The result of a health check is used again for this time. */
+  readonly checkedForMs: number
   /** An unavailable store is logged once in this time. */
   readonly unavailableEveryMs: number
 }
@@ -71,7 +74,8 @@ const limitDefaults: TimeLimits = {
   bodyMs: 10_000,
   discardMs: 5_000,
   verifiedForMs: 2_000,
-  readyMs: 2_000,
+  checkMs: 2_000,
+  checkedForMs: 500,
   unavailableEveryMs: 1_000,
 }
 
@@ -117,7 +121,7 @@ export class App {
     this.#router = new Router(petRoutes({ ...shared, links, pageCacheBytes, documentation: documentationOf(parts) }))
     this.#site = siteHandlers({
       ...shared,
-      isDraining: () => this.#isDraining,
+      health: new Health({ ...parts, ...limits, isDraining: () => this.#isDraining }),
       collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies(parts.build)]),
     })
     this.#discardMs = limits.discardMs

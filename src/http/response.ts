@@ -70,6 +70,11 @@ export function json(status: number, body: string, headers: Headers = jsonHeader
   return { status, body, headers }
 }
 
+/** `parameters` of the media type begin with a semicolon. */
+export function plainText(status: number, body: string, parameters = ''): Reply {
+  return { status, body, headers: headersWith({ 'Content-Type': `text/plain${parameters}; charset=utf-8` }) }
+}
+
 export function problem(code: ErrorCode, message: string, headers?: HeaderValues): Reply {
   const { status } = errorCodes[code]
   const body = JSON.stringify({ code, message: maskKeys(message), status })

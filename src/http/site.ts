@@ -1,10 +1,10 @@
-import type { Awaitable, KeyStore, PetStore } from '../store.ts'
-import { withTimeout } from '../timeout.ts'
+import type { Awaitable } from '../store.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
+import type { Health } from './health.ts'
 import { type MetricFamily, metricsText, storeUpFamily } from './metrics.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
-import { headersWith, type Reply } from './response.ts'
+import { headersWith, plainText, type Reply } from './response.ts'
 
 /** A file for browsers or tools, which is the same for every client. */
 export interface Asset {
@@ -18,14 +18,9 @@ export interface Asset {
 export type SiteHandler = (context: RequestContext) => Awaitable<Reply>
 
 export interface SiteParts extends PublishedUrls {
-  readonly pets: PetStore
-  readonly keys: KeyStore
-  readonly isReadOnly?: (() => boolean) | undefined
+  readonly health: Health
   readonly authenticator: Authenticator
   readonly pages?: ReadonlyMap<string, Asset> | undefined
-  /** A store that does not answer within this time is not ready. */
-  readonly readyMs: number
-  isDraining(): boolean
   collectMetrics(): Awaitable<readonly MetricFamily[]>
 }
 
@@ -39,39 +34,17 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
   return new Map<string, SiteHandler>([
     ...[...assets].map(([path, asset]) => [path, serveAsset(asset)] as const),
     ['/livez', () => plainText(200, 'ok')],
-    ['/readyz', () => (parts.isDraining() ? plainText(503, 'draining') : readiness(parts))],
+    ['/readyz', () => parts.health.readiness()],
+    ['/healthz', () => parts.health.health()],
     ['/metrics', context => metricsReply(parts, context)],
   ])
-}
-
-async function readiness(parts: SiteParts): Promise<Reply> {
-  if (!(await isStoreUp(parts))) return plainText(503, 'store')
-  return plainText(200, parts.isReadOnly?.() ? 'read-only' : 'ok')
-}
-
-/** Reads both: animals and keys may come from different servers. */
-async function isStoreUp({ pets, keys, readyMs }: SiteParts): Promise<boolean> {
-  try {
-    const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')])
-    return await withTimeout(
-      reads.then(() => true),
-      readyMs,
-      () => false,
-    )
-  } catch {
-    return false
-  }
 }
 
 async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
   const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
-  const [families, isUp] = await Promise.all([parts.collectMetrics(), isStoreUp(parts)])
+  const [families, isUp] = await Promise.all([parts.collectMetrics(), parts.health.isStoreUp()])
   return plainText(200, metricsText([...families, storeUpFamily(isUp)]), '; version=0.0.4')
-}
-
-function plainText(status: number, body: string, parameters = ''): Reply {
-  return { status, body, headers: headersWith({ 'Content-Type': `text/plain${parameters}; charset=utf-8` }) }
 }
 
 const gzipBytesMin = 1_024

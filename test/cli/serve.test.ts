@@ -324,7 +324,7 @@ describe('health', () => {
     await server.stop('SIGTERM')
     const { exitCode, stderr } = await health(server.cwd, '--port', port)
     expect(exitCode).toBe(1)
-    expect(stderr).toMatch(/^petstore: http:\/\/127\.0\.0\.1:\d+\/readyz does not answer \(ECONNREFUSED\): .*\n$/)
+    expect(stderr).toMatch(/^petstore: http:\/\/127\.0\.0\.1:\d+\/healthz does not answer \(ECONNREFUSED\): .*\n$/)
   })
 
   test('asks the server itself, although variables name a proxy', async () => {
@@ -342,12 +342,12 @@ describe('health', () => {
     ['answers 200', () => new Response('Welcome'), '200'],
     ['sends without end', () => new Response(endless()), '200'],
     ['answers 503', () => new Response('Busy', { status: 503 }), '503'],
-    ['redirects', () => Response.redirect('/readyz'), '302'],
+    ['redirects', () => Response.redirect('/healthz'), '302'],
     ['is a server that stops', () => new Response('draining\n', { status: 503 }), ''],
   ])('fails if the program on the port %s', async (_, fetch, answer) => {
     await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch })
-    const another = `http://127.0.0.1:${other.port}/readyz responds with ${answer}: another program may use this port`
-    const stderr = `petstore: ${answer ? another : 'The server is not ready: draining'}\n`
+    const another = `http://127.0.0.1:${other.port}/healthz responds with ${answer}: another program may use this port`
+    const stderr = `petstore: ${answer ? another : 'The server is not healthy: draining'}\n`
     expect(await health(tmpdir(), '-p', `${other.port}`)).toEqual({ exitCode: 1, stdout: '', stderr })
   })
 })

@@ -42,7 +42,7 @@ beforeEach(() => {
 afterEach(() => folder[Symbol.dispose]())
 
 async function statusesOf(server: Server): Promise<readonly number[]> {
-  const requests = [[`/pets/${animals}`], ['/pets?limit=100'], ['/pets', rex], ['/../readyz']] as const
+  const requests = [[`/pets/${animals}`], ['/pets?limit=100'], ['/pets', rex], ['/../healthz']] as const
   const responses = await Promise.all(requests.map(([path, init]) => server.fetch(path, key, init)))
   return responses.map(({ status }) => status)
 }

@@ -36,7 +36,7 @@ async function expectToGoOn(cluster: Cluster, cause: RegExp, trouble: Trouble): 
   await serving.underLoad(cause, async load => {
     await load.makesProgress()
     await trouble(cluster, load, serving)
-    await serving.readyIs(200)
+    await serving.healthIs(200)
     await load.makesProgress()
   })
 }
@@ -53,9 +53,9 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
         for (let round = 0; round < restarts; round++) {
           await load.makesProgress(100)
           await cluster.stop('SIGQUIT')
-          await serving.readyIs(503)
+          await serving.healthIs(503)
           await cluster.start()
-          await serving.readyIs(200)
+          await serving.healthIs(200)
         }
       },
     ],
@@ -75,9 +75,9 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
       `after ${goneMs / 1_000} s without a server, with 503 at once and a line in the log`,
       async (cluster, _, serving) => {
         await cluster.stop('SIGQUIT')
-        await serving.readyIs(503)
+        await serving.healthIs(503)
         await Bun.sleep(goneMs)
-        await serving.readyIs(503)
+        await serving.healthIs(503)
         await cluster.start()
         const now = `Now using PostgreSQL at ${cluster.host} for writing"`
         for (const start of ['No PostgreSQL for writing: ', now]) {
@@ -174,7 +174,7 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
   test.concurrent('after it was frozen for longer than any request waits, with 503 within the limit and later at once, it goes on, and every acknowledged animal is stored once', () =>
     expectToGoOn(freezing, silent, async (_, _load, serving) => {
       freezing.freeze()
-      await serving.readyIs(503)
+      await serving.healthIs(503)
       await Bun.sleep(frozenMs)
       const [late] = await sendAll(serving, lists(1))
       freezing.thaw()
@@ -193,10 +193,10 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
         await using _ = await lockedBy(serving.url, statement)
         const adding = expectAll(sendAll(serving, creates(8), 400), 503)
         const listing = sendAll(serving, lists(8), 400)
-        await Promise.all([expectAll(listing, listStatus), serving.readyIs(listStatus), adding])
+        await Promise.all([expectAll(listing, listStatus), serving.healthIs(listStatus), adding])
         expect(Math.max(...(await listing).map(({ ms }) => ms))).toBeLessThan(listMsMax)
       }
-      await serving.readyIs(200)
+      await serving.healthIs(200)
       await expectAll(sendAll(serving, creates(8)), 201)
       const [listed] = await sendAll(serving, lists(1))
       const stored = listed?.outcome.kind === 'answered' ? animalsIn(listed.outcome.reply.text) : []
@@ -222,7 +222,7 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
       const counts = [areAtOnce.slice(0, crowds[0].length), areAtOnce.slice(crowds[0].length)]
       expect(counts.map(crowd => crowd.filter(Boolean).length)).toEqual([surplus, surplus])
     }
-    await serving.readyIs(200)
+    await serving.healthIs(200)
     await expectAll(sendAll(serving, lists(1)), 200)
     await expectAll(sendAll(serving, [create(1)]), 201)
     await expectAll(sendAll(serving, lists(1)), 200)

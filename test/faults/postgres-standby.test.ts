@@ -206,24 +206,24 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     ]).toContainEqual(told)
   })
 
-  test('with PETSTORE_READ_URL but without the primary, stored keys still read, creations get 503 at once, and /readyz says read-only', async () => {
+  test('with PETSTORE_READ_URL but without the primary, stored keys still read, creations get 503 at once, and /healthz says read-only', async () => {
     await using serving = await serveFrom(url, '--read-url', withHosts(url, standby))
     const stored = await createdKey(serving, url)
-    const ready = async () => {
-      const answer = await fetch(new URL('/readyz', serving.server.url))
+    const health = async () => {
+      const answer = await fetch(new URL('/healthz', serving.server.url))
       return `${answer.status} ${await answer.text()}`
     }
-    const readyIs = (text: string) => until(text, async () => (await ready()) === text || undefined)
-    await readyIs('200 ok')
+    const healthIs = (text: string) => until(text, async () => (await health()) === text || undefined)
+    await healthIs('200 ok')
     await primary.stop('SIGINT')
-    await readyIs('200 read-only')
+    await healthIs('200 read-only')
     expect(await statusOf(serving, '/pets', stored)).toBe(200)
     expect(await statusOf(serving, '/pets', unknownKey)).toBe(401)
     const early = await Promise.all([add(serving, 300), add(serving, 301)])
     expect(early.map(({ status }) => status)).toEqual([503, 503])
     expect(Math.max(...early.map(({ ms }) => ms))).toBeLessThan(1_000)
     await primary.start()
-    await readyIs('200 ok')
+    await healthIs('200 ok')
     expect(await add(serving, 302)).toMatchObject({ status: 201 })
   })
 
@@ -254,9 +254,9 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const logged = await serving.underLoad(cause, async load => {
       await load.makesProgress(200)
       await primary.stop('SIGKILL')
-      await serving.readyIs(503)
+      await serving.healthIs(503)
       await standby.promote()
-      await serving.readyIs(200)
+      await serving.healthIs(200)
       await load.makesProgress(200)
     })
     expect(logged).toContain(nowUsing(standby))
@@ -272,8 +272,8 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
       await load.makesProgress(100)
       primary.freeze()
       await standby.promote()
-      await serving.readyIs(503)
-      await serving.readyIs(200)
+      await serving.healthIs(503)
+      await serving.healthIs(200)
       await load.makesProgress(100)
       primary.thaw()
       // Lost connections are what makes it look around. A slow answer of the present primary changes nothing.

@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../../src/errors.ts'
+import type { PageRequest } from '../../src/page.ts'
 import { openStores } from '../../src/store/open.ts'
 import { openCrowd } from '../support/connections.ts'
 import { until } from '../support/process.ts'
@@ -13,19 +14,29 @@ const ask = async (path: string, { origin }: Service, key?: string) => {
   return { status: response.status, type: response.headers.get('content-type'), text: await response.text() }
 }
 
-test.each(['/livez', '/readyz'])('%s is ok, without a key', async path => {
+test.each(['/livez', '/readyz', '/healthz'])('%s is ok, without a key', async path => {
   expect(await ask(path, service)).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ok' })
 })
 
 test.each([
   ['fails', () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))],
   ['hangs', () => new Promise<never>(() => {})],
-])('/readyz names a store that %s, and no more; the metrics report it; /livez stays ok', async (_, list) => {
-  await using broken = await startService({ pets: { ...service.stores.pets, list }, limits: { readyMs: 100 } })
-  expect(await scrape(broken)).toContain('petstore_store_up 0')
-  expect(await ask('/readyz', broken)).toMatchObject({ status: 503, text: 'store' })
-  expect(await ask('/livez', broken)).toMatchObject({ status: 200 })
-})
+])(
+  '/healthz and the metrics report a store that %s; /livez stays ok, and so does /readyz once it was',
+  async (_, broken) => {
+    let list: Service['stores']['pets']['list'] = broken
+    const pets = { ...service.stores.pets, list: (page: PageRequest) => list(page) }
+    await using other = await startService({ pets, limits: { checkMs: 100, checkedForMs: 0 } })
+    expect(await ask('/readyz', other)).toMatchObject({ status: 503, text: 'starting' })
+    list = service.stores.pets.list
+    expect(await ask('/readyz', other)).toMatchObject({ status: 200, text: 'ok' })
+    list = broken
+    expect(await scrape(other)).toContain('petstore_store_up 0')
+    expect(await ask('/healthz', other)).toMatchObject({ status: 503, text: 'store' })
+    expect(await ask('/readyz', other)).toMatchObject({ status: 200, text: 'store' })
+    expect(await ask('/livez', other)).toMatchObject({ status: 200, text: 'ok' })
+  },
+)
 
 test.each([undefined, 'wrong'])('/metrics is refused with the key %p', async key => {
   expect(await ask('/metrics', service, key)).toMatchObject({ status: 401 })

@@ -118,7 +118,7 @@ describeWithOwnPostgres('behind PgBouncer', () => {
       await pooler.console('RESUME')
       await load.makesProgress(100)
       await pooler.restart()
-      await serving.readyIs(200)
+      await serving.healthIs(200)
       await load.makesProgress(100)
     })
   })

@@ -248,13 +248,13 @@ export async function serveFrom(url: string, ...flags: string[]) {
     server,
     url,
     expectStopped,
-    /** Waits until /readyz responds with this status. */
-    async readyIs(status: 200 | 503): Promise<void> {
+    /** Waits until /healthz responds with this status. */
+    async healthIs(status: 200 | 503): Promise<void> {
       const asked = async () => {
-        const answer = await fetch(new URL('/readyz', server.url), { signal: AbortSignal.timeout(5_000) })
+        const answer = await fetch(new URL('/healthz', server.url), { signal: AbortSignal.timeout(5_000) })
         return answer.status === status || undefined
       }
-      await until(`/readyz to say ${status}`, asked)
+      await until(`/healthz to say ${status}`, asked)
     },
     /** Clients keep the service busy while something happens to its database. Gives what the service logged. */
     async underLoad(cause: RegExp, happen: (load: Load) => Promise<void>): Promise<readonly string[]> {

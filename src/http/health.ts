@@ -1,0 +1,81 @@
+import type { KeyStore, PetStore } from '../store.ts'
+import { withTimeout } from '../timeout.ts'
+import { plainText, type Reply } from './response.ts'
+
+export interface HealthParts {
+  readonly pets: PetStore
+  readonly keys: KeyStore
+  readonly isReadOnly?: (() => boolean) | undefined
+  /** A store that does not answer within this time is down. */
+  readonly checkMs: number
+  /** The result of a check is used again for this time. */
+  readonly checkedForMs: number
+  isDraining(): boolean
+}
+
+/** Checks whether the store can be read, once for all who ask at the same time: anyone may ask, without a key. */
+export class Health {
+  readonly #parts: HealthParts
+  #checking: Promise<boolean> | undefined
+  #checkedMs = Number.NEGATIVE_INFINITY
+  #isUp = false
+  #wasUp = false
+
+  constructor(parts: HealthParts) {
+    this.#parts = parts
+  }
+
+  /** Whether animals and keys can be read, now or a moment ago. */
+  async isStoreUp(): Promise<boolean> {
+    if (performance.now() - this.#checkedMs < this.#parts.checkedForMs) return this.#isUp
+    this.#checking ??= this.#check().finally(() => {
+      this.#checking = undefined
+    })
+    return this.#checking
+  }
+
+  /** For people and alerts: whether everything works, the store included. */
+  async health(): Promise<Reply> {
+    if (this.#parts.isDraining()) return plainText(503, 'draining')
+    return plainText((await this.isStoreUp()) ? 200 : 503, this.#storeState)
+  }
+
+  /**
+   * For load balancers: whether to send requests. A store that is down is no reason against it, because all instances share
+   * it. Waits for the store only until it has been read once: an instance that never could must not replace others.
+   */
+  async readiness(): Promise<Reply> {
+    if (this.#parts.isDraining()) return plainText(503, 'draining')
+    const checking = this.isStoreUp()
+    if (!this.#wasUp && !(await checking)) return plainText(503, 'starting')
+    return plainText(200, this.#storeState)
+  }
+
+  /** As of the last check. */
+  get #storeState(): string {
+    if (!this.#isUp) return 'store'
+    return this.#parts.isReadOnly?.() ? 'read-only' : 'ok'
+  }
+
+  async #check(): Promise<boolean> {
+    this.#isUp = await this.#canRead()
+    this.#wasUp ||= this.#isUp
+    this.#checkedMs = performance.now()
+    return this.#isUp
+  }
+
+  /** Reads both: animals and keys may come from different servers. */
+  async #canRead(): Promise<boolean> {
+    const { pets, keys, checkMs } = this.#parts
+    try {
+      const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')])
+      return await withTimeout(
+        reads.then(() => true),
+        checkMs,
+        () => false,
+      )
+    } catch {
+      return false
+    }
+  }
+}
