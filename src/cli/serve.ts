@@ -5,12 +5,12 @@ import { type Listener, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { isPostgres } from '../store/open.ts'
 import type { OnStoreEvent, Stores } from '../store.ts'
-import { repeat } from '../timeout.ts'
 import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
-import { inBackground, openForThread, startServing } from './serving.ts'
+import { openForThread, startServing } from './serving.ts'
 import { checkSettings, originOf, type ServeSettings, settings } from './settings.ts'
+import { Sweep } from './sweep.ts'
 import type { ThreadsParts } from './threads.ts'
 
 export const serveCommand = command({
@@ -23,10 +23,6 @@ export const serveCommand = command({
   run: (settings, _, io) => serve(settings, io),
 })
 
-/** Expired idempotency keys are deleted in small batches, so that no write waits long. */
-const sweepEveryMs = 60_000
-const sweepBatch = 500
-const sweepPauseMs = 10
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
 const retryDatabaseMs = 500
@@ -49,10 +45,10 @@ export async function serve(
   if (!stores) process.exit(exitCode.success)
   // The writer thread starts while the server is built.
   void stores.startWriting()
-  const sweeping = startSweeping(stores, log)
+  const sweep = new Sweep(stores.pets, log)
   try {
     await prepare?.(stores)
-    const listener = await startListener({ settings, stores, tls, log, onEvent, io })
+    const listener = await startListener({ settings, stores, sweep, tls, log, onEvent, io })
     try {
       await greet(settings, listener.port, stores, await knownEnvironmentKey(settings, stores, log), io)
       await stopped
@@ -63,7 +59,7 @@ export async function serve(
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {
-    sweeping[Symbol.dispose]()
+    sweep[Symbol.dispose]()
     await stores.close()
     log.end()
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
@@ -87,14 +83,6 @@ function storeEventLog(log: Log): OnStoreEvent {
     loggedMs.set(message, nowMs)
     log.write(level, message)
   }
-}
-
-/** Deletes expired idempotency keys. */
-function startSweeping({ pets }: Stores, log: Log): Disposable {
-  return repeat(sweepEveryMs, async () => {
-    const deleted = await inBackground(log, () => pets.deleteExpiredIdempotencyKeys(new Date(), sweepBatch))
-    return deleted === sweepBatch ? sweepPauseMs : sweepEveryMs
-  })
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */

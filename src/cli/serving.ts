@@ -1,6 +1,6 @@
 import { SetupError, StoreDamaged } from '../errors.ts'
 import { App, type DrainCells, type SharedByThreads } from '../http/app.ts'
-import type { MetricFamily } from '../http/metrics.ts'
+import type { MetricFamily, SweepActivity } from '../http/metrics.ts'
 import type { RateLimitMemory } from '../http/rate-limit.ts'
 import { type Listener, listen, type Tls } from '../http/server.ts'
 import type { Log } from '../log.ts'
@@ -21,6 +21,8 @@ interface ServingParts {
   readonly log: Log
   readonly port: number
   readonly tls: Tls | undefined
+  /** Only in the thread that sweeps. */
+  readonly sweep?: SweepActivity
   readonly threads?: SharedByThreads
 }
 
@@ -29,8 +31,9 @@ export interface Serving extends Listener {
 }
 
 /** Serves a store in this thread, and records the use of keys, until `stop`. */
-export async function startServing({ stores, settings, log, port, tls, threads }: ServingParts): Promise<Serving> {
-  const app = new App({ ...stores, ...settings, log, build, pages: createPages(), threads })
+export async function startServing(parts: ServingParts): Promise<Serving> {
+  const { stores, settings, log, port, tls, sweep, threads } = parts
+  const app = new App({ ...stores, ...settings, log, build, pages: createPages(), sweep, threads })
   await stores.startWriting()
   const reusePort = settings.reusePort || threads !== undefined
   const listener = listen(app, { host: settings.host, port, reusePort, tls })

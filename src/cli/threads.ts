@@ -1,6 +1,6 @@
 import { SetupError } from '../errors.ts'
 import { newDrainCells, type SharedByThreads } from '../http/app.ts'
-import { combine, type MetricFamily, processFamilies } from '../http/metrics.ts'
+import { combine, type MetricFamily, processFamilies, type SweepActivity } from '../http/metrics.ts'
 import { newRateLimitMemory } from '../http/rate-limit.ts'
 import { claimPort, type Listener, type Tls } from '../http/server.ts'
 import type { Log } from '../log.ts'
@@ -19,6 +19,7 @@ const stopMs = 4_000
 export interface ThreadsParts {
   readonly stores: Stores
   readonly settings: ServeSettings
+  readonly sweep: SweepActivity
   readonly tls: Tls | undefined
   readonly log: Log
   readonly onEvent: OnStoreEvent

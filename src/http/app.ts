@@ -5,7 +5,14 @@ import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
 import { Health } from './health.ts'
-import { type Build, type MetricFamily, Metrics, processFamilies, RequestObserver } from './metrics.ts'
+import {
+  type Build,
+  type MetricFamily,
+  Metrics,
+  processFamilies,
+  RequestObserver,
+  type SweepActivity,
+} from './metrics.ts'
 import { petRoutes } from './pets.ts'
 import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
 import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
@@ -20,6 +27,7 @@ export interface AppParts {
   readonly build: Build
   readonly isReadOnly?: (() => boolean) | undefined
   readonly activity?: (() => StoreActivity) | undefined
+  readonly sweep?: SweepActivity | undefined
   /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined
   readonly publicUrl?: string | undefined
@@ -111,7 +119,7 @@ export class App {
     this.#observer = new RequestObserver(shared)
     this.#authenticator = authenticator
     this.#usage = usage
-    this.metrics = () => metrics.families(usage, parts.activity?.())
+    this.metrics = () => metrics.families(usage, parts.activity?.(), parts.sweep)
     const { rateLimit, threads } = parts
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, threads?.rateLimits, threads?.nowMs)
     this.#drainCells = threads?.drainCells ?? newDrainCells()

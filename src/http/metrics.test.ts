@@ -29,7 +29,9 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   using _cpu = spyOn(process, 'cpuUsage').mockReturnValue({ user: 3_000_000, system: 1_000_000 })
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const build = { version: '1.2.3', commit: 'abc1234' }
-  const text = metricsText([...metrics.families(noUsage, { writesWaiting: 3, commitSizes }), ...processFamilies(build)])
+  const sweep = { keysDeleted: 7, completedAtMs: 1_700_000_000_500 }
+  const families = metrics.families(noUsage, { writesWaiting: 3, commitSizes }, sweep)
+  const text = metricsText([...families, ...processFamilies(build)])
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
       '# TYPE petstore_http_requests_total counter',
@@ -49,6 +51,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_page_cache_misses_total 1',
       'petstore_writes_waiting 3',
       'petstore_commit_writes_bucket{le="2"} 1',
+      'petstore_idempotency_keys_deleted_total 7',
+      'petstore_idempotency_keys_swept_timestamp_seconds 1700000000.5',
       '# TYPE petstore_deprecated_requests_total counter',
       '# TYPE petstore_deprecated_last_request_timestamp_seconds gauge',
       `petstore_build_info{version="1.2.3",commit="abc1234",bun="${Bun.version}"} 1`,

@@ -113,6 +113,13 @@ export interface MetricFamily {
   readonly samples: Map<string, number>
 }
 
+/** The deletion of expired idempotency keys. */
+export interface SweepActivity {
+  readonly keysDeleted: number
+  /** When a sweep last left no expired key behind; at first, when the process started. */
+  readonly completedAtMs: number
+}
+
 /** What one thread has counted since it started. */
 export class Metrics {
   readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
@@ -145,7 +152,7 @@ export class Metrics {
     else this.#pageCacheMisses++
   }
 
-  families(usage: KeyUsage, activity: StoreActivity | undefined): readonly MetricFamily[] {
+  families(usage: KeyUsage, activity?: StoreActivity, sweep?: SweepActivity): readonly MetricFamily[] {
     return [
       ...this.#requestFamilies(),
       single('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated),
@@ -153,6 +160,7 @@ export class Metrics {
       single('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses),
       ...deprecatedFamilies(usage),
       ...(activity ? activityFamilies(activity) : []),
+      ...(sweep ? sweepFamilies(sweep) : []),
     ]
   }
 
@@ -187,6 +195,15 @@ function activityFamilies({ writesWaiting, commitSizes }: StoreActivity): readon
   return [
     single('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
     commits,
+  ]
+}
+
+function sweepFamilies({ keysDeleted, completedAtMs }: SweepActivity): readonly MetricFamily[] {
+  const deletedHelp = 'Expired idempotency keys that were deleted.'
+  const sweptHelp = 'When no expired idempotency key was left; at first, the start.'
+  return [
+    single('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, keysDeleted),
+    single('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, completedAtMs / 1_000),
   ]
 }
 

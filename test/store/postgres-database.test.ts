@@ -3,7 +3,8 @@ import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
-import { statements } from '../../src/store/postgres/pets.ts'
+import { deleteExpiredKeys, statements } from '../../src/store/postgres/pets.ts'
+import { planSettings } from '../../src/store/postgres/pool.ts'
 import { migrations } from '../../src/store/postgres/schema.ts'
 import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
@@ -439,6 +440,35 @@ describeWithPostgres('PostgreSQL: every page costs the same at any depth', () =>
         }
       }
     }
+  })
+})
+
+describeWithPostgres('PostgreSQL: expired idempotency keys', () => {
+  const batch = 500
+
+  test('are deleted in batches that read few blocks, among many random keys of one client', async () => {
+    const stores = await opened()
+    await run(
+      `INSERT INTO creation_keys SELECT repeat('a', 64), encode(sha256(i::text::bytea), 'hex'), repeat('f', 64), i, i
+       FROM generate_series(1, 300000) AS i`,
+    )
+    await run("INSERT INTO creation_keys SELECT repeat('a', 64), 'valid', '', 1, extract(epoch FROM now()) * 1000")
+    await run('ANALYZE creation_keys')
+    await using sql = new SQL(database.url, { max: 1, connection: planSettings })
+    await sql.unsafe(`PREPARE sweep AS ${deleteExpiredKeys(batch)}`)
+    const lines = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) EXECUTE sweep (1000000)`)
+    const plan = lines.map((line: { 'QUERY PLAN': string }) => line['QUERY PLAN']).join('\n')
+    const [, hit, read = 0] = /Buffers: shared hit=(\d+)(?: read=(\d+))?/.exec(plan) ?? []
+    // Reading the index of all keys takes more than 10,000.
+    expect(Number(hit) + Number(read), plan).toBeLessThan(3_000)
+
+    const deletedEach: number[] = [batch]
+    while (deletedEach.at(-1) === batch) {
+      deletedEach.push(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), batch))
+    }
+    expect(deletedEach.reduce((sum, deleted) => sum + deleted)).toBe(300_000)
+    expect(await rows('SELECT key FROM creation_keys')).toEqual([{ key: 'valid' }])
+    await stores.close()
   })
 })
 

@@ -19,6 +19,15 @@ export const statements = {
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
 } as const
 
+/**
+ * Several instances delete at once: each skips the rows that another one has locked. The limit is written out and the rows are
+ * found by their place: with a parameter, or a join on their keys, the generic plan reads the index of all keys.
+ */
+export const deleteExpiredKeys = (max: number) => `
+  DELETE FROM creation_keys WHERE ctid = ANY (ARRAY (
+    SELECT ctid FROM creation_keys WHERE created_at_ms <= $1
+    ORDER BY created_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED))`
+
 type PetWrite = { readonly pet: NewPet; readonly key?: IdempotencyKey }
 
 /** Reads from one pool, which may be a replica's, and commits new animals in batches through the other. */
@@ -48,13 +57,8 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
     },
     createOnce: (pet, key) => queue.add({ pet, key }),
     async deleteExpiredIdempotencyKeys(now, max) {
-      // Several instances delete at once: each skips the rows that another one has locked.
-      const statement = `
-        DELETE FROM creation_keys WHERE (scope, key) IN (
-          SELECT scope, key FROM creation_keys WHERE created_at_ms <= $1
-          ORDER BY created_at_ms LIMIT $2 FOR UPDATE SKIP LOCKED)`
-      const expiredMs = now.getTime() - idempotencyKeyMs
-      const { count } = await writing.run(sql => sql.unsafe(statement, [BigInt(expiredMs), max]))
+      const expiredMs = BigInt(now.getTime() - idempotencyKeyMs)
+      const { count } = await writing.run(sql => sql.unsafe(deleteExpiredKeys(max), [expiredMs]))
       return count
     },
   }

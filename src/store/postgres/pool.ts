@@ -53,6 +53,14 @@ const sessionLimits = {
   idle_in_transaction_session_timeout: 2 * statementMsMax,
 }
 
+/** How statements are planned. */
+export const planSettings = {
+  // Prepared statements are planned once, perhaps while the table is small.
+  enable_seqscan: 'off',
+  // Otherwise every list is planned again, which takes as long as running it.
+  plan_cache_mode: 'force_generic_plan',
+}
+
 /** After waiting for the lock, a creation must see what the lock's previous holder has committed. */
 const isolation = 'read committed'
 
@@ -314,10 +322,7 @@ export class Pool {
       // Not the sessions that migrate: a migration ends those of the previous version by their name.
       application_name: 'petstore',
       synchronous_commit: synchronousCommit,
-      // Prepared statements are planned once, perhaps while the table is small.
-      enable_seqscan: 'off',
-      // Otherwise every list is planned again, which takes as long as running it.
-      plan_cache_mode: 'force_generic_plan',
+      ...planSettings,
       // Makes a standby refuse the connection.
       ...(role === 'primary' && { transaction_read_only: 'off' }),
     })
