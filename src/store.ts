@@ -114,7 +114,7 @@ export interface Stores {
   readonly location: string
   /** Set if opening has just created the store: a file's absolute path, or the location. */
   readonly newStorePath?: string
-  /** Opens the files that writing needs, before connections can use up the file descriptors. */
+  /** Opens the files or connections that writing needs, before others can use up those that are allowed. */
   startWriting(): Promise<void>
   /** Whether no server that takes writes can be reached at present. */
   isReadOnly?(): boolean
@@ -147,6 +147,8 @@ export interface StoreActivity {
   readonly writesWaiting: number
   /** Writes in each commit. */
   readonly commitSizes: Histogram
+  /** False from a failed write until one succeeds, and while no connection for writing is open. */
+  readonly isWritable: boolean
 }
 
 /** A line for the log: `error` when the store starts to recover from a problem, `warn` when it has. */

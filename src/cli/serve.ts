@@ -43,8 +43,8 @@ export async function serve(
   const stores = await openWithRetry(settings, log, onEvent, stopped)
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
-  // The writer thread starts while the server is built.
-  void stores.startWriting()
+  // Writing starts while the server is built. A failure is reported when the server waits for it.
+  stores.startWriting().catch(() => {})
   const sweep = new Sweep(stores.pets, log)
   try {
     await prepare?.(stores)

@@ -30,7 +30,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const build = { version: '1.2.3', commit: 'abc1234' }
   const sweep = { keysDeleted: 7, completedAtMs: 1_700_000_000_500 }
-  const families = metrics.families(noUsage, { writesWaiting: 3, commitSizes }, sweep)
+  const families = metrics.families(noUsage, { writesWaiting: 3, commitSizes, isWritable: true }, sweep)
   const text = metricsText([...families, ...processFamilies(build)])
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
@@ -50,6 +50,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_page_cache_hits_total 2',
       'petstore_page_cache_misses_total 1',
       'petstore_writes_waiting 3',
+      'petstore_store_writable 1',
       'petstore_commit_writes_bucket{le="2"} 1',
       'petstore_idempotency_keys_deleted_total 7',
       'petstore_idempotency_keys_swept_timestamp_seconds 1700000000.5',

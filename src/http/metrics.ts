@@ -189,11 +189,13 @@ function deprecatedFamilies(usage: KeyUsage): readonly MetricFamily[] {
   return [calls, last]
 }
 
-function activityFamilies({ writesWaiting, commitSizes }: StoreActivity): readonly MetricFamily[] {
+function activityFamilies({ writesWaiting, commitSizes, isWritable }: StoreActivity): readonly MetricFamily[] {
   const commits = family('petstore_commit_writes', 'histogram', 'Writes in each commit.')
   addHistogram(commits, {}, commitSizes)
+  const writableHelp = 'Whether the last write succeeded, or none has failed since the store can be written: 1 or 0.'
   return [
     single('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
+    { ...single('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0), merge: 'max' },
     commits,
   ]
 }

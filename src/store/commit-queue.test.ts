@@ -74,6 +74,31 @@ test('a write that waits too long rejects, and is never committed', async () => 
   expect(sizes()).toEqual([1])
 })
 
+test('the store is writable until a whole batch fails, and again when a write succeeds', async () => {
+  let failing: number[] = []
+  const queue = new CommitQueue<number, number>(
+    async batch => {
+      if (failing.length > 2) throw new Error('down')
+      return { values: batch, errors: new Map(failing.map(index => [index, new Error('refused')])) }
+    },
+    { timeoutMs: 1_000 },
+  )
+  const isWritableAfter = async (...indexes: number[]) => {
+    failing = indexes
+    await Promise.allSettled([queue.add(0), queue.add(1)])
+    return queue.activity().isWritable
+  }
+  expect(queue.activity().isWritable).toBe(true)
+  expect(await isWritableAfter(0)).toBe(true)
+  expect(await isWritableAfter(0, 1)).toBe(false)
+  expect(await isWritableAfter(1)).toBe(true)
+  expect(await isWritableAfter(0, 1, 2)).toBe(false)
+  expect(await isWritableAfter()).toBe(true)
+  const stuck = new CommitQueue<number, number>(() => new Promise(() => {}), { timeoutMs: 1 })
+  await stuck.add(0).catch(() => {})
+  expect(stuck.activity().isWritable).toBe(false)
+})
+
 test('writes beyond the limit are refused at once, all others are made, and batches are bounded', async () => {
   const { queue, batches, sizes } = testQueue({})
   const writes = numbers(writesWaitingMax).map(number => queue.add(number))

@@ -44,6 +44,7 @@ export class CommitQueue<Write, Result> {
   #committing = 0
   #tickPending = false
   #idle: PromiseWithResolvers<void> | undefined
+  #failedAtMs: number | undefined
 
   constructor(commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>, options: CommitQueueOptions) {
     this.#commit = commit
@@ -51,7 +52,13 @@ export class CommitQueue<Write, Result> {
   }
 
   activity(): StoreActivity {
-    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
+    const isWritable = this.#failedAtMs === undefined
+    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes, isWritable }
+  }
+
+  /** On the monotonic clock; undefined if the last write succeeded. */
+  get failedAtMs(): number | undefined {
+    return this.#failedAtMs
   }
 
   get #waiting(): number {
@@ -72,6 +79,7 @@ export class CommitQueue<Write, Result> {
     if (timeoutMs === undefined) return waiting.promise
     return withTimeout(waiting.promise, timeoutMs, () => {
       waiting.timedOut = true
+      this.#failedAtMs = performance.now()
       throw new StoreUnavailable(`not committed within ${timeoutMs} ms`)
     })
   }
@@ -108,7 +116,9 @@ export class CommitQueue<Write, Result> {
     if (batch.length === 0) return
     try {
       const { values, errors, ...shared } = await this.#commit(batch.map(({ write }) => write))
-      const committed = shared.committed ?? batch.length - (errors?.size ?? 0)
+      const failed = errors?.size ?? 0
+      this.#failedAtMs = failed === batch.length ? performance.now() : undefined
+      const committed = shared.committed ?? batch.length - failed
       if (committed > 0) this.#commitSizes.observe(committed)
       for (const [index, { resolve, reject }] of batch.entries()) {
         if (errors?.has(index)) reject(errors.get(index))
@@ -117,7 +127,10 @@ export class CommitQueue<Write, Result> {
     } catch (error) {
       if (batch.length > 1 && this.#options.retrySingly?.(error)) {
         for (const single of batch) await this.#commitBatch([single])
-      } else for (const { reject } of batch) reject(error)
+        return
+      }
+      this.#failedAtMs = performance.now()
+      for (const { reject } of batch) reject(error)
     }
   }
 }

@@ -33,6 +33,13 @@ async function answered(client: KeepAliveClient, body?: string): Promise<Reply> 
   return outcome.reply
 }
 
+/** As the metrics say. */
+async function isWritable(client: KeepAliveClient): Promise<string | undefined> {
+  const outcome = await client.send({ method: 'GET', path: '/metrics' })
+  const text = outcome.kind === 'answered' ? outcome.reply.text : ''
+  return /^petstore_store_writable (\d)$/m.exec(text)?.[1]
+}
+
 let made = 0
 /** A long name, so that a few hundred of them fill a small disk; all of them take the same room. */
 const longAnimal = (number: number) =>
@@ -89,9 +96,11 @@ testUnless(
       expect(await add(client, acknowledged)).toBe(503)
       expect((await answered(client)).status).toBe(200)
     }
+    expect(await isWritable(client)).toBe('0')
 
     rmSync(filler)
     for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
+    expect(await isWritable(client)).toBe('1')
     await expectExactly(acknowledged, server)
   },
 )

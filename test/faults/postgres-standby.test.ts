@@ -216,6 +216,9 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const healthIs = (text: string) => until(text, async () => (await health()) === text || undefined)
     await healthIs('200 ok')
     await primary.stop('SIGINT')
+    // The first request after the loss, too, although its key is looked up.
+    expect(await statusOf(serving, '/pets', stored)).toBe(200)
+    expect(await health()).toBeOneOf(['200 ok', '200 read-only'])
     await healthIs('200 read-only')
     expect(await statusOf(serving, '/pets', stored)).toBe(200)
     expect(await statusOf(serving, '/pets', unknownKey)).toBe(401)

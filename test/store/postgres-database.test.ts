@@ -274,6 +274,94 @@ describeWithPostgres('PostgreSQL: rights', () => {
   })
 })
 
+describeWithPostgres('PostgreSQL: connections', () => {
+  const warning = (allowed: number, needed: number) =>
+    `warn PostgreSQL allows ${allowed} connections and this instance may use ${needed}: it reads with fewer; raise the limit of the role, the database or the server`
+
+  /** A server's store for a user who may only read and write rows, and what it logs. */
+  async function servingAs(role: { readonly url: string }, connectionsMax?: number) {
+    const logged: string[] = []
+    const onEvent = (level: string, message: string) => void logged.push(`${level} ${message}`)
+    const stores = await openStores(role.url, { create: false, onEvent, connectionsMax })
+    await stores.startWriting()
+    return { ...stores, logged, [Symbol.asyncDispose]: async () => stores.close() }
+  }
+  const newUser = async () => {
+    await created()
+    const role = await newRole()
+    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+    return role
+  }
+  const sessionsOf = (name: string) => rows(`SELECT pid FROM pg_stat_activity WHERE usename = '${name}'`)
+  const databaseName = async () => (await rows<{ name: string }>('SELECT current_database() AS name'))[0]?.name
+
+  test.each<[string, (role: string) => Promise<string>]>([
+    ['the role', async role => `ALTER ROLE ${role}`],
+    ['the database', async () => `ALTER DATABASE ${await databaseName()}`],
+  ])('with a limit of %s, readers leave those for writing, also after all are lost', async (_, target) => {
+    await using role = await newUser()
+    await run(`${await target(role.name)} CONNECTION LIMIT 6`)
+    await using stores = await servingAs(role)
+    expect(stores.logged).toEqual([warning(6, 13)])
+    const crowd = () => Promise.all(Array.from({ length: 200 }, () => stores.pets.list({ limit: 5 })))
+    await crowd()
+    expect((await stores.pets.create(rex)).id).toBe(1n)
+    expect(await sessionsOf(role.name)).toHaveLength(5)
+
+    await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
+    await until('reads', async () => crowd().catch(() => undefined))
+    await until('a creation', async () => Promise.resolve(stores.pets.create(rex)).catch(() => undefined))
+    expect(stores.activity().isWritable).toBe(true)
+  })
+
+  test('with a limit of the server below the pool, the log says so; with enough, it says nothing', async () => {
+    const admin = { url: database.url }
+    await created()
+    await using few = await servingAs(admin, 500)
+    expect(few.logged).toEqual([expect.stringMatching(/^warn PostgreSQL allows \d+ connections .* may use 503: /)])
+    await using enough = await servingAs(admin, 10)
+    expect(enough.logged).toEqual([])
+  })
+
+  test('without a free one, a server does not start, and a running one says what to do and when it can write again', async () => {
+    await using role = await newUser()
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 2`)
+    await using stores = await servingAs(role)
+    await stores.pets.create(rex)
+    expect(stores.activity().isWritable).toBe(true)
+
+    const advice =
+      /53300: too many connections for role .*; the server has no free connection; raise its max_connections/
+    await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
+    const others = [new SQL(role.url, { max: 1 }), new SQL(role.url, { max: 1 })]
+    await until('the others', async () => Promise.all(others.map(sql => sql`SELECT 1`)).catch(() => undefined))
+    const failure = await until('a refusal', async () => {
+      const error: unknown = await Promise.resolve(stores.pets.create(rex)).catch((reason: unknown) => reason)
+      return String(error).includes('53300') ? error : undefined
+    })
+    expect(failure).toBeInstanceOf(StoreUnavailable)
+    expect(String(failure)).toMatch(advice)
+    expect(stores.activity().isWritable).toBe(false)
+    const refused = await opened(role.url, false).then(
+      async other => other.startWriting().finally(() => other.close()),
+      (reason: unknown) => reason,
+    )
+    expect(String(refused)).toContain('the server has no free connection')
+
+    for (const sql of others) await sql.close()
+    await until('a creation', async () => Promise.resolve(stores.pets.create(rex)).catch(() => undefined))
+    expect(stores.activity().isWritable).toBe(true)
+  })
+
+  test('a search_path without a schema is refused in one line', async () => {
+    await using role = await newUser()
+    await run(`ALTER ROLE ${role.name} SET search_path = nowhere`)
+    expect(await refusal(role.url)).toMatch(
+      /^Cannot open .*: the search_path of the user names no schema that exists; .* \(3F000: [^\n]*\)$/,
+    )
+  })
+})
+
 const endOurSessions = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity
   WHERE application_name LIKE 'petstore%' AND datname = current_database()`

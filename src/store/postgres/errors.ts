@@ -33,6 +33,9 @@ export const poolerAdvice =
 const rightsAdvice =
   'the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE on the tables, EXECUTE on the functions, and TEMPORARY on the database for an import; the first start needs CREATE on the schema, and an upgrade the owner of the tables'
 
+const connectionsAdvice =
+  'the server has no free connection; raise its max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool'
+
 /** Whether another connection or another host may succeed. */
 export function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error)
@@ -54,13 +57,18 @@ export function storeErrorOf(error: unknown): unknown {
   const code = codeOf(error)
   // All other integers are checked before: only the counter of ids can overflow.
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
-  const advice = isFromPooler(error, code) ? poolerAdvice : code === '42501' ? rightsAdvice : undefined
+  const advice = isFromPooler(error, code) ? poolerAdvice : runtimeAdvice.get(code)
   if (advice || lost.test(code) || certificate.test(code) || temporary.test(code)) {
     const message = advice ? `${described(error, code)}; ${advice}` : code
     return new StoreUnavailable(`PostgreSQL: ${message}`, { cause: error })
   }
   return error
 }
+
+const runtimeAdvice = new Map([
+  ['42501', rightsAdvice],
+  ['53300', connectionsAdvice],
+])
 
 /** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
 function described(error: unknown, code: string): string {
@@ -88,9 +96,14 @@ const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: 
     certificate,
     "the server's certificate is not trusted; set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",
   ],
+  [
+    /^3F000/,
+    'the search_path of the user names no schema that exists; create it, or change the search_path',
+    SetupError,
+  ],
   [/^3D000/, 'the server has no such database; create it, or set DATABASE_URL to another one'],
   [/^57P03/, 'the server is starting up or shutting down; try again'],
-  [/^53300/, 'the server has no free connection; raise its max_connections, or lower --database-pool'],
+  [/^53300/, connectionsAdvice],
   [
     /^ERR_POSTGRES_(TLS|CONNECTION_CLOSED)/,
     'the server closed the connection; check that it is PostgreSQL and supports the sslmode in DATABASE_URL',

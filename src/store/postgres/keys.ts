@@ -1,17 +1,22 @@
 import type { KeyStore } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
+import { isConnectionLost } from './errors.ts'
 import { bigints } from './pets.ts'
 import type { Pool } from './pool.ts'
 
 /**
- * Reads from the primary as well: a standby may not know yet that a key is revoked. Only while no primary can be reached,
- * keys are looked up on the replica, if there is one.
+ * Reads from the primary as well: a standby may not know yet that a key is revoked. Only if the primary's connections are lost
+ * or it does not answer, keys are looked up on the replica, if there is one.
  */
 export function createPostgresKeys(reading: Pool, writing: Pool, replica?: Pool): KeyStore {
   return {
     async find(hash) {
-      const pool = replica && !reading.isReachable ? replica : reading
-      const [row] = await pool.read<KeyRow>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $1`, [hash])
+      const findIn = (pool: Pool) => pool.read<KeyRow>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $1`, [hash])
+      const [row] = await findIn(reading).catch((error: Error) => {
+        const isAway = !reading.isReachable || isConnectionLost(error.cause)
+        if (!replica || !isAway) throw error
+        return findIn(replica)
+      })
       return row && keyOf(row)
     },
     async list() {

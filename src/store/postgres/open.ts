@@ -1,5 +1,5 @@
 import { StoreUnreachable } from '../../errors.ts'
-import type { OpenOptions, Stores } from '../../store.ts'
+import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
 import { setupErrorOf } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
@@ -13,6 +13,8 @@ const readConnectionsDefault = 10
 
 /** One for the batches of new animals, and one for all other writes. */
 const writeConnections = 2
+/** For a check which server is the primary, or for a command. */
+const spareConnections = 1
 
 /** Writes have their own connections, so that many readers cannot delay them. */
 export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
@@ -27,11 +29,26 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)
     const replica = replicas && (await findReplica(replicas))
     const primary = { hosts, role: 'primary', onEvent } as const
-    const writing = new Pool(server, { ...primary, purpose: 'writing', connectionsMax: writeConnections })
-    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax })
+    const writing = new Pool(server, {
+      ...primary,
+      purpose: 'writing',
+      connectionsMax: writeConnections,
+      connectionsLeft: 0,
+      keepsOpen: true,
+    })
+    const connectionsLeft = writeConnections + spareConnections
+    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsLeft })
+    warnOfLimit(server, connectionsMax + connectionsLeft, onEvent)
     const replicaPool =
       replica &&
-      new Pool(replica, { hosts: replicas.hosts, role: 'any', purpose: 'reading animals', connectionsMax, onEvent })
+      new Pool(replica, {
+        hosts: replicas.hosts,
+        role: 'any',
+        purpose: 'reading animals',
+        connectionsMax,
+        connectionsLeft: spareConnections,
+        onEvent,
+      })
     const { pets, queue } = createPostgresPets(replicaPool ?? reading, writing)
     return {
       pets,
@@ -39,10 +56,13 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       transfer: new PostgresTransfer(address),
       location,
       ...(isNew && { newStorePath: location }),
-      // Nothing to do: pools open connections as needed, and a failure to open one is StoreUnavailable.
-      async startWriting() {},
+      // Before the first read: readers could take all connections that the server allows.
+      startWriting: () =>
+        writing.open().catch((error: unknown) => {
+          throw setupErrorOf(error, location)
+        }),
       isReadOnly: () => !(reading.isReachable && writing.isReachable),
-      activity: () => queue.activity(),
+      activity: () => ({ ...queue.activity(), isWritable: isWritable(writing, queue.failedAtMs) }),
       async close() {
         await queue.close()
         await Promise.all([writing, reading, replicaPool].map(pool => pool?.close()))
@@ -51,6 +71,17 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
   } catch (error) {
     throw setupErrorOf(error, location)
   }
+}
+
+function warnOfLimit({ connectionsAllowed }: Server, needed: number, onEvent: OnStoreEvent): void {
+  if (connectionsAllowed >= needed) return
+  const message = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
+  onEvent('warn', `${message}: it reads with fewer; raise the limit of the role, the database or the server`)
+}
+
+/** A failure before the connections were opened again says nothing about now. */
+function isWritable({ usableSinceMs }: Pool, failedAtMs = Number.NEGATIVE_INFINITY): boolean {
+  return usableSinceMs !== undefined && failedAtMs < usableSinceMs
 }
 
 /** Messages about a replica name its own setting. */

@@ -24,6 +24,8 @@ const presentPrimaryMsMax = 1_000
 const searchIntervalMs = 500
 /** Between two checks whether the preferred replica is back. */
 const returnIntervalMs = 10_000
+/** Between two uses of connections that are kept open. */
+const keepOpenIntervalMs = 30_000
 
 /** Waiting for a connection and for the result together. The server has ended the statement by then. */
 export const workMsMax = statementMsMax + 1_000
@@ -44,6 +46,8 @@ export interface Server {
   readonly synchronousCommit: string
   /** ALTER ROLE statements for settings that its sessions lack, which happens only behind a pooler. */
   readonly missingSettings: readonly string[]
+  /** Connections that the server, the database and the role allow; unknown behind a pooler. */
+  readonly connectionsAllowed: number
 }
 
 /** Limits of every session. Behind a pooler, the operator sets them for the role. */
@@ -65,12 +69,17 @@ export const planSettings = {
 const isolation = 'read committed'
 
 /** Connections to one host, each opened when it is first needed. `session` adds settings of the session. */
-function connect({ url, pooled }: PostgresHost, connectionsMax: number, session: Record<string, string> = {}): SQL {
+function connect(
+  { url, pooled }: PostgresHost,
+  connectionsMax: number,
+  session: Record<string, string> = {},
+  idleTimeout = idleSeconds,
+): SQL {
   return new SQL(url, {
     max: connectionsMax,
     bigint: true,
     connectionTimeout: connectSecondsMax,
-    idleTimeout: idleSeconds,
+    idleTimeout,
     // A pooler may run every transaction in another session: nothing may depend on the session.
     prepare: !pooled,
     ...(!pooled && {
@@ -138,6 +147,7 @@ interface HostDescription {
   readonly encoding: string
   readonly isolation: string
   readonly role: string
+  readonly connectionsAllowed: number
   /** In milliseconds; 0 means no limit. */
   readonly limits: Readonly<Record<string, string>>
 }
@@ -151,6 +161,12 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
     SELECT current_setting('transaction_read_only') = 'on' AS standby,
       current_setting('synchronous_commit') AS "synchronousCommit", current_setting('server_encoding') AS encoding,
       current_setting('default_transaction_isolation') AS isolation, quote_ident(current_user) AS role,
+      (SELECT least(
+         CASE WHEN rolconnlimit >= 0 AND NOT rolsuper THEN rolconnlimit END,
+         CASE WHEN datconnlimit >= 0 AND NOT rolsuper THEN datconnlimit END,
+         current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+       ) FROM pg_roles, pg_database WHERE rolname = session_user AND datname = current_database()
+      ) AS "connectionsAllowed",
       (SELECT json_object_agg(name, setting) FROM pg_settings WHERE name LIKE '%_timeout') AS limits`)
   const [found] = await withTimeout(query, probeMsMax, () => {
     throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
@@ -171,7 +187,12 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
     refuse(`its sessions have the isolation level ${found.isolation}; run ${statement}`)
   }
   const missingSettings = missingIn(found)
-  return { host, synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit, missingSettings }
+  return {
+    host,
+    synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit,
+    missingSettings,
+    connectionsAllowed: host.pooled ? Number.POSITIVE_INFINITY : found.connectionsAllowed,
+  }
 }
 
 const setForRole = (role: string, name: string, value: string) => `ALTER ROLE ${role} SET ${name} = '${value}'`
@@ -191,6 +212,10 @@ interface PoolOptions {
   /** For log lines, such as `writing`. */
   readonly purpose: string
   readonly connectionsMax: number
+  /** How many of the allowed connections it leaves to others. */
+  readonly connectionsLeft: number
+  /** Opens all connections before they are needed, and never closes an unused one. */
+  readonly keepsOpen?: boolean
   readonly onEvent: OnStoreEvent
 }
 
@@ -203,16 +228,18 @@ export class Pool {
   #searching: Promise<void> | undefined
   /** If not, work fails at once. */
   #reachable = true
+  #usableSinceMs = performance.now()
   #closed = false
-  readonly #returnTimer: ReturnType<typeof setInterval> | undefined
+  readonly #timer: ReturnType<typeof setInterval> | undefined
 
   /** `server` is one of the hosts, and was usable just now. */
   constructor(server: Server, options: PoolOptions) {
     this.#options = options
     this.#server = server
     this.#sql = this.#connect()
-    if (options.role === 'any' && options.hosts.length > 1) {
-      this.#returnTimer = setInterval(() => void this.#returnToPreferred(), returnIntervalMs).unref()
+    if (options.keepsOpen) this.#timer = setInterval(() => void this.#keepOpen(), keepOpenIntervalMs).unref()
+    else if (options.role === 'any' && options.hosts.length > 1) {
+      this.#timer = setInterval(() => void this.#returnToPreferred(), returnIntervalMs).unref()
     }
   }
 
@@ -239,6 +266,30 @@ export class Pool {
     }
   }
 
+  /** Opens all connections and uses each once. Throws if none can be opened. Does not wait long for busy ones. */
+  async open(): Promise<void> {
+    const sql = this.#sql
+    const reserving = Promise.allSettled(Array.from({ length: this.#options.connectionsMax }, () => sql.reserve()))
+    const opening = reserving.then(async outcomes => {
+      const open = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? outcome.value : []))
+      const uses = await Promise.allSettled(open.map(connection => connection`SELECT 1`))
+      for (const connection of open) connection.release()
+      const failed = [...outcomes, ...uses].flatMap(outcome => (outcome.status === 'rejected' ? [outcome] : []))
+      if (failed[0] && failed.length === outcomes.length) throw failed[0].reason
+    })
+    await withTimeout(opening, probeMsMax, () => {})
+  }
+
+  /** Opens lost connections again before readers need them, and keeps firewalls from forgetting unused ones. */
+  async #keepOpen(): Promise<void> {
+    if (this.#reachable && !this.#searching) await this.open().catch(() => this.#startSearch())
+  }
+
+  /** Since when work has been possible, on the monotonic clock. Undefined while it is not. */
+  get usableSinceMs(): number | undefined {
+    return this.#reachable ? this.#usableSinceMs : undefined
+  }
+
   /** False while no host is known to be usable. */
   get isReachable(): boolean {
     return this.#reachable
@@ -246,7 +297,7 @@ export class Pool {
 
   async close(): Promise<void> {
     this.#closed = true
-    clearInterval(this.#returnTimer)
+    clearInterval(this.#timer)
     await close(this.#sql)
   }
 
@@ -285,8 +336,10 @@ export class Pool {
       try {
         const found = await findServer(inOrder, role, role === 'primary' ? presentPrimaryMsMax : preferredMsMax)
         if (this.#closed) return
-        this.#reachable = true
         if (found.host !== current) this.#moveTo(found)
+        if (this.#options.keepsOpen) await this.open()
+        this.#reachable = true
+        this.#usableSinceMs = performance.now()
         if (found.host !== current || attempt > 0) this.#reportServer()
         return
       } catch (error) {
@@ -316,16 +369,18 @@ export class Pool {
   }
 
   #connect(): SQL {
-    const { connectionsMax, role } = this.#options
-    const { host, synchronousCommit } = this.#server
-    return connect(host, connectionsMax, {
+    const { connectionsMax, connectionsLeft, keepsOpen, role } = this.#options
+    const { host, synchronousCommit, connectionsAllowed } = this.#server
+    const size = Math.max(1, Math.min(connectionsMax, connectionsAllowed - connectionsLeft))
+    const session = {
       // Not the sessions that migrate: a migration ends those of the previous version by their name.
       application_name: 'petstore',
       synchronous_commit: synchronousCommit,
       ...planSettings,
       // Makes a standby refuse the connection.
       ...(role === 'primary' && { transaction_read_only: 'off' }),
-    })
+    }
+    return connect(host, size, session, keepsOpen ? 0 : idleSeconds)
   }
 
   #reportServer(): void {

@@ -25,6 +25,7 @@ export function createSqlitePets(
   const list = reading.query<PetRow, Page>(statements.list)
   const listByStatus = reading.query<PetRow, Page & { status: PetStatus }>(statements.listByStatus)
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
+  const findExpired = reading.query('SELECT 1 FROM creation_keys WHERE created_at_ms <= $expiredMs LIMIT 1')
   const snapshot = new TickSnapshot(reading, writer, guard)
 
   return {
@@ -45,8 +46,12 @@ export function createSqlitePets(
       return { ...pet, id }
     },
     createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
-    deleteExpiredIdempotencyKeys: (now, max) =>
-      writer.write('deleteExpiredIdempotencyKeys', now.getTime() - idempotencyKeyMs, max),
+    async deleteExpiredIdempotencyKeys(now, max) {
+      const expiredMs = now.getTime() - idempotencyKeyMs
+      // A commit that changes nothing succeeds on a full disk, and would make the store look writable.
+      const found = snapshot.read(() => findExpired.get({ expiredMs }))
+      return found ? await writer.write('deleteExpiredIdempotencyKeys', expiredMs, max) : 0
+    },
     version: () => snapshot.version(),
   }
 }
