@@ -206,17 +206,22 @@ export function readOptions<O extends Options>(
 function unknown(name: string, entry: Entry, program: string): UsageError {
   const kind = name.startsWith('-') ? 'option' : 'command'
   const known = 'run' in entry ? Object.values(entry.options).map(flagName) : entry.commands.map(lastWord)
-  const [nearest] = known
-    .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
-    .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
-    .toSorted((a, b) => a.distance - b.distance)
-  const advice = nearest ? `did you mean ${nearest.candidate}?` : `${typed(entry, program)} --help lists the ${kind}s`
+  const advice = suggestion(name, known) ?? `${typed(entry, program)} --help lists the ${kind}s`
   // It may hold a key or a password.
   const shown = name
     .replace(/\/\/.*@/s, '//…@')
     .replace(/=.*/s, '')
     .replace(/^(-[^-]).*/s, '$1')
   return new UsageError(`Unknown ${kind} ${shown}: ${advice}`)
+}
+
+/** `did you mean --port?`, if a known name is similar. */
+export function suggestion(name: string, known: readonly string[]): string | undefined {
+  const [nearest] = known
+    .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
+    .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
+    .toSorted((a, b) => a.distance - b.distance)
+  return nearest && `did you mean ${nearest.candidate}?`
 }
 
 /** How many characters to insert, delete or replace (Levenshtein). */

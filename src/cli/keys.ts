@@ -57,6 +57,11 @@ const createCommand = command({
     const permission = readOnly ? 'read-only' : given
     const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
+      const others = (await keys.list()).filter(other => other.name === name && !refusalOf(other, new Date()))
+      if (others.length > 0) {
+        const shown = others.map(other => `${other.shown}…`).join(', ')
+        io.err(`A valid key is already called "${name}" (${shown}): keys revoke will need the first characters\n`)
+      }
       const { id } = await keys.create(record)
       io.err(`Created key "${name}" (${permission}) in ${location}. It is shown only once:\n`)
       try {

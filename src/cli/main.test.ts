@@ -148,3 +148,12 @@ test('backup refuses PostgreSQL, and names the alternatives', async () => {
   expect(exitCode).toBe(1)
   expect(stderr).toMatch(/^petstore: Cannot back up PostgreSQL: [^\n]*pg_dump[^\n]*export[^\n]*\n$/)
 })
+
+test('a variable that no command has is reported on stderr, and the command runs', async () => {
+  const env = { PETSTORE_URL: 'http://127.0.0.1:9/v1', PETSTORE_ULR: 'x' }
+  const warning = 'petstore: Unknown variable PETSTORE_ULR: did you mean PETSTORE_URL?\n'
+  const { exitCode, stdout, stderr } = await run(['openapi'], env)
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: warning })
+  expect(stdout).toStartWith('{')
+  expect(await run(['--version'], env)).toMatchObject({ exitCode: 0, stderr: '' })
+})

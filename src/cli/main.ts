@@ -18,6 +18,14 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['version', async () => versionCommand],
 ])
 
+/** `serve` and `demo` log their warnings; the others read no variable. */
+const withoutWarnings = ['serve', 'demo', 'version', '--version', '-v']
+
+async function warnOfVariables(io: Io): Promise<void> {
+  const { unknownVariables } = await import('./settings.ts')
+  for (const warning of unknownVariables(io.env, io.program)) io.err(`petstore: ${warning}\n`)
+}
+
 const versionCommand = command({
   name: 'version',
   summary: 'Show the version, the commit and the platform',
@@ -34,6 +42,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args
     const load = commands.get(/^(--version|-v)$/.test(name) ? 'version' : name)
+    if (load && !withoutWarnings.includes(name)) await warnOfVariables(io)
     return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
   } catch (error) {
     return report(error, io)

@@ -9,7 +9,7 @@ import { command } from './arguments.ts'
 import { BufferedLog } from './log.ts'
 import { exitCode, type Io, version } from './output.ts'
 import { openForThread, startServing } from './serving.ts'
-import { checkSettings, originOf, type ServeSettings, settings } from './settings.ts'
+import { checkSettings, originOf, type ServeSettings, settings, unknownVariables } from './settings.ts'
 import { Sweep } from './sweep.ts'
 import type { ThreadsParts } from './threads.ts'
 
@@ -37,6 +37,7 @@ export async function serve(
 ): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
+  for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
   const onEvent = storeEventLog(log)
   const { tlsCert, tlsKey } = settings
   const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { show } from '../field.ts'
 import { flagName, type Option, readOptions } from './arguments.ts'
 import { UsageError } from './output.ts'
-import { checkSettings, settings } from './settings.ts'
+import { checkSettings, otherVariables, settings, unknownVariables } from './settings.ts'
 
 type Name = keyof typeof settings
 type Given = Readonly<Record<string, string>>
@@ -154,6 +155,50 @@ test('settings that contradict each other are refused', () => {
   expect(problemsOf({ '--tls-cert': 'nowhere.pem', '--tls-key': 'package.json' }, {})).toEqual([
     '--tls-cert is "nowhere.pem": expected a file that exists',
   ])
+})
+
+describe('an unknown variable', () => {
+  const warnings = (env: Record<string, string>) => unknownVariables(env, 'petstore')
+
+  test.each([
+    ['PETSTORE_LOGLEVEL', 'debug', 'did you mean PETSTORE_LOG_LEVEL?'],
+    ['PETSTORE_PORT', '9100', 'did you mean PORT?'],
+    ['PETSTORE_HOST', '0.0.0.0', 'did you mean HOST?'],
+    ['PETSTORE_DATABASE_URL', 'sqlite:pets.db', 'did you mean DATABASE_URL?'],
+    ['PETSTORE_APIKEY', 'secret', 'did you mean PETSTORE_API_KEY?'],
+    ['PETSTORE_ULR', 'http://a', 'did you mean PETSTORE_URL?'],
+    ['PETSTORE_COLOUR', 'red', 'petstore serve --help lists the variables'],
+    ['PETSTORE_DB_PORT', '5432', 'petstore serve --help lists the variables'],
+  ])('%s=%s gets a warning: %s', (name, value, advice) => {
+    expect(warnings({ [name]: value })).toEqual([`Unknown variable ${name}: ${advice}`])
+  })
+
+  test.each([
+    ...['PETSTORE_SERVICE_HOST=10.0.0.1', 'PETSTORE_SERVICE_PORT=80', 'PETSTORE_SERVICE_PORT_HTTP=80'],
+    ...[
+      'PETSTORE_PORT=tcp://10.0.0.1:80',
+      'PETSTORE_PORT_80_TCP=tcp://10.0.0.1:80',
+      'PETSTORE_PORT_80_TCP_ADDR=10.0.0.1',
+    ],
+    ...[
+      'PETSTORE_DB_SERVICE_HOST=10.0.0.2',
+      'PETSTORE_DB_PORT=tcp://10.0.0.2:5432',
+      'PETSTORE_DB_PORT_5432_TCP_PORT=5432',
+    ],
+    ...['PETSTORE_PROGRAM=bin/petstore', 'PETSTORE_TEST_STORE=postgres', 'PETSTORE_LOGLEVEL=', 'MY_PETSTORE_KEY=x'],
+    ...[...Object.values(settings).map(({ variable }) => variable), ...otherVariables].map(name => `${name}=x`),
+  ])('%s gets none', variable => {
+    const [name = '', value = ''] = variable.split('=')
+    expect(warnings({ [name]: value })).toEqual([])
+  })
+
+  test('is one that no command has', async () => {
+    const files = [...new Bun.Glob('*.ts').scanSync({ cwd: import.meta.dir })].filter(file => !file.includes('.test.'))
+    const texts = await Promise.all(files.map(file => Bun.file(join(import.meta.dir, file)).text()))
+    const read = texts.flatMap(text => text.match(/(?<=(variable: |setting\(|optional\()')PETSTORE_\w+/g) ?? [])
+    expect(read).toContain('PETSTORE_URL')
+    expect(warnings(Object.fromEntries(read.map(name => [name, 'x'])))).toEqual([])
+  })
 })
 
 test('no two settings share a variable or a flag', () => {

@@ -3,7 +3,8 @@ import { oneOf, oneOfText } from '../field.ts'
 import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres } from '../store/open.ts'
-import { type Command, integer, optional, setting, switchOption, type Values } from './arguments.ts'
+import { type Command, integer, optional, setting, suggestion, switchOption, type Values } from './arguments.ts'
+import type { Io } from './output.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 const keyCharsMin = 16
@@ -129,6 +130,26 @@ export const checkSettings: Check = ({ reusePort, threads, readUrl, databaseUrl 
   }
   if (isGiven('tlsCert') !== isGiven('tlsKey')) problems.push('--tls-cert and --tls-key: set both or neither')
   return problems
+}
+
+const variablePrefix = 'PETSTORE_'
+/** Read by other commands only. */
+export const otherVariables = ['PETSTORE_URL']
+/** With its value. Set by bin/petstore, by tests, or by Kubernetes for Services such as `petstore` and `petstore-db`. */
+const foreignVariable = /^PETSTORE_(PROGRAM=|TEST_|(\w+_)?(SERVICE_|PORT_\d+_|PORT=(tcp|udp|sctp):))/
+
+/** A warning for each variable that looks like a setting and is none: it is probably mistyped. */
+export function unknownVariables(env: Io['env'], program: string): readonly string[] {
+  const known = [...Object.values(settings).map(({ variable }) => variable), ...otherVariables]
+  const unknown = Object.entries(env).filter(
+    ([name, value]) => name.startsWith(variablePrefix) && value && !known.includes(name),
+  )
+  return unknown.flatMap(([name, value]) => {
+    if (foreignVariable.test(`${name}=${value}`)) return []
+    const bare = name.slice(variablePrefix.length)
+    const advice = known.includes(bare) ? `did you mean ${bare}?` : suggestion(name, known)
+    return `Unknown variable ${name}: ${advice ?? `${program} serve --help lists the variables`}`
+  })
 }
 
 /** The address by which a client on the same machine reaches the server: `http://127.0.0.1:8080`. */

@@ -20,6 +20,20 @@ test('keys create prints the key alone on stdout; a new store is reported on std
   expect((await create('screen')).stderr).not.toContain('new store')
 })
 
+test('keys create warns of a valid key with the same name', async () => {
+  using folder = temporaryFolder()
+  const create = () => petstore(['keys', 'create', '--name', 'till'], { cwd: folder.path })
+  const first = await create()
+  expect(first.stderr).not.toContain('already')
+  const second = await create()
+  const shown = firstCharacters(first.stdout)
+  const warning = `A valid key is already called "till" (${shown}…): keys revoke will need the first characters\n`
+  expect(second.stdout).toMatch(/^pets_\w{36}\n$/)
+  expect(second.stderr).toStartWith(warning)
+  for (const key of [first, second]) await revokeKey(folder.path, firstCharacters(key.stdout))
+  expect((await create()).stderr).not.toContain('already')
+})
+
 test('a server accepts a new key at once, refuses it within 5 seconds of its revocation, and records its use', async () => {
   using folder = temporaryFolder()
   await using server = await startServer({ cwd: folder.path })

@@ -64,6 +64,31 @@ test('with PETSTORE_API_KEY, no key is created, and that key works but is never 
   expect(await listKeys(server.cwd)).toEqual([])
 })
 
+test('a mistyped variable is reported in the log, and the server starts', async () => {
+  await using server = await startServer({ env: { PETSTORE_LOGLEVEL: 'debug', PETSTORE_SERVICE_HOST: '10.0.0.1' } })
+  const warning = 'warn Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?'
+  expect(loggedBy(await server.stop('SIGTERM'))).toEqual([warning, 'info Stopping'])
+})
+
+test('bin/petstore runs no program that lies beside its folder', async () => {
+  using folder = temporaryFolder()
+  cpSync(join(projectFolder, 'bin'), join(folder.path, 'app/bin'), { recursive: true })
+  const planted = join(folder.path, '@oven/bun-linux-x64/bin')
+  mkdirSync(planted, { recursive: true })
+  writeFileSync(join(planted, 'bun'), '#!/bin/sh\necho planted\n', { mode: 0o755 })
+  const started = (command: string) => run([join(folder.path, command), '--version'], { cwd: folder.path })
+  const advice = expect.stringMatching(/^petstore: Bun is not installed: run npm install in .*\n$/)
+  expect(await started('app/bin/petstore')).toEqual({ exitCode: 1, stdout: '', stderr: advice })
+  symlinkSync('app/bin/petstore', join(folder.path, 'petstore'))
+  expect(await started('petstore')).toEqual({ exitCode: 1, stdout: '', stderr: advice })
+
+  // As npm installs it.
+  const modules = join(folder.path, 'node_modules')
+  mkdirSync(modules)
+  for (const name of ['app', '@oven']) cpSync(join(folder.path, name), join(modules, name), { recursive: true })
+  expect(await started('node_modules/app/bin/petstore')).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
+})
+
 test.each([
   ['a key', [], false, 'read-write', [201, 200, 403]],
   ['a read-only key', ['--read-only'], false, 'read-only', [403, 200, 403]],
