@@ -15,10 +15,36 @@ test.each<[string | null, ...(readonly [rel: string, href: string])[]]>([
   ['</a>; title="; rel=prev"; crossorigin; rel=next; rel=last', ['next', at('/a')]],
   ['</a>; rel="next"; type="application/json"', ['next', at('/a')]],
   ['<http://[>; rel="next", </b>; rel="last"', ['last', at('/b')]],
-  ...['</a>', '</a>; rel=""', 'rel="next"', '<', '', null].map((header): [string | null] => [header]),
+  ['</a>; rel; rel = next', ['next', at('/a')]],
+  ['</a>; rel=next; title="x\\', ['next', at('/a')]],
+  ['</a>; rel=next, </b>; title="x; rel=prev', ['next', at('/a')]],
+  ['<</a>; rel=next', ['next', at('/a')]],
+  ...[
+    '</a>',
+    '</a>; rel=""',
+    '</a>; title=rel=next',
+    '</a>; rel, next',
+    '</a>; rel =; title=next',
+    '</a>, x; rel=next',
+    'rel="next"',
+    '<',
+    '',
+    null,
+  ].map((header): [string | null] => [header]),
 ])('Link: %s', (header, ...links) => {
   expect(readLinks(header, url)).toEqual(links.map(([rel, href]) => ({ rel, href })))
 })
+
+test.each(['<', '<ab', '</a>"\\"', '"\\"', ';a="\\"', ';a="', '\\', ' ', ';,='])(
+  'a long Link header of %j is read in linear time',
+  part => {
+    // In quadratic time this would take minutes.
+    expect(readLinks(`</first>; rel=next; ${part.repeat(300_000)}`, url)[0]).toEqual({
+      rel: 'next',
+      href: at('/first'),
+    })
+  },
+)
 
 const deprecation = new Date('2026-11-15T00:00:00Z')
 const sunset = new Date('2030-12-05T00:00:00Z')

@@ -19,22 +19,33 @@ export interface DeprecationNotice {
   readonly links: readonly Link[]
 }
 
-const oneLink = /<([^>]*)>((?:[^",]|"(?:[^"\\]|\\.)*")*)/g
-const oneParameter = /;\s*([^\s=;"]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*)))?/g
+/** An address, a quoted string, a separator or other text. A string that does not end is read once, so time is linear. */
+const linkToken = /<([^<>]*)>|"((?:[^"\\]|\\.)*)(?:"|\\?$)|[,;=]|[^\s<",;=]+/gs
 
 /** Reads a Link header. A link with several relations is returned once for each; invalid addresses are skipped. */
 export function readLinks(header: string | null, base: string): Link[] {
-  return [...(header ?? '').matchAll(oneLink)].flatMap(([, address = '', parameters = '']) => {
+  return linksIn(header ?? '').flatMap(({ address, rel = '' }) => {
     const url = parseUrl(address, base)
-    return url ? relationsIn(parameters).map(rel => ({ rel, href: url.href })) : []
+    return url ? (rel.toLowerCase().match(/\S+/g) ?? []).map(rel => ({ rel, href: url.href })) : []
   })
 }
 
-/** Only the first rel parameter counts (RFC 8288, section 3.3). */
-function relationsIn(parameters: string): string[] {
-  const [, , quoted, bare] =
-    [...parameters.matchAll(oneParameter)].find(([, name]) => name?.toLowerCase() === 'rel') ?? []
-  return (quoted ?? bare ?? '').toLowerCase().match(/\S+/g) ?? []
+/** Only the first rel parameter of a link counts (RFC 8288, section 3.3). */
+function linksIn(header: string): readonly { readonly address: string; readonly rel?: string }[] {
+  const links: { address: string; rel?: string }[] = []
+  let isInLink = false
+  let before = ''
+  let name = ''
+  for (const [token, address, quoted] of header.matchAll(linkToken)) {
+    const link = isInLink ? links.at(-1) : undefined
+    if (address !== undefined) isInLink = links.push({ address }) > 0
+    else if (token === ',') isInLink = false
+    else if (token === ';') name = ''
+    else if (before === ';') name = token.toLowerCase()
+    else if (before === '=' && name === 'rel' && link) link.rel ??= quoted ?? token
+    before = token
+  }
+  return links
 }
 
 /** Undefined for an invalid address. Node 20 has no URL.parse. */
