@@ -23,6 +23,8 @@ export const serveCommand = command({
   run: (settings, _, io) => serve(settings, io),
 })
 
+/** Beyond the drain time, for the store to record the use of keys and to close. */
+const closeMsMax = 9_000
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
 const retryDatabaseMs = 500
@@ -55,6 +57,7 @@ export async function serve(
       await stopped
       log.write('info', 'Stopping')
       log.flush()
+      setTimeout(() => endWithoutStore(log), settings.drainMs + closeMsMax).unref()
     } finally {
       const unanswered = await listener.stop(settings.drainMs)
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
@@ -66,6 +69,13 @@ export async function serve(
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
     setTimeout(() => process.exit(), logReaderMs).unref()
   }
+}
+
+/** A disk that does not answer must not keep the process: the next start recovers everything that was committed. */
+function endWithoutStore(log: BufferedLog): never {
+  log.write('error', 'The store did not close in time: the process ends without it; check the disk')
+  log.end()
+  process.exit(exitCode.failure)
 }
 
 async function startListener(parts: ThreadsParts): Promise<Listener> {

@@ -24,6 +24,12 @@ const noImmutable = obstacleTo(() => {
   makeImmutable([file])[Symbol.dispose]()
 })
 
+const noFreeze = obstacleTo(() => {
+  using disk = realDisk()
+  command('fsfreeze', '--freeze', disk.path)
+  command('fsfreeze', '--unfreeze', disk.path)
+})
+
 const start = (cwd?: string) =>
   startServer({ ...(cwd && { cwd }), env: { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db' } })
 
@@ -140,6 +146,65 @@ testUnless(
     await expectExactly(acknowledged, server)
   },
 )
+
+for (const isWriting of [true, false]) {
+  const what = isWriting ? 'while it writes' : 'while nothing is written'
+  testUnless(
+    noFreeze,
+    `a server whose disk is frozen ${what} gives up its store when it stops, and loses nothing`,
+    async () => {
+      using disk = realDisk()
+      const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db', PETSTORE_DRAIN_TIME: '0s' }
+      await using server = await startServer({ cwd: disk.path, env })
+      const acknowledged = new Map<string, string>()
+      {
+        using client = new KeepAliveClient(server.port, key)
+        for (let animals = 0; animals < 10; animals++) expect(await add(client, acknowledged)).toBe(201)
+      }
+      {
+        await using _ = freeze(disk.path)
+        if (isWriting) server.fetch('/pets', key, { method: 'POST', body: longAnimal(++made) }).catch(() => {})
+        process.kill(server.pid, 'SIGTERM')
+        const line = 'The store did not close in time'
+        await server.says('that it ends without its store', () => server.stderr.includes(line) || undefined)
+      }
+      // A thread that waits for a frozen disk cannot be ended, not even by SIGKILL.
+      expect((await server.ended()).exitCode).toBe(1)
+      expect(inspectStore(join(disk.path, 'pets.db')).integrity).toBe('ok')
+      await using next = await start(disk.path)
+      using client = new KeepAliveClient(next.port, key)
+      const found = await allAnimals(client)
+      expect([...acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])
+    },
+  )
+}
+
+/** A file system in a file, which can be frozen, gone with the test. Root only. */
+function realDisk(): { readonly path: string } & Disposable {
+  using stack = new DisposableStack()
+  const folder = stack.use(temporaryFolder())
+  const [image, path] = [join(folder.path, 'image'), join(folder.path, 'disk')]
+  mkdirSync(path)
+  command('truncate', '--size=16M', image)
+  command('mkfs.ext4', '-q', image)
+  command('mount', '-o', 'loop', image, path)
+  stack.defer(() => command('umount', '--lazy', path))
+  const owned = stack.move()
+  return { path, [Symbol.dispose]: () => owned.dispose() }
+}
+
+/** Suspends all writes to a disk until disposed of; at the latest after a minute, even if this process is killed. */
+function freeze(path: string): AsyncDisposable {
+  command('fsfreeze', '--freeze', path)
+  const thaw = `trap : TERM; sleep 60 & wait; kill $!; exec fsfreeze --unfreeze "$0"`
+  const thawing = Bun.spawn(['setsid', 'sh', '-c', thaw, path], { stdio: ['ignore', 'ignore', 'ignore'] })
+  return {
+    async [Symbol.asyncDispose]() {
+      thawing.kill('SIGTERM')
+      await thawing.exited
+    },
+  }
+}
 
 /** A file system in memory of this size, gone with the test. Root only. */
 function smallDisk(bytes: number): { readonly path: string } & Disposable {

@@ -16,7 +16,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
   try {
     provideFile(file, create)
     using opening = new DisposableStack()
-    // Stays open: the last connection to close moves the write-ahead log into the file, and a read-only one could not.
+    // Stays open: the last connection to close moves the write-ahead log into the file, which a read-only one could not.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file)
     const thread = new WriterThread(file, message => onEvent('error', message))
@@ -37,9 +37,10 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       },
       async close() {
         await writer.close()
-        await thread.close()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
+        // Last: it moves the write-ahead log into the file, and only this thread waits if the disk does not answer.
+        await thread.close()
       },
     }
   } catch (error) {
