@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { conform } from '../../src/conform/run.ts'
-import { KeepAliveClient } from '../support/connections.ts'
-import { key as failureKey, Load, serveFrom } from '../support/load.ts'
-import { configurationAt, documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
+import { KeepAliveClient, type Outcome, withClients } from '../support/connections.ts'
+import { key as failureKey, Ledger, Load, serveFrom } from '../support/load.ts'
+import { configurationAt, documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
 import {
   describeWithOwnPostgres,
   describeWithPostgres,
@@ -44,6 +44,98 @@ test.skipIf(!nginx)(
     await run(['curl', '-s', ...from, `http://127.0.0.1:${port}/from-elsewhere`], { cwd: server.cwd })
     const line = await until('its line in the log', () => /^.*"\/from-elsewhere".*$/m.exec(server.stderr)?.[0])
     expect(JSON.parse(line)).toMatchObject({ status: 404, client: '127.0.0.2' })
+  },
+)
+
+const rex = '{"name":"Rex","categoryId":7}'
+
+/** Two instances of one SQLite store, each on a port that stays the same, behind nginx as documented. */
+async function startPair() {
+  await using stack = new AsyncDisposableStack()
+  const { path: cwd } = stack.use(temporaryFolder())
+  const [first, second, port] = [freePort(), freePort(), freePort()]
+  const startOn = (port: number) =>
+    startServer({ cwd, env: { PETSTORE_API_KEY: key }, args: ['serve', '--port', String(port)] })
+  const instances = new Map([
+    [first, await startOn(first)],
+    [second, await startOn(second)],
+  ])
+  stack.defer(async () => void (await Promise.all([...instances.values()].map(each => each[Symbol.asyncDispose]()))))
+  stack.use(await startNginx(documentedConfiguration(port, `127.0.0.1:${first}`, `127.0.0.1:${second}`), port))
+  const owned = stack.move()
+  return { port, instances, startOn, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+test.skipIf(!nginx)('behind nginx, a frozen instance delays a request by 12 s at most, and no read fails', async () => {
+  await using pair = await startPair()
+  const { port, instances } = pair
+  const headers = { authorization: `Bearer ${key}` }
+  // Without the documented limit, nginx would wait for 60 s.
+  const send = (init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${port}/v1/pets`, { headers, ...init, signal: AbortSignal.timeout(40_000) })
+  const [frozen] = instances.values()
+  process.kill(frozen?.pid ?? 0, 'SIGSTOP')
+  try {
+    const startedMs = performance.now()
+    const reading = Array.from({ length: 20 }, () => send())
+    const adding = Array.from({ length: 20 }, () => send({ method: 'POST', body: rex }))
+    for (const { status } of await Promise.all(reading)) expect(status).toBe(200)
+    for (const response of await Promise.all(adding)) {
+      if (response.status === 201) continue
+      expect(response.status).toBe(504)
+      expect(await response.json()).toMatchObject({ code: 'gateway_timeout', status: 504 })
+    }
+    // Some of them had to wait for the frozen instance.
+    expect(performance.now() - startedMs).toBeGreaterThan(10_000)
+  } finally {
+    process.kill(frozen?.pid ?? 0, 'SIGCONT')
+  }
+})
+
+test.skipIf(!nginx)(
+  'behind nginx, the documented restart of all instances fails no read, and no creation that is repeated',
+  async () => {
+    await using pair = await startPair()
+    const { port, instances, startOn } = pair
+    const ledger = new Ledger()
+    const failedReads: Outcome[] = []
+    let isOver = false
+    const working = withClients({ port, key, count: 8 }, async (client, index) => {
+      while (!isOver) {
+        if (index % 2 === 0) {
+          const outcome = await client.send({ method: 'GET', path: '/v1/pets' })
+          if (outcome.kind !== 'answered' || outcome.reply.status !== 200) failedReads.push(outcome)
+          continue
+        }
+        const { body, idempotencyKey } = ledger.next()
+        for (;;) {
+          const sent = {
+            method: 'POST',
+            path: '/v1/pets',
+            headers: { 'Idempotency-Key': idempotencyKey },
+            body,
+          } as const
+          const outcome = await client.send(sent)
+          if (outcome.kind !== 'answered' || outcome.reply.status !== 201) continue
+          ledger.acknowledge(body, outcome.reply)
+          break
+        }
+      }
+    })
+    const isReady = async (port: number) => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok || undefined
+    for (const [own, instance] of instances) {
+      const before = ledger.acknowledged.size
+      expect((await instance.stop('SIGTERM')).exitCode).toBe(0)
+      instances.set(own, await startOn(own))
+      await until('the instance to be ready', () => isReady(own))
+      await Bun.sleep(restartPauseMs)
+      expect(ledger.acknowledged.size).toBeGreaterThan(before)
+    }
+    isOver = true
+    await working
+    expect(failedReads).toEqual([])
+    using client = new KeepAliveClient(port, key)
+    await ledger.expectEachOnce(client)
   },
 )
 

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, type Reply } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { allAnimals, key, Ledger, Load } from '../support/load.ts'
 import { ask, newDatabase } from '../support/postgres.ts'
-import { freePort, projectFolder, run, startServer, until } from '../support/process.ts'
+import { freePort, run, startServer, until } from '../support/process.ts'
+import { documentedHaproxy } from './haproxy.ts'
 import { PatroniCluster, type Role, ttlSeconds } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -40,9 +41,7 @@ class TimedLoad extends Load {
 /** HAProxy as documented, in front of the cluster. Gives the ports for its primary and for its replicas. */
 function startHaproxy(folder: ProcessFolder, cluster: PatroniCluster, program: string) {
   const ports = { primary: freePort(), replicas: freePort() }
-  const document = readFileSync(join(projectFolder, 'docs/scaling.md'), 'utf8')
-  let [, text = ''] = /^```haproxy\n([\s\S]*?)^```$/m.exec(document) ?? []
-  text = text.replace(':5000', `:${ports.primary}`).replace(':5001', `:${ports.replicas}`)
+  let text = documentedHaproxy('tcp').replace(':5000', `:${ports.primary}`).replace(':5001', `:${ports.replicas}`)
   for (const { name, port, restPort } of cluster.nodes) {
     text = text.replaceAll(`${name}.example.com:5432 check port 8008`, `127.0.0.1:${port} check port ${restPort}`)
   }

@@ -22,6 +22,10 @@ export function configurationAt(address: string, ...instances: readonly string[]
   return server.replace(/^upstream [^}]*}\n/, upstream)
 }
 
+/** How long to wait between the restarts of two instances, as documented. */
+export const restartPauseMs =
+  Number(/wait another (\d+) seconds/.exec(readFileSync(join(projectFolder, 'docs/scaling.md'), 'utf8'))?.[1]) * 1_000
+
 function configurationIn(document: string): string {
   const text = readFileSync(join(projectFolder, document), 'utf8')
   return /^```nginx\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? ''

@@ -20,7 +20,7 @@ describe('while the service runs', () => {
     ['the server is a standby', '25006 0A000', true],
     ['a statement was cancelled, or a transaction was idle', '57014 ERR_POSTGRES_QUERY_CANCELLED 25P03', false],
     ['a lock, a serialization failure, a deadlock', '55P03 40001 40P01', false],
-    ['disk or memory full, too many connections, a failing disk', '53100 53200 53300 58030', false],
+    ['disk or memory full, a failing disk', '53100 53200 58030', false],
     ['the password was changed, the user is refused, the database was dropped', '28P01 28000 3D000', false],
     ['a replica has no tables yet', '42P01', false],
   ])('%s: unavailable, with the code alone, and known whether another connection may succeed', (_, codes, isLost) => {
@@ -39,6 +39,7 @@ describe('while the service runs', () => {
       '26000 42P05',
     ],
     ['the user lacks a right; GRANT it SELECT', '42501'],
+    ['the server has no free connection; raise its max_connections', '53300'],
   ])('the log says "%s", and what the server says, for %s', (advice, codes) => {
     for (const code of codes.split(' ')) {
       const error = storeErrorOf(errorWith(code)) as Error
@@ -78,6 +79,7 @@ describe('at the start', () => {
     ['supports the sslmode', 'ERR_POSTGRES_TLS_NOT_AVAILABLE', StoreUnreachable],
     ['no PostgreSQL server answers', 'ERR_POSTGRES_CONNECTION_FAILED', StoreUnreachable],
     ['the user lacks a right', '42501', SetupError],
+    ['names no schema that exists', '3F000', SetupError],
     ['a table of the same name', '42P07 42710 42703', SetupError],
     ['not a supported PostgreSQL', 'ERR_POSTGRES_UNEXPECTED_MESSAGE', SetupError],
   ])('one line says "%s" for %s; only a StoreUnreachable is worth another attempt', (problem, codes, kind) => {

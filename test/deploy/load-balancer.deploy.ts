@@ -1,0 +1,83 @@
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { KeepAliveClient } from '../support/connections.ts'
+import { programs as findPrograms } from '../support/debian.ts'
+import { key, Load, serveFrom } from '../support/load.ts'
+import { restartPauseMs } from '../support/nginx.ts'
+import { newDatabase, startCluster } from '../support/postgres.ts'
+import { freePort, until } from '../support/process.ts'
+import { documentedHaproxy } from './haproxy.ts'
+import { ProcessFolder } from './process-folder.ts'
+
+const programs = await findPrograms('the tests of load balancers', { haproxy: 'haproxy' })
+
+/** Two instances on one PostgreSQL server, behind HAProxy as documented. */
+async function deploy() {
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.use(new ProcessFolder())
+  const cluster = stack.use(await startCluster())
+  const { url } = await newDatabase(cluster.url())
+  const instances = [stack.use(await serveFrom(url)), stack.use(await serveFrom(url))] as const
+  const port = freePort()
+  let text = documentedHaproxy('http').replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+  for (const [index, { server }] of instances.entries()) {
+    text = text.replace(`127.0.0.1:${8081 + index}`, `127.0.0.1:${server.port}`)
+  }
+  writeFileSync(join(folder.folder('haproxy'), 'haproxy.cfg'), text)
+  folder.start('haproxy', programs?.haproxy ?? '', '-db', '-f', 'haproxy.cfg')
+  const isUp = () => fetch(`http://127.0.0.1:${port}/livez`).then(({ ok }) => ok || undefined)
+  await until('HAProxy', () => isUp().catch(() => undefined)).catch(error => {
+    throw new Error(`${error.message}\n${folder.log('haproxy')}`)
+  })
+  const owned = stack.move()
+  return { cluster, instances, port, folder, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+}
+
+setDefaultTimeout(120_000)
+
+describe.skipIf(!programs)('two instances behind HAProxy, configured as documented', () => {
+  const list = (port: number, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${port}/v1/pets`, { headers: { authorization: `Bearer ${key}` }, ...init })
+
+  test('while PostgreSQL is down, clients get 503 with our own Error body, and nothing else', async () => {
+    await using deployed = await deploy()
+    const { cluster, port, folder } = deployed
+    expect(folder.log('haproxy')).not.toMatch(/warning/i)
+    const load = new Load(port, key)
+    await load.makesProgress(100)
+    await cluster.stop('SIGQUIT')
+    await Bun.sleep(6_000)
+    await cluster.start()
+    await load.makesProgress(100)
+    await load.stop()
+    expect(load.unavailable).toBeGreaterThan(16)
+    using client = new KeepAliveClient(port, key)
+    await load.expectEachOnce(client)
+  })
+
+  test('an instance that stops or freezes fails no read, and without any instance the error is an Error body', async () => {
+    await using deployed = await deploy()
+    const { port, instances } = deployed
+    const [first, second] = instances
+    const statuses = async () =>
+      new Set(await Promise.all(Array.from({ length: 50 }, async () => (await list(port)).status)))
+    expect(await statuses()).toEqual(new Set([200]))
+    process.kill(first.server.pid, 'SIGSTOP')
+    expect(await statuses()).toEqual(new Set([200]))
+    process.kill(first.server.pid, 'SIGCONT')
+    await until('the first instance', async () => (await fetch(new URL('/readyz', first.server.url))).ok || undefined)
+    await Bun.sleep(restartPauseMs)
+
+    const stopping = second.server.stop('SIGTERM')
+    expect(await statuses()).toEqual(new Set([200]))
+    await stopping
+    expect(await statuses()).toEqual(new Set([200]))
+
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(404)
+    await first.server.stop('SIGTERM')
+    const response = await list(port)
+    expect([response.status, response.headers.get('content-type')]).toEqual([503, 'application/json'])
+    expect(await response.json()).toMatchObject({ code: 'bad_gateway', status: 503 })
+  })
+})
