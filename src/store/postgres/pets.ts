@@ -17,16 +17,19 @@ export const statements = {
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = ANY ($1::bigint[])',
   lockIds: 'SELECT petstore_lock_ids() AS last_id',
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
+  /**
+   * Several instances delete at once: each skips the rows that another one has locked. $2 is where the previous batch ended,
+   * because the index still contains the rows deleted before, until VACUUM. Rows are found by their place: a join on the key
+   * made plans that read the index of all keys.
+   */
+  deleteExpiredKeys: `
+    WITH deleted AS (
+      DELETE FROM creation_keys WHERE ctid = ANY (ARRAY (
+        SELECT ctid FROM creation_keys WHERE created_at_ms <= $1 AND created_at_ms >= $2
+        ORDER BY created_at_ms LIMIT $3 FOR UPDATE SKIP LOCKED
+      )) RETURNING created_at_ms
+    ) SELECT count(*)::int AS count, max(created_at_ms) AS last_ms FROM deleted`,
 } as const
-
-/**
- * Several instances delete at once: each skips the rows that another one has locked. The limit is written out and the rows are
- * found by their place: with a parameter, or a join on their keys, the generic plan reads the index of all keys.
- */
-export const deleteExpiredKeys = (max: number) => `
-  DELETE FROM creation_keys WHERE ctid = ANY (ARRAY (
-    SELECT ctid FROM creation_keys WHERE created_at_ms <= $1
-    ORDER BY created_at_ms LIMIT ${max} FOR UPDATE SKIP LOCKED))`
 
 type PetWrite = { readonly pet: NewPet; readonly key?: IdempotencyKey }
 
@@ -40,6 +43,7 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
       retrySingly: error => isRefusedByServer(error) || error instanceof IdsExhausted,
     },
   )
+  let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
       // Fetch one extra row to learn whether a next page exists, without a COUNT.
@@ -57,8 +61,11 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
     },
     createOnce: (pet, key) => queue.add({ pet, key }),
     async deleteExpiredIdempotencyKeys(now, max) {
-      const expiredMs = BigInt(now.getTime() - idempotencyKeyMs)
-      const { count } = await writing.run(sql => sql.unsafe(deleteExpiredKeys(max), [expiredMs]))
+      type Deleted = [{ count: number; last_ms: bigint | null }]
+      const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
+      const [{ count, last_ms }] = await writing.run(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
+      // A complete sweep starts again at the oldest: another instance may have failed to delete what it had locked.
+      sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
     },
   }
