@@ -105,12 +105,15 @@ const scrape = 'job="petstore",instance="pets:8080"'
 const healthy = {
   [`up{${scrape}}`]: '1x60',
   [`petstore_store_up{${scrape}}`]: '1x60',
+  [`petstore_store_writable{${scrape}}`]: '1x60',
   [`petstore_http_requests_total{${scrape},operation="createPet",status="201"}`]: '0+990x60',
   [`petstore_http_requests_total{${scrape},operation="createPet",status="503"}`]: '0+10x60',
   [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="0.5"}`]: '0+995x60',
   [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="1"}`]: '0+1000x60',
   [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="+Inf"}`]: '0+1000x60',
   [`petstore_writes_waiting{${scrape}}`]: '500x60',
+  // A sweep every minute; promtool's time begins at 0.
+  [`petstore_idempotency_keys_swept_timestamp_seconds{${scrape}}`]: '0+60x60',
   [`petstore_deprecated_last_request_timestamp_seconds{${scrape},operation="getPet",key="till"}`]: '-86400x60',
 }
 
@@ -118,9 +121,11 @@ const healthy = {
 const causes: Readonly<Record<string, readonly [RegExp, string]>> = {
   PetstoreDown: [/^up/, '0x60'],
   PetstoreStoreUnavailable: [/_store_up/, '0x60'],
+  PetstoreNotWritable: [/_store_writable/, '0x60'],
   PetstoreErrors: [/"503"/, '0+100x60'],
   PetstoreSlow: [/le="0.5"/, '0+900x60'],
   PetstoreWritesQueue: [/_waiting/, '600x60'],
+  PetstoreKeysNotDeleted: [/_swept_/, '-3600x60'],
   PetstoreDeprecatedOperationUsed: [/_deprecated_/, '0x60'],
 }
 
