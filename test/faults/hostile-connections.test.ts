@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { generateApiKey } from '../../src/api-key.ts'
 import { type Crowd, exchange, KeepAliveClient, openCrowd, repliesIn } from '../support/connections.ts'
 import { loggedBy, residentBytes, type Server, startServer } from '../support/process.ts'
@@ -105,8 +105,11 @@ test.concurrent('6,400 requests with wrong keys delay no one and cost little', (
     expect([...statuses]).toEqual([[401, 6_400]])
   }))
 
-/** CPU time of the process's main thread, which serves, in nanoseconds. */
-const servingNs = ({ pid }: Server) => Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[0])
+/** CPU time of all threads of the process, in nanoseconds. */
+function cpuNsOf({ pid }: Server): number {
+  const threads = readdirSync(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}/schedstat`)
+  return threads.reduce((sum, file) => sum + Number(readFileSync(file, 'utf8').split(' ')[0]), 0)
+}
 
 /** A request with a path, a token and an id that are compared with one another for the log. */
 interface Compared {
@@ -115,18 +118,18 @@ interface Compared {
   readonly id: string
 }
 
-/** The least CPU time for 60 of each request in several rounds, interleaved so that all see the same machine. */
+/** The least CPU time for 40 of each request in several rounds, interleaved so that all see the same machine. */
 async function leastCpu(server: Server, requests: readonly Compared[]): Promise<number[]> {
   const least = requests.map(() => Number.POSITIVE_INFINITY)
   for (let round = 0; round < 20; round++) {
     for (const [index, { path, token, id }] of requests.entries()) {
       using client = new KeepAliveClient(server.port, token)
-      const before = servingNs(server)
-      for (let i = 0; i < 60; i++) {
+      const before = cpuNsOf(server)
+      for (let i = 0; i < 40; i++) {
         const outcome = await client.send({ method: 'GET', path, headers: { 'X-Request-Id': id } })
         expect(outcome).toMatchObject({ kind: 'answered', reply: { status: 404 } })
       }
-      least[index] = Math.min(least[index] ?? 0, servingNs(server) - before)
+      least[index] = Math.min(least[index] ?? 0, cpuNsOf(server) - before)
     }
   }
   return least
@@ -145,7 +148,6 @@ test('a request whose path, token and id are made to be expensive costs at most 
       { ...plain, path },
       { ...plain, token, id },
       { path: `/${'%2d'.repeat(chars / 3)}`, token, id },
-      { ...plain, token: '-'.repeat(token.length), id: `a${'-'.repeat(11)}`.repeat(10) },
       { path: `/${key.slice(0, -1).repeat(chars / key.length)}`, token, id },
     ])
     for (const cost of costs) expect(cost).toBeLessThan(3 * usual)
