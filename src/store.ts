@@ -147,7 +147,7 @@ export interface StoreActivity {
   readonly writesWaiting: number
   /** Writes in each commit. */
   readonly commitSizes: Histogram
-  /** False from a failed write until one succeeds, and while no connection for writing is open. */
+  /** False if the last write failed, or no connection for writing is open. */
   readonly isWritable: boolean
 }
 

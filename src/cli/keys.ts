@@ -60,7 +60,7 @@ const createCommand = command({
       const others = (await keys.list()).filter(other => other.name === name && !refusalOf(other, new Date()))
       if (others.length > 0) {
         const shown = others.map(other => `${other.shown}…`).join(', ')
-        io.err(`A valid key is already called "${name}" (${shown}): keys revoke will need the first characters\n`)
+        io.err(`Another valid key is called "${name}" (${shown}): to revoke one of them, name its first characters\n`)
       }
       const { id } = await keys.create(record)
       io.err(`Created key "${name}" (${permission}) in ${location}. It is shown only once:\n`)

@@ -18,8 +18,8 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['version', async () => versionCommand],
 ])
 
-/** `serve` and `demo` log their warnings; the others read no variable. */
-const withoutWarnings = ['serve', 'demo', 'version', '--version', '-v']
+/** `serve` and `demo` log these warnings; `version` reads no variable. */
+const withoutWarnings = ['serve', 'demo', 'version']
 
 async function warnOfVariables(io: Io): Promise<void> {
   const { unknownVariables } = await import('./settings.ts')
@@ -41,8 +41,9 @@ const versionCommand = command({
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args
-    const load = commands.get(/^(--version|-v)$/.test(name) ? 'version' : name)
-    if (load && !withoutWarnings.includes(name)) await warnOfVariables(io)
+    const command = /^(--version|-v)$/.test(name) ? 'version' : name
+    const load = commands.get(command)
+    if (load && !withoutWarnings.includes(command)) await warnOfVariables(io)
     return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
   } catch (error) {
     return report(error, io)

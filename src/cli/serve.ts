@@ -49,6 +49,7 @@ export async function serve(
   // Writing starts while the server is built. A failure is reported when the server waits for it.
   stores.startWriting().catch(() => {})
   const sweep = new Sweep(stores.pets, log)
+  let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await prepare?.(stores)
     const listener = await startListener({ settings, stores, sweep, tls, log, onEvent, io })
@@ -57,7 +58,7 @@ export async function serve(
       await stopped
       log.write('info', 'Stopping')
       log.flush()
-      setTimeout(() => endWithoutStore(log), settings.drainMs + closeMsMax).unref()
+      overdue = setTimeout(() => endWithoutStore(log), settings.drainMs + closeMsMax).unref()
     } finally {
       const unanswered = await listener.stop(settings.drainMs)
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
@@ -65,6 +66,7 @@ export async function serve(
   } finally {
     sweep[Symbol.dispose]()
     await stores.close()
+    clearTimeout(overdue)
     log.end()
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
     setTimeout(() => process.exit(), logReaderMs).unref()
@@ -73,7 +75,7 @@ export async function serve(
 
 /** A disk that does not answer must not keep the process: the next start recovers everything that was committed. */
 function endWithoutStore(log: BufferedLog): never {
-  log.write('error', 'The store did not close in time: the process ends without it; check the disk')
+  log.write('error', 'The store did not close in time: check the disk. Committed animals are safe')
   log.end()
   process.exit(exitCode.failure)
 }
@@ -147,7 +149,11 @@ async function knownEnvironmentKey(
   if (environmentKey === undefined || !isWellFormedApiKey(environmentKey)) return undefined
   const known = await keys.find(hashSecret(environmentKey))
   const state = known && [known.permission, refusalOf(known, new Date())].filter(Boolean).join(', ')
-  if (known) log.write('warn', `PETSTORE_API_KEY is the stored key "${known.name}" (${state}): the store decides on it`)
+  if (known)
+    log.write(
+      'warn',
+      `PETSTORE_API_KEY is the stored key "${known.name}" (${state}): its permission in the store applies`,
+    )
   return known
 }
 

@@ -35,6 +35,7 @@ export async function startServing(parts: ServingParts): Promise<Serving> {
   const { stores, settings, log, port, tls, sweep, threads } = parts
   const app = new App({ ...stores, ...settings, log, build, pages: createPages(), sweep, threads })
   await stores.startWriting()
+  await app.checkStore()
   const reusePort = settings.reusePort || threads !== undefined
   const listener = listen(app, { host: settings.host, port, reusePort, tls })
   const flush = () => inBackground(log, () => app.flush())

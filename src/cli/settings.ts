@@ -135,7 +135,7 @@ export const checkSettings: Check = ({ reusePort, threads, readUrl, databaseUrl 
 const variablePrefix = 'PETSTORE_'
 /** Read by other commands only. */
 export const otherVariables = ['PETSTORE_URL']
-/** With its value. Set by bin/petstore, by tests, or by Kubernetes for Services such as `petstore` and `petstore-db`. */
+/** With its value. Set by bin/petstore, tests, or Kubernetes for Services such as `petstore` and `petstore-db`. */
 const foreignVariable = /^PETSTORE_(PROGRAM=|TEST_|(\w+_)?(SERVICE_|PORT_\d+_|PORT=(tcp|udp|sctp):))/
 
 /** A warning for each variable that looks like a setting and is none: it is probably mistyped. */

@@ -19,7 +19,7 @@ export interface DeprecationNotice {
   readonly links: readonly Link[]
 }
 
-/** An address, a quoted string, a separator or other text. A string that does not end is read once, so time is linear. */
+/** An address, a quoted string, a separator or other text. A string without an end is read once, in linear time. */
 const linkToken = /<([^<>]*)>|"((?:[^"\\]|\\.)*)(?:"|\\?$)|[,;=]|[^\s<",;=]+/gs
 
 /** Reads a Link header. A link with several relations is returned once for each; invalid addresses are skipped. */
@@ -33,13 +33,14 @@ export function readLinks(header: string | null, base: string): Link[] {
 /** Only the first rel parameter of a link counts (RFC 8288, section 3.3). */
 function linksIn(header: string): readonly { readonly address: string; readonly rel?: string }[] {
   const links: { address: string; rel?: string }[] = []
-  let isInLink = false
+  let link: (typeof links)[number] | undefined
   let before = ''
   let name = ''
   for (const [token, address, quoted] of header.matchAll(linkToken)) {
-    const link = isInLink ? links.at(-1) : undefined
-    if (address !== undefined) isInLink = links.push({ address }) > 0
-    else if (token === ',') isInLink = false
+    if (address !== undefined) {
+      link = { address }
+      links.push(link)
+    } else if (token === ',') link = undefined
     else if (token === ';') name = ''
     else if (before === ';') name = token.toLowerCase()
     else if (before === '=' && name === 'rel' && link) link.rel ??= quoted ?? token

@@ -190,6 +190,22 @@ describe('a response', () => {
     expect(await (await send('/readyz')).text()).toBe('draining')
   })
 
+  test('is given to load balancers if the store was read once before it went down', async () => {
+    let isDown = false
+    const list: typeof stores.pets.list = page => {
+      if (isDown) throw new StoreUnavailable('down')
+      return stores.pets.list(page)
+    }
+    const parts = { pets: { ...stores.pets, list }, limits: { checkedForMs: 0 } }
+    start(parts)
+    await app.checkStore()
+    isDown = true
+    expect((await send('/readyz')).status).toBe(200)
+    start(parts)
+    await app.checkStore()
+    expect((await send('/readyz')).status).toBe(503)
+  })
+
   test('closes its connection as soon as another thread drains, which counts its request', async () => {
     const nowMs = () => performance.now()
     const collectMetrics = async () => []

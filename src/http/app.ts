@@ -108,6 +108,7 @@ export class App {
   readonly #site: ReadonlyMap<string, SiteHandler>
   readonly #discardMs: number
   readonly #drainCells: DrainCells
+  readonly #health: Health
 
   constructor(parts: AppParts) {
     const limits = { ...limitDefaults, ...parts.limits }
@@ -127,9 +128,10 @@ export class App {
     const links = new Links(parts.publicUrl)
     const pageCacheBytes = pageCacheBytesMax / (threads?.count ?? 1)
     this.#router = new Router(petRoutes({ ...shared, links, pageCacheBytes, documentation: documentationOf(parts) }))
+    this.#health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
     this.#site = siteHandlers({
       ...shared,
-      health: new Health({ ...parts, ...limits, isDraining: () => this.#isDraining }),
+      health: this.#health,
       collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies(parts.build)]),
     })
     this.#discardMs = limits.discardMs
@@ -172,6 +174,11 @@ export class App {
     } catch (cause) {
       return this.#respond(context, this.#failureReply(context, cause))
     }
+  }
+
+  /** Reads the store once, so that the app is ready even if the store goes down before anyone asks. */
+  async checkStore(): Promise<void> {
+    await this.#health.isStoreUp()
   }
 
   /** Stores when each key was last used. */

@@ -56,8 +56,9 @@ export class Authenticator {
   }
 
   async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
-    const [scheme, token] = /^bearer(?: +(\S.*))?$/i.exec(header) ?? []
-    if (scheme === undefined && header !== '') return missingKey('Authorization does not begin with "Bearer "')
+    const bearer = /^bearer(?: +(\S.*))?$/i.exec(header)
+    if (!bearer && header !== '') return missingKey('Authorization does not begin with "Bearer "')
+    const token = bearer?.[1]
     if (token === undefined) return missingKey()
     if (!/^[\x21-\x7e]+$/.test(token)) {
       return invalidKey('Malformed credential: expected one API key after Bearer')

@@ -39,8 +39,8 @@ beforeEach(() => {
 })
 
 const shown = ({ status, body }: Reply) => `${status} ${body}`
-const readiness = async () => shown(await health.readiness())
-const healthy = async () => shown(await health.health())
+const readyz = async () => shown(await health.readyz())
+const healthz = async () => shown(await health.healthz())
 
 /** A store that is in trouble, in every way that a check distinguishes. */
 const troubles: readonly (readonly [string, Read, Read])[] = [
@@ -50,27 +50,27 @@ const troubles: readonly (readonly [string, Read, Read])[] = [
   ['keys hang', answers, hangs],
 ]
 
-describe('health', () => {
+describe('/healthz', () => {
   test.each(troubles)('is 503 while %s, and 200 before and after', async (_, pets, keys) => {
-    expect(await healthy()).toBe('200 ok')
+    expect(await healthz()).toBe('200 ok')
     ;[readPets, readKeys] = [pets, keys]
-    expect(await healthy()).toBe('503 store')
+    expect(await healthz()).toBe('503 store')
     readPets = readKeys = answers
-    expect(await healthy()).toBe('200 ok')
+    expect(await healthz()).toBe('200 ok')
   })
 
   test('says that nothing can be written, and that the server stops', async () => {
     isReadOnly = true
-    expect(await healthy()).toBe('200 read-only')
+    expect(await healthz()).toBe('200 read-only')
     isDraining = true
-    expect(await healthy()).toBe('503 draining')
+    expect(await healthz()).toBe('503 draining')
   })
 
   test('is checked once for all who ask at the same time', async () => {
-    const asked = Array.from({ length: 100 }, (_, index) => (index % 2 ? healthy() : health.isStoreUp()))
+    const asked = Array.from({ length: 100 }, (_, index) => (index % 2 ? healthz() : health.isStoreUp()))
     expect(new Set(await Promise.all(asked))).toEqual(new Set(['200 ok', true]))
     expect(reads).toBe(2)
-    await healthy()
+    await healthz()
     expect(reads).toBe(4)
   })
 
@@ -81,36 +81,36 @@ describe('health', () => {
     ] as const) {
       start(60_000)
       readPets = pets
-      expect(await healthy()).toBe(expected)
+      expect(await healthz()).toBe(expected)
       readPets = pets === fails ? answers : fails
       reads = 0
-      expect([await healthy(), reads]).toEqual([expected, 0])
+      expect([await healthz(), reads]).toEqual([expected, 0])
     }
   })
 })
 
-describe('readiness', () => {
+describe('/readyz', () => {
   test.each(troubles)('waits until the store was read once, if %s', async (_, pets, keys) => {
     ;[readPets, readKeys] = [pets, keys]
-    expect(await readiness()).toBe('503 starting')
+    expect(await readyz()).toBe('503 starting')
     readPets = readKeys = answers
-    expect(await readiness()).toBe('200 ok')
+    expect(await readyz()).toBe('200 ok')
   })
 
   test.each(troubles)('stays 200 with the last known state when %s later, without waiting', async (_, pets, keys) => {
-    expect(await readiness()).toBe('200 ok')
+    expect(await readyz()).toBe('200 ok')
     ;[readPets, readKeys] = [pets, keys]
-    expect(await readiness()).toBe('200 ok')
+    expect(await readyz()).toBe('200 ok')
     expect(await health.isStoreUp()).toBe(false)
-    expect(await readiness()).toBe('200 store')
+    expect(await readyz()).toBe('200 store')
     readPets = readKeys = hangs
-    expect(await readiness()).toBe('200 store')
+    expect(await readyz()).toBe('200 store')
   })
 
   test('says that nothing can be written, and is 503 while the server stops', async () => {
     isReadOnly = true
-    expect(await readiness()).toBe('200 read-only')
+    expect(await readyz()).toBe('200 read-only')
     isDraining = true
-    expect(await readiness()).toBe('503 draining')
+    expect(await readyz()).toBe('503 draining')
   })
 })

@@ -19,7 +19,7 @@ export class Health {
   #checking: Promise<boolean> | undefined
   #checkedMs = Number.NEGATIVE_INFINITY
   #isUp = false
-  #wasUp = false
+  #hasBeenUp = false
 
   constructor(parts: HealthParts) {
     this.#parts = parts
@@ -35,19 +35,19 @@ export class Health {
   }
 
   /** For people and alerts: whether everything works, the store included. */
-  async health(): Promise<Reply> {
+  async healthz(): Promise<Reply> {
     if (this.#parts.isDraining()) return plainText(503, 'draining')
     return plainText((await this.isStoreUp()) ? 200 : 503, this.#storeState)
   }
 
   /**
-   * For load balancers: whether to send requests. A store that is down is no reason against it, because all instances share
-   * it. Waits for the store only until it has been read once: an instance that never could must not replace others.
+   * For load balancers. A store that is down changes nothing, because all instances share it. Only an instance that has
+   * never read the store waits for it, and is refused: it must not replace others.
    */
-  async readiness(): Promise<Reply> {
+  async readyz(): Promise<Reply> {
     if (this.#parts.isDraining()) return plainText(503, 'draining')
     const checking = this.isStoreUp()
-    if (!this.#wasUp && !(await checking)) return plainText(503, 'starting')
+    if (!this.#hasBeenUp && !(await checking)) return plainText(503, 'starting')
     return plainText(200, this.#storeState)
   }
 
@@ -59,7 +59,7 @@ export class Health {
 
   async #check(): Promise<boolean> {
     this.#isUp = await this.#canRead()
-    this.#wasUp ||= this.#isUp
+    this.#hasBeenUp ||= this.#isUp
     this.#checkedMs = performance.now()
     return this.#isUp
   }

@@ -95,12 +95,13 @@ test('counts of several threads, and of keys with one name, are added up; the la
     }
     return usage
   }
-  const threads = [usageAt('till', 'till'), usageAt('till', 'shop')].map(usage => {
+  const threads = [usageAt('till', 'till'), usageAt('till', 'shop')].map((usage, index) => {
     const metrics = new Metrics()
     metrics.requestBegan()
     metrics.requestBegan()
     metrics.requestEnded('getPet', 200, 1)
-    return metrics.families(usage, undefined)
+    const commitSizes = new Histogram([1])
+    return metrics.families(usage, { writesWaiting: 1, commitSizes, isWritable: index === 1 })
   })
   const text = metricsText(combine(threads))
   expect(text.split('\n')).toEqual(
@@ -108,6 +109,9 @@ test('counts of several threads, and of keys with one name, are added up; the la
       'petstore_http_requests_total{operation="getPet",status="200"} 2',
       'petstore_http_request_duration_seconds_bucket{operation="getPet",le="1"} 2',
       'petstore_http_requests_in_flight 2',
+      'petstore_writes_waiting 2',
+      // One thread that cannot write is enough.
+      'petstore_store_writable 0',
       'petstore_deprecated_requests_total{operation="getPet",key="till"} 3',
       'petstore_deprecated_requests_total{operation="getPet",key="shop"} 1',
     ]),

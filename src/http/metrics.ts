@@ -108,7 +108,7 @@ export interface MetricFamily {
   readonly type: MetricType
   readonly help: string
   /** How the values of several threads are combined. */
-  readonly merge: 'sum' | 'max'
+  readonly merge: 'sum' | 'max' | 'min'
   /** Values by name and labels, as in the text. */
   readonly samples: Map<string, number>
 }
@@ -192,17 +192,17 @@ function deprecatedFamilies(usage: KeyUsage): readonly MetricFamily[] {
 function activityFamilies({ writesWaiting, commitSizes, isWritable }: StoreActivity): readonly MetricFamily[] {
   const commits = family('petstore_commit_writes', 'histogram', 'Writes in each commit.')
   addHistogram(commits, {}, commitSizes)
-  const writableHelp = 'Whether the last write succeeded, or none has failed since the store can be written: 1 or 0.'
+  const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
   return [
     single('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
-    { ...single('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0), merge: 'max' },
+    { ...single('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0), merge: 'min' },
     commits,
   ]
 }
 
 function sweepFamilies({ keysDeleted, completedAtMs }: SweepActivity): readonly MetricFamily[] {
   const deletedHelp = 'Expired idempotency keys that were deleted.'
-  const sweptHelp = 'When no expired idempotency key was left; at first, the start.'
+  const sweptHelp = 'Time of the last complete sweep; until then, the start.'
   return [
     single('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, keysDeleted),
     single('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, completedAtMs / 1_000),
@@ -271,8 +271,9 @@ function addSample(to: MetricFamily, labels: Labels, value: number, suffix = '')
 
 /** Two keys may have one name: then their samples have the same labels. */
 function addValue({ samples, merge }: MetricFamily, sample: string, value: number): void {
-  const other = samples.get(sample) ?? 0
-  samples.set(sample, merge === 'sum' ? other + value : Math.max(other, value))
+  const other = samples.get(sample)
+  if (other === undefined) samples.set(sample, value)
+  else samples.set(sample, merge === 'sum' ? other + value : Math[merge](other, value))
 }
 
 function addHistogram(to: MetricFamily, labels: Labels, { bounds, counts, sum }: Histogram): void {

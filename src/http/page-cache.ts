@@ -8,7 +8,7 @@ const entryBytes = 512
 export class PageCache {
   readonly #pets: PetStore
   readonly #bytesMax: number
-  /** By their canonical queries, oldest first. A query that was not sent in this form finds its page after it is read. */
+  /** By canonical query, oldest first. Other spellings are looked up after they are parsed. */
   readonly #pages = new Map<string, Reply>()
   #version: unknown
   #bytes = 0

@@ -58,7 +58,7 @@ function listPets({ pets, links, metrics, pageCacheBytes }: PetRouteParts): Oper
     parameters: ['limit', 'status', 'cursor'],
     handle({ query }) {
       const version = cache.version()
-      // A canonical query has only known parameters, so this holds for strict requests, too.
+      // Strict requests may use the cache: a canonical query has only known parameters.
       return cachedPage(query.text) ?? readPage(query, version)
     },
   }

@@ -182,10 +182,7 @@ const loggedPathCharsMax = 200
 /** Keys are longer. */
 const loggedSegment = /^[A-Za-z0-9._~-]{0,15}$/
 
-/**
- * The path for the log, without keys that were put into it by mistake: `…` replaces the environment key, which may contain
- * slashes, and every segment that is too long or too odd to be part of an ordinary path.
- */
+/** The path for the log: `…` replaces the environment key, and segments that may be keys, put there by mistake. */
 export function loggedPath(path: string, environmentKey = ''): string {
   // Enough for a key that begins at the last character, with every character encoded as three.
   const decoded = decodeVisible(path.slice(0, 3 * (loggedPathCharsMax + environmentKey.length)))

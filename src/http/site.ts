@@ -34,8 +34,8 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
   return new Map<string, SiteHandler>([
     ...[...assets].map(([path, asset]) => [path, serveAsset(asset)] as const),
     ['/livez', () => plainText(200, 'ok')],
-    ['/readyz', () => parts.health.readiness()],
-    ['/healthz', () => parts.health.health()],
+    ['/readyz', () => parts.health.readyz()],
+    ['/healthz', () => parts.health.healthz()],
     ['/metrics', context => metricsReply(parts, context)],
   ])
 }

@@ -24,14 +24,14 @@ test('keys create warns of a valid key with the same name', async () => {
   using folder = temporaryFolder()
   const create = () => petstore(['keys', 'create', '--name', 'till'], { cwd: folder.path })
   const first = await create()
-  expect(first.stderr).not.toContain('already')
+  expect(first.stderr).not.toContain('Another')
   const second = await create()
   const shown = firstCharacters(first.stdout)
-  const warning = `A valid key is already called "till" (${shown}…): keys revoke will need the first characters\n`
+  const warning = `Another valid key is called "till" (${shown}…): to revoke one of them, name its first characters\n`
   expect(second.stdout).toMatch(/^pets_\w{36}\n$/)
   expect(second.stderr).toStartWith(warning)
   for (const key of [first, second]) await revokeKey(folder.path, firstCharacters(key.stdout))
-  expect((await create()).stderr).not.toContain('already')
+  expect((await create()).stderr).not.toContain('Another')
 })
 
 test('a server accepts a new key at once, refuses it within 5 seconds of its revocation, and records its use', async () => {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { conform } from '../../src/conform/run.ts'
 import { KeepAliveClient, type Outcome, withClients } from '../support/connections.ts'
-import { key as failureKey, Ledger, Load, serveFrom } from '../support/load.ts'
+import { expectOutageSurvived, Ledger, serveFrom } from '../support/load.ts'
 import { configurationAt, documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
 import {
   describeWithOwnPostgres,
@@ -169,15 +169,6 @@ describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a whil
     const port = freePort()
     const [one = '', two = ''] = [first, second].map(({ server }) => new URL(server.url).host)
     await using _ = await startNginx(documentedConfiguration(port, one, two), port)
-    const load = new Load(port, failureKey)
-    await load.makesProgress(100)
-    await cluster.stop('SIGQUIT')
-    await Bun.sleep(3_000)
-    await cluster.start()
-    await load.makesProgress(100)
-    await load.stop()
-    expect(load.unavailable).toBeGreaterThan(16)
-    using client = new KeepAliveClient(port, failureKey)
-    await load.expectEachOnce(client)
+    await expectOutageSurvived(port, cluster, 3_000)
   })
 })

@@ -110,7 +110,7 @@ test.each([
   expect(server.stdout.includes('curl')).toBe(reads)
   expect(server.stdout.includes('  New key  ')).toBe(!reads)
   if (reads) expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0 })
-  const line = `warn PETSTORE_API_KEY is the stored key "till" (${state}): the store decides on it`
+  const line = `warn PETSTORE_API_KEY is the stored key "till" (${state}): its permission in the store applies`
   expect(loggedBy(await server.stop('SIGTERM'))).toEqual([line, 'info Stopping'])
 })
 

@@ -1,9 +1,9 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { KeepAliveClient } from '../support/connections.ts'
+import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
-import { key, Load, serveFrom } from '../support/load.ts'
+import { expectOutageSurvived, key, serveFrom } from '../support/load.ts'
 import { restartPauseMs } from '../support/nginx.ts'
 import { newDatabase, startCluster } from '../support/postgres.ts'
 import { freePort, until } from '../support/process.ts'
@@ -44,16 +44,7 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
     await using deployed = await deploy()
     const { cluster, port, folder } = deployed
     expect(folder.log('haproxy')).not.toMatch(/warning/i)
-    const load = new Load(port, key)
-    await load.makesProgress(100)
-    await cluster.stop('SIGQUIT')
-    await Bun.sleep(6_000)
-    await cluster.start()
-    await load.makesProgress(100)
-    await load.stop()
-    expect(load.unavailable).toBeGreaterThan(16)
-    using client = new KeepAliveClient(port, key)
-    await load.expectEachOnce(client)
+    await expectOutageSurvived(port, cluster, 6_000)
   })
 
   test('an instance that stops or freezes fails no read, and without any instance the error is an Error body', async () => {
@@ -74,10 +65,22 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
     await stopping
     expect(await statuses()).toEqual(new Set([200]))
 
-    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(404)
     await first.server.stop('SIGTERM')
     const response = await list(port)
     expect([response.status, response.headers.get('content-type')]).toEqual([503, 'application/json'])
+    expect(response.headers.get('retry-after')).toBe('1')
     expect(await response.json()).toMatchObject({ code: 'bad_gateway', status: 503 })
+  })
+
+  test('clients do not reach the metrics, however the path is written', async () => {
+    await using deployed = await deploy()
+    const { port } = deployed
+    const authorization = `Authorization: Bearer ${key}`
+    for (const path of ['/metrics', '/./metrics', '/x/../metrics', '/.\\metrics', '//metrics', '/%2e/metrics']) {
+      const bytes = `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n\r\n`
+      const { replies } = await exchange(port, [bytes], { expected: 1 })
+      const { status, text = '{}' } = replies[0] ?? {}
+      expect([path, status, JSON.parse(text).code]).toEqual([path, 404, 'not_found'])
+    }
   })
 })

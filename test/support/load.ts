@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, type Outcome, type Reply, withClients } from './connections.ts'
-import { newDatabase } from './postgres.ts'
+import { type Cluster, newDatabase } from './postgres.ts'
 import { loggedBy, startServer, temporaryFolder, until } from './process.ts'
 
 const oddNames = [
@@ -192,6 +192,20 @@ export class Load extends Ledger {
     await this.#working
     clearTimeout(late)
   }
+}
+
+/** Through this port, a database outage of `downMs` gives clients only our own 503, and loses no animal. */
+export async function expectOutageSurvived(port: number, cluster: Cluster, downMs: number): Promise<void> {
+  const load = new Load(port, key)
+  await load.makesProgress(100)
+  await cluster.stop('SIGQUIT')
+  await Bun.sleep(downMs)
+  await cluster.start()
+  await load.makesProgress(100)
+  await load.stop()
+  expect(load.unavailable).toBeGreaterThan(16)
+  using client = new KeepAliveClient(port, key)
+  await load.expectEachOnce(client)
 }
 
 /** One request and how long its response took. One that never comes counts as lost. */

@@ -5,8 +5,8 @@ import { bigints } from './pets.ts'
 import type { Pool } from './pool.ts'
 
 /**
- * Reads from the primary as well: a standby may not know yet that a key is revoked. Only if the primary's connections are lost
- * or it does not answer, keys are looked up on the replica, if there is one.
+ * Reads from the primary as well: a standby may not know yet that a key is revoked. Only if the primary's connections are
+ * lost, or it does not answer, keys are looked up on the replica.
  */
 export function createPostgresKeys(reading: Pool, writing: Pool, replica?: Pool): KeyStore {
   return {

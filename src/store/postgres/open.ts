@@ -33,12 +33,12 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       ...primary,
       purpose: 'writing',
       connectionsMax: writeConnections,
-      connectionsLeft: 0,
-      keepsOpen: true,
+      connectionsForOthers: 0,
+      keepOpen: true,
     })
-    const connectionsLeft = writeConnections + spareConnections
-    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsLeft })
-    warnOfLimit(server, connectionsMax + connectionsLeft, onEvent)
+    const connectionsForOthers = writeConnections + spareConnections
+    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsForOthers })
+    warnOfLimit(server, connectionsMax + connectionsForOthers, onEvent)
     const replicaPool =
       replica &&
       new Pool(replica, {
@@ -46,7 +46,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
         role: 'any',
         purpose: 'reading animals',
         connectionsMax,
-        connectionsLeft: spareConnections,
+        connectionsForOthers: spareConnections,
         onEvent,
       })
     const { pets, queue } = createPostgresPets(replicaPool ?? reading, writing)

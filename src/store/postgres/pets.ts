@@ -17,15 +17,14 @@ export const statements = {
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = ANY ($1::bigint[])',
   lockIds: 'SELECT petstore_lock_ids() AS last_id',
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
-  /**
-   * Several instances delete at once: each skips the rows that another one has locked. $2 is where the previous batch ended,
-   * because the index still contains the rows deleted before, until VACUUM. Rows are found by their place: a join on the key
-   * made plans that read the index of all keys.
-   */
   deleteExpiredKeys: `
     WITH deleted AS (
+      -- By the address of the row: plans for a join on the key read the index of all keys.
       DELETE FROM creation_keys WHERE ctid = ANY (ARRAY (
-        SELECT ctid FROM creation_keys WHERE created_at_ms <= $1 AND created_at_ms >= $2
+        SELECT ctid FROM creation_keys
+        -- From where the previous batch ended: until VACUUM, the index still contains the rows deleted before.
+        WHERE created_at_ms <= $1 AND created_at_ms >= $2
+        -- Other instances delete at the same time.
         ORDER BY created_at_ms LIMIT $3 FOR UPDATE SKIP LOCKED
       )) RETURNING created_at_ms
     ) SELECT count(*)::int AS count, max(created_at_ms) AS last_ms FROM deleted`,

@@ -212,10 +212,10 @@ interface PoolOptions {
   /** For log lines, such as `writing`. */
   readonly purpose: string
   readonly connectionsMax: number
-  /** How many of the allowed connections it leaves to others. */
-  readonly connectionsLeft: number
+  /** How many of the allowed connections it leaves free. */
+  readonly connectionsForOthers: number
   /** Opens all connections before they are needed, and never closes an unused one. */
-  readonly keepsOpen?: boolean
+  readonly keepOpen?: boolean
   readonly onEvent: OnStoreEvent
 }
 
@@ -237,7 +237,7 @@ export class Pool {
     this.#options = options
     this.#server = server
     this.#sql = this.#connect()
-    if (options.keepsOpen) this.#timer = setInterval(() => void this.#keepOpen(), keepOpenIntervalMs).unref()
+    if (options.keepOpen) this.#timer = setInterval(() => void this.#keepOpen(), keepOpenIntervalMs).unref()
     else if (options.role === 'any' && options.hosts.length > 1) {
       this.#timer = setInterval(() => void this.#returnToPreferred(), returnIntervalMs).unref()
     }
@@ -269,7 +269,7 @@ export class Pool {
   /** Opens all connections and uses each once. Throws if none can be opened. Does not wait long for busy ones. */
   async open(): Promise<void> {
     const sql = this.#sql
-    const reserving = Promise.allSettled(Array.from({ length: this.#options.connectionsMax }, () => sql.reserve()))
+    const reserving = Promise.allSettled(Array.from({ length: this.#size }, () => sql.reserve()))
     const opening = reserving.then(async outcomes => {
       const open = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? outcome.value : []))
       const uses = await Promise.allSettled(open.map(connection => connection`SELECT 1`))
@@ -337,7 +337,7 @@ export class Pool {
         const found = await findServer(inOrder, role, role === 'primary' ? presentPrimaryMsMax : preferredMsMax)
         if (this.#closed) return
         if (found.host !== current) this.#moveTo(found)
-        if (this.#options.keepsOpen) await this.open()
+        if (this.#options.keepOpen) await this.open()
         this.#reachable = true
         this.#usableSinceMs = performance.now()
         if (found.host !== current || attempt > 0) this.#reportServer()
@@ -368,10 +368,15 @@ export class Pool {
     this.#sql = this.#connect()
   }
 
+  /** How many connections the pool may open on its present server. */
+  get #size(): number {
+    const { connectionsMax, connectionsForOthers } = this.#options
+    return Math.max(1, Math.min(connectionsMax, this.#server.connectionsAllowed - connectionsForOthers))
+  }
+
   #connect(): SQL {
-    const { connectionsMax, connectionsLeft, keepsOpen, role } = this.#options
-    const { host, synchronousCommit, connectionsAllowed } = this.#server
-    const size = Math.max(1, Math.min(connectionsMax, connectionsAllowed - connectionsLeft))
+    const { keepOpen, role } = this.#options
+    const { host, synchronousCommit } = this.#server
     const session = {
       // Not the sessions that migrate: a migration ends those of the previous version by their name.
       application_name: 'petstore',
@@ -380,7 +385,7 @@ export class Pool {
       // Makes a standby refuse the connection.
       ...(role === 'primary' && { transaction_read_only: 'off' }),
     }
-    return connect(host, size, session, keepsOpen ? 0 : idleSeconds)
+    return connect(host, this.#size, session, keepOpen ? 0 : idleSeconds)
   }
 
   #reportServer(): void {

@@ -6,7 +6,7 @@ import { connectForLongWork, lockMsMax, longTransaction, type Server } from './p
 /** "PETI" in ASCII. */
 const creationLock = 0x50455449
 
-/** The function that creates animals. `isValid`: whether a stored idempotency key is still valid. */
+/** Text of two migrations: never edit it. `isValid`: whether a stored idempotency key is still valid. */
 const createFunction = (isValid: string) => `
    -- Creates animals, each with or without an idempotency key, and returns the animal of each, in order.
    -- A key appears at most once; keys is null if there is none. A plan for any values saves planning every call.
@@ -148,7 +148,7 @@ export const migrations: readonly string[] = [
    END $$;
    CREATE TRIGGER raise_floor BEFORE DELETE OR TRUNCATE ON pets EXECUTE FUNCTION petstore_raise_floor();`,
 
-  // A condition that no index matches: a plan made for a few keys looked them up by age, and read all once there were many.
+  // No index matches this condition. A plan made for a few keys looked them up by age, and later read all of them.
   createFunction('created_at_ms + valid_ms > time_ms'),
 ]
 

@@ -16,7 +16,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
   try {
     provideFile(file, create)
     using opening = new DisposableStack()
-    // Stays open: the last connection to close moves the write-ahead log into the file, which a read-only one could not.
+    // Stays open: if the writer thread has ended, this is the last connection, which moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file)
     const thread = new WriterThread(file, message => onEvent('error', message))
