@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
-import { loggedBy, petstore, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { loggedBy, petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 
 const key = 'a-key-for-damaged-files-0123456789'
@@ -65,6 +65,9 @@ function change(...statements: readonly string[]): void {
 /** The damage is found by this request; all later responses come from a store that knows of it. */
 async function expectUnavailable(server: Server, path: string, init?: typeof rex): Promise<void> {
   expect((await server.fetch(path, key, init)).status).toBe(503)
+  // The result of the check at the start is used for a moment.
+  const isNoticed = async () => (await server.fetch('/../healthz', key)).status === 503 || undefined
+  await until('/healthz to notice the damage', isNoticed)
   for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503, 503])
   const stopped = await server.stop('SIGTERM')
   const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): stop the server and restore a backup`
