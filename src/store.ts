@@ -166,4 +166,6 @@ export interface OpenOptions {
   readonly pooler?: boolean | undefined
   /** PostgreSQL only: the size of the connection pool for reads. */
   readonly connectionsMax?: number | undefined
+  /** PostgreSQL only: how many threads open the store, and share the connections that the server allows. */
+  readonly threads?: number | undefined
 }

@@ -69,7 +69,7 @@ export function openForThread(
   shared?: SharedMemory,
 ): Awaitable<Stores> {
   const connectionsMax = Math.max(1, Math.floor(databasePool / threads))
-  return openStores(databaseUrl, { create: true, onEvent, readUrl, pooler, connectionsMax, shared })
+  return openStores(databaseUrl, { create: true, onEvent, readUrl, pooler, connectionsMax, threads, shared })
 }
 
 /** To a further thread. `start` comes first, after the thread has posted `ready`. */

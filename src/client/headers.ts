@@ -35,15 +35,16 @@ function linksIn(header: string): readonly { readonly address: string; readonly 
   const links: { address: string; rel?: string }[] = []
   let link: (typeof links)[number] | undefined
   let before = ''
-  let name = ''
+  let isFirstRel = false
   for (const [token, address, quoted] of header.matchAll(linkToken)) {
     if (address !== undefined) {
       link = { address }
       links.push(link)
     } else if (token === ',') link = undefined
-    else if (token === ';') name = ''
-    else if (before === ';') name = token.toLowerCase()
-    else if (before === '=' && name === 'rel' && link) link.rel ??= quoted ?? token
+    else if (before === ';' && token !== ';' && link) {
+      isFirstRel = token.toLowerCase() === 'rel' && link.rel === undefined
+      if (isFirstRel) link.rel = ''
+    } else if (before === '=' && token !== ';' && isFirstRel && link) link.rel = quoted ?? token
     before = token
   }
   return links

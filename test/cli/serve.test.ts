@@ -87,6 +87,9 @@ test('bin/petstore runs no program that lies beside its folder', async () => {
   mkdirSync(modules)
   for (const name of ['app', '@oven']) cpSync(join(folder.path, name), join(modules, name), { recursive: true })
   expect(await started('node_modules/app/bin/petstore')).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
+  // As pnpm installs it: the package's folder is a symbolic link.
+  symlinkSync('node_modules/app', join(folder.path, 'linked'))
+  expect(await started('linked/bin/petstore')).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
 })
 
 test.each([

@@ -325,7 +325,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
 
   test('without a free one, a server does not start, and a running one says what to do and when it can write again', async () => {
     await using role = await newUser()
-    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 2`)
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 3`)
     await using stores = await servingAs(role)
     await stores.pets.create(rex)
     expect(stores.activity().isWritable).toBe(true)
@@ -333,7 +333,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
     const advice =
       /53300: too many connections for role .*; the server has no free connection; raise its max_connections/
     await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
-    const others = [new SQL(role.url, { max: 1 }), new SQL(role.url, { max: 1 })]
+    const others = [1, 2, 3].map(() => new SQL(role.url, { max: 1 }))
     await until('the others', async () => Promise.all(others.map(sql => sql`SELECT 1`)).catch(() => undefined))
     const failure = await until('a refusal', async () => {
       const error: unknown = await Promise.resolve(stores.pets.create(rex)).catch((reason: unknown) => reason)
@@ -351,6 +351,47 @@ describeWithPostgres('PostgreSQL: connections', () => {
     for (const sql of others) await sql.close()
     await until('a creation', async () => Promise.resolve(stores.pets.create(rex)).catch(() => undefined))
     expect(stores.activity().isWritable).toBe(true)
+  })
+
+  test('with fewer than three, a server does not start', async () => {
+    await using role = await newUser()
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 2`)
+    await using stores = await opened(role.url, false).then(stores => ({
+      ...stores,
+      [Symbol.asyncDispose]: async () => stores.close(),
+    }))
+    await expect(stores.startWriting()).rejects.toThrow(
+      /^Cannot use .*: it allows 2 connections, and an instance needs 3; raise the limit of the role, the database or/,
+    )
+  })
+
+  test('two instances that lose all connections can write again, though their readers reconnect first', async () => {
+    await using role = await newUser()
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 16`)
+    await using first = await servingAs(role)
+    await using second = await servingAs(role)
+    const both = [first, second]
+    expect(both.map(({ logged }) => logged)).toEqual([[], []])
+    let isOver = false
+    const reading = both.map(async ({ pets }) => {
+      while (!isOver) {
+        const crowd = Array.from({ length: 24 }, () => pets.list({ limit: 5 }))
+        await Promise.allSettled(crowd)
+      }
+    })
+    try {
+      for (let round = 0; round < 2; round++) {
+        await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
+        for (const { pets } of both) {
+          await until('a creation', async () => Promise.resolve(pets.create(rex)).catch(() => undefined))
+          await until('a page', async () => Promise.resolve(pets.list({ limit: 1 })).catch(() => undefined))
+        }
+      }
+    } finally {
+      isOver = true
+      await Promise.all(reading)
+    }
+    expect(both.map(stores => stores.activity().isWritable)).toEqual([true, true])
   })
 
   test('a search_path without a schema is refused in one line', async () => {

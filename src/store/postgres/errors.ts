@@ -42,6 +42,11 @@ export function isConnectionLost(error: unknown): boolean {
   return lost.test(code) || certificate.test(code)
 }
 
+/** Whether the server runs, but refuses further connections. */
+export function isOutOfConnections(error: unknown): boolean {
+  return codeOf(error) === '53300'
+}
+
 /** Whether a standby cancelled the statement because it had to apply a change. It can be repeated. */
 export function isConflictWithRecovery(error: unknown): boolean {
   return codeOf(error) === '40001'

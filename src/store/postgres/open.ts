@@ -1,4 +1,4 @@
-import { StoreUnreachable } from '../../errors.ts'
+import { SetupError, StoreUnreachable } from '../../errors.ts'
 import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
 import { setupErrorOf } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
@@ -19,7 +19,7 @@ const spareConnections = 1
 /** Writes have their own connections, so that many readers cannot delay them. */
 export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
   const { hosts, location } = address
-  const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault } = options
+  const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault, threads = 1 } = options
   try {
     const server = await findServer(hosts, 'primary')
     const isNew = await migrate(server, location, create)
@@ -28,17 +28,17 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
     }
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)
     const replica = replicas && (await findReplica(replicas))
-    const primary = { hosts, role: 'primary', onEvent } as const
+    const primary = { hosts, role: 'primary', threads, onEvent } as const
+    const connectionsForOthers = writeConnections + spareConnections
+    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsForOthers })
     const writing = new Pool(server, {
       ...primary,
       purpose: 'writing',
       connectionsMax: writeConnections,
       connectionsForOthers: 0,
-      keepOpen: true,
+      keepOpen: { before: reading },
     })
-    const connectionsForOthers = writeConnections + spareConnections
-    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsForOthers })
-    warnOfLimit(server, connectionsMax + connectionsForOthers, onEvent)
+    warnOfLimit(server, threads * (connectionsMax + writeConnections) + spareConnections, onEvent)
     const replicaPool =
       replica &&
       new Pool(replica, {
@@ -47,6 +47,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
         purpose: 'reading animals',
         connectionsMax,
         connectionsForOthers: spareConnections,
+        threads,
         onEvent,
       })
     const { pets, queue } = createPostgresPets(replicaPool ?? reading, writing)
@@ -57,10 +58,12 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       location,
       ...(isNew && { newStorePath: location }),
       // Before the first read: readers could take all connections that the server allows.
-      startWriting: () =>
-        writing.open().catch((error: unknown) => {
+      async startWriting() {
+        checkLimit(server, threads * (writeConnections + 1))
+        await writing.open().catch((error: unknown) => {
           throw setupErrorOf(error, location)
-        }),
+        })
+      },
       isReadOnly: () => !(reading.isReachable && writing.isReachable),
       activity: () => ({ ...queue.activity(), isWritable: isWritable(writing, queue.failedAtMs) }),
       async close() {
@@ -71,6 +74,12 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
   } catch (error) {
     throw setupErrorOf(error, location)
   }
+}
+
+function checkLimit({ connectionsAllowed, host }: Server, neededMin: number): void {
+  if (connectionsAllowed >= neededMin) return
+  const message = `Cannot use ${host.name}: it allows ${connectionsAllowed} connections, and an instance needs ${neededMin}`
+  throw new SetupError(`${message}; raise the limit of the role, the database or the server`)
 }
 
 function warnOfLimit({ connectionsAllowed }: Server, needed: number, onEvent: OnStoreEvent): void {

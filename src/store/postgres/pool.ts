@@ -2,7 +2,14 @@ import { SQL } from 'bun'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import type { OnStoreEvent } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isConflictWithRecovery, isConnectionLost, poolerAdvice, setupErrorOf, storeErrorOf } from './errors.ts'
+import {
+  isConflictWithRecovery,
+  isConnectionLost,
+  isOutOfConnections,
+  poolerAdvice,
+  setupErrorOf,
+  storeErrorOf,
+} from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
 /** The server ends a statement that runs or waits for a lock longer than this. */
@@ -26,6 +33,8 @@ const searchIntervalMs = 500
 const returnIntervalMs = 10_000
 /** Between two uses of connections that are kept open. */
 const keepOpenIntervalMs = 30_000
+/** How often readers give up their connections for those that are kept open. */
+const makeRoomIntervalMs = 5_000
 
 /** Waiting for a connection and for the result together. The server has ended the statement by then. */
 export const workMsMax = statementMsMax + 1_000
@@ -138,7 +147,7 @@ export async function findServer(
   const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
   if (errors.length === 1) throw errors[0]
   const messages = errors.map((error, index) => messageOf(setupErrorOf(error, hosts[index]?.name ?? '')))
-  throw new StoreUnreachable(messages.join('; '))
+  throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
 }
 
 interface HostDescription {
@@ -214,8 +223,10 @@ interface PoolOptions {
   readonly connectionsMax: number
   /** How many of the allowed connections it leaves free. */
   readonly connectionsForOthers: number
-  /** Opens all connections before they are needed, and never closes an unused one. */
-  readonly keepOpen?: boolean
+  /** How many threads share the allowed connections. */
+  readonly threads?: number | undefined
+  /** Opens all connections before they are needed, and never closes an unused one. Refused ones are taken from this pool. */
+  readonly keepOpen?: { readonly before: Pool }
   readonly onEvent: OnStoreEvent
 }
 
@@ -230,6 +241,9 @@ export class Pool {
   #reachable = true
   #usableSinceMs = performance.now()
   #closed = false
+  /** While other connections are opened first, work waits. */
+  #paused: Promise<void> | undefined
+  #madeRoomMs = Number.NEGATIVE_INFINITY
   readonly #timer: ReturnType<typeof setInterval> | undefined
 
   /** `server` is one of the hosts, and was usable just now. */
@@ -266,8 +280,36 @@ export class Pool {
     }
   }
 
-  /** Opens all connections and uses each once. Throws if none can be opened. Does not wait long for busy ones. */
+  /** Opens all connections and uses each once. If the server refuses them, the readers give up theirs first. */
   async open(): Promise<void> {
+    try {
+      await this.#openAll()
+    } catch (error) {
+      const readers = this.#options.keepOpen?.before
+      if (!readers || !isOutOfConnections(error)) throw error
+      await readers.makeRoom(() => this.#openAll())
+    }
+  }
+
+  /** Closes all connections, and opens none until `work` is done. Not often: running reads may be cancelled. */
+  async makeRoom(work: () => Promise<void>): Promise<void> {
+    const nowMs = performance.now()
+    if (nowMs - this.#madeRoomMs < makeRoomIntervalMs) return work()
+    this.#madeRoomMs = nowMs
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#paused = promise
+    try {
+      await close(this.#sql)
+      this.#sql = this.#connect()
+      await work()
+    } finally {
+      this.#paused = undefined
+      resolve()
+    }
+  }
+
+  /** Throws if no connection can be opened, or if one does not answer in time. */
+  async #openAll(): Promise<void> {
     const sql = this.#sql
     const reserving = Promise.allSettled(Array.from({ length: this.#size }, () => sql.reserve()))
     const opening = reserving.then(async outcomes => {
@@ -277,7 +319,11 @@ export class Pool {
       const failed = [...outcomes, ...uses].flatMap(outcome => (outcome.status === 'rejected' ? [outcome] : []))
       if (failed[0] && failed.length === outcomes.length) throw failed[0].reason
     })
-    await withTimeout(opening, probeMsMax, () => {})
+    // The server ends every statement before, so a connection that is only busy answers in time.
+    await withTimeout(opening, workMsMax, () => {
+      if (sql === this.#sql) this.#moveTo(this.#server)
+      throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
+    })
   }
 
   /** Opens lost connections again before readers need them, and keeps firewalls from forgetting unused ones. */
@@ -303,9 +349,10 @@ export class Pool {
 
   async #attempt<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
     try {
+      await this.#paused
       return await work(this.#sql)
     } catch (error) {
-      if (isConnectionLost(error)) this.#startSearch()
+      if (isConnectionLost(error) || (isOutOfConnections(error) && this.#options.keepOpen)) this.#startSearch()
       else if (!isConflictWithRecovery(error)) throw error
       if (attempts === 1) throw error
       return await this.#attempt(work, attempts - 1)
@@ -328,13 +375,13 @@ export class Pool {
 
   /** A lost connection may mean a restart, a failover, or nothing: probes the hosts until one is usable. */
   async #search(): Promise<void> {
-    const { hosts, role, purpose, onEvent } = this.#options
+    const { hosts, purpose, onEvent } = this.#options
     for (let attempt = 0; !this.#closed; attempt++) {
       const current = this.#server.host
       // The current host first: a former primary that comes back may still believe that it is the primary.
       const inOrder = [current, ...hosts.filter(host => host !== current)]
       try {
-        const found = await findServer(inOrder, role, role === 'primary' ? presentPrimaryMsMax : preferredMsMax)
+        const found = await this.#findServer(inOrder)
         if (this.#closed) return
         if (found.host !== current) this.#moveTo(found)
         if (this.#options.keepOpen) await this.open()
@@ -349,6 +396,19 @@ export class Pool {
         if (attempt === 0) onEvent('error', message)
       }
       await Bun.sleep(searchIntervalMs)
+    }
+  }
+
+  /** The present server also if it refuses one more connection: those that are open work. */
+  async #findServer(inOrder: readonly PostgresHost[]): Promise<Server> {
+    const { role } = this.#options
+    try {
+      return await findServer(inOrder, role, role === 'primary' ? presentPrimaryMsMax : preferredMsMax)
+    } catch (error) {
+      const { cause } = error as Error
+      const [first]: unknown[] = cause instanceof AggregateError ? cause.errors : [error]
+      if (isOutOfConnections(first)) return this.#server
+      throw error
     }
   }
 
@@ -370,8 +430,9 @@ export class Pool {
 
   /** How many connections the pool may open on its present server. */
   get #size(): number {
-    const { connectionsMax, connectionsForOthers } = this.#options
-    return Math.max(1, Math.min(connectionsMax, this.#server.connectionsAllowed - connectionsForOthers))
+    const { connectionsMax, connectionsForOthers, threads = 1 } = this.#options
+    const allowed = Math.floor(this.#server.connectionsAllowed / threads)
+    return Math.max(1, Math.min(connectionsMax, allowed - connectionsForOthers))
   }
 
   #connect(): SQL {
