@@ -35,6 +35,9 @@ const returnIntervalMs = 10_000
 const keepOpenIntervalMs = 30_000
 /** How often readers give up their connections for those that are kept open. */
 const makeRoomIntervalMs = 5_000
+/** How long to try to open connections after that, and the pause between two attempts. */
+const roomMsMax = 2_000
+const roomPauseMs = 20
 
 /** Waiting for a connection and for the result together. The server has ended the statement by then. */
 export const workMsMax = statementMsMax + 1_000
@@ -287,7 +290,20 @@ export class Pool {
     } catch (error) {
       const readers = this.#options.keepOpen?.before
       if (!readers || !isOutOfConnections(error)) throw error
-      await readers.makeRoom(() => this.#openAll())
+      await readers.makeRoom(() => this.#openSoon())
+    }
+  }
+
+  /** The sessions of connections that were just closed end a moment later. */
+  async #openSoon(): Promise<void> {
+    const endMs = performance.now() + roomMsMax
+    for (;;) {
+      try {
+        return await this.#openAll()
+      } catch (error) {
+        if (!isOutOfConnections(error) || performance.now() > endMs) throw error
+        await Bun.sleep(roomPauseMs)
+      }
     }
   }
 
