@@ -42,10 +42,12 @@ beforeEach(() => {
 afterEach(() => folder[Symbol.dispose]())
 
 async function statusesOf(server: Server): Promise<readonly number[]> {
-  const requests = [[`/pets/${animals}`], ['/pets?limit=100'], ['/pets', rex], ['/../healthz']] as const
+  const requests = [[`/pets/${animals}`], ['/pets?limit=100'], ['/pets', rex]] as const
   const responses = await Promise.all(requests.map(([path, init]) => server.fetch(path, key, init)))
   return responses.map(({ status }) => status)
 }
+
+const healthOf = async ({ url }: Server) => (await fetch(new URL('/healthz', url))).status
 
 /** The pages with the animals become zeros; the file's header and its schema stay. */
 const zeroAnimals = () => writeFileSync(file, readFileSync(file).fill(0, 16 * 4096))
@@ -65,10 +67,9 @@ function change(...statements: readonly string[]): void {
 /** The damage is found by this request; all later responses come from a store that knows of it. */
 async function expectUnavailable(server: Server, path: string, init?: typeof rex): Promise<void> {
   expect((await server.fetch(path, key, init)).status).toBe(503)
+  for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503])
   // The result of the check at the start is used for a moment.
-  const isNoticed = async () => (await server.fetch('/../healthz', key)).status === 503 || undefined
-  await until('/healthz to notice the damage', isNoticed)
-  for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503, 503])
+  await until('/healthz to notice the damage', async () => (await healthOf(server)) === 503 || undefined)
   const stopped = await server.stop('SIGTERM')
   const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): stop the server and restore a backup`
   expect(loggedBy(stopped)).toEqual([damage, 'info Stopping'])
@@ -84,7 +85,7 @@ test('a backup that is copied over the file of a running server: 503 for all, an
   for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
   copyFileSync(backup, file)
   await using restored = await startServer({ cwd: folder.path, env })
-  expect(await statusesOf(restored)).toEqual([404, 200, 201, 200])
+  expect([...(await statusesOf(restored)), await healthOf(restored)]).toEqual([404, 200, 201, 200])
 })
 
 test('a stop does not move the write-ahead log into a damaged file', async () => {
