@@ -148,12 +148,10 @@ async function knownEnvironmentKey(
 ): Promise<ApiKey | undefined> {
   if (environmentKey === undefined || !isWellFormedApiKey(environmentKey)) return undefined
   const known = await keys.find(hashSecret(environmentKey))
-  const state = known && [known.permission, refusalOf(known, new Date())].filter(Boolean).join(', ')
-  if (known)
-    log.write(
-      'warn',
-      `PETSTORE_API_KEY is the stored key "${known.name}" (${state}): its permission in the store applies`,
-    )
+  if (!known) return undefined
+  const state = [known.permission, refusalOf(known, new Date())].filter(Boolean).join(', ')
+  const stored = `the stored key "${known.name}" (${state})`
+  log.write('warn', `PETSTORE_API_KEY is ${stored}: its permission in the store applies`)
   return known
 }
 

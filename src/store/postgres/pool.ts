@@ -314,9 +314,11 @@ export class Pool {
     this.#madeRoomMs = nowMs
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#paused = promise
+    const sql = this.#sql
     try {
-      await close(this.#sql)
-      this.#sql = this.#connect()
+      await close(sql)
+      // A search may have moved to another server meanwhile.
+      if (sql === this.#sql) this.#sql = this.#connect()
       await work()
     } finally {
       this.#paused = undefined
@@ -365,7 +367,7 @@ export class Pool {
 
   async #attempt<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
     try {
-      await this.#paused
+      if (this.#paused) await this.#paused
       return await work(this.#sql)
     } catch (error) {
       if (isConnectionLost(error) || (isOutOfConnections(error) && this.#options.keepOpen)) this.#startSearch()
