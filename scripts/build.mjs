@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const outfile = resolve(process.argv[2] ?? join(root, 'dist/petstore'))
-// Modules that run in threads are separate entry points.
-const entries = ['cli/main.ts', 'cli/serving.ts', 'store/sqlite/writer-thread.ts']
+// A module that runs in a thread is a separate entry point.
+const entries = ['cli/main.ts', 'store/sqlite/writer-thread.ts']
 
 mkdirSync(dirname(outfile), { recursive: true })
 // Otherwise SIGINT would skip the removal of the folder.

@@ -1,5 +1,4 @@
-// `npm test`: the checks and every test, at once; the tests over HTTP run on both stores,
-// and the tests of faults with one thread and with two.
+// `npm test`: the checks and every test, at once; the tests over HTTP run on both stores.
 // `npm test -- FILE…` runs the checks and these files. `npm test -- --update-timings` also records how long each file takes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,10 +11,6 @@ const flag = '--update-timings'
 const files = process.argv.slice(2).filter(argument => argument !== flag)
 const isWhole = files.length === 0
 const overHttp = ['./test/http', './test/conform/ours.test.ts', './test/client/client.test.ts']
-const onThreads = [
-  ...['crash', 'damage', 'descriptors', 'hostile-connections'],
-  ...['malformed-http', 'refused-bodies', 'secrets', 'stopping'],
-].map(name => `./test/faults/${name}.test.ts`)
 // Many tests wait more than they compute, so more files than cores run at once.
 const workers = availableParallelism() + 2
 
@@ -31,16 +26,10 @@ try {
     isWhole && shared.env['PETSTORE_TEST_POSTGRES_URL']
       ? startTests('postgres', 1, overHttp, { PETSTORE_TEST_STORE: 'postgres' })
       : undefined
-  // Only Linux lets threads share a port.
-  const withThreads =
-    isWhole && process.platform === 'linux'
-      ? startTests('threads', 1, onThreads, { PETSTORE_TEST_THREADS: '2' })
-      : undefined
   const failed = []
   for (const [title, run] of [
     ['The tests', tests],
     ['The tests over HTTP on PostgreSQL', onPostgres],
-    ['The tests of faults with two threads', withThreads],
     ['npm run check', checks],
   ]) {
     if (!run) continue
@@ -91,7 +80,7 @@ async function start(command, args, env = {}) {
 /** Prints every failure again, and the counts in the last line. */
 function summarize(failed) {
   const counts = { tests: 0, failures: 0, skipped: 0 }
-  for (const name of ['tests', 'postgres', 'threads']) {
+  for (const name of ['tests', 'postgres']) {
     const report = join(folder, `${name}.xml`)
     const text = existsSync(report) ? readFileSync(report, 'utf8') : ''
     const [head = ''] = /<testsuites [^>]*>/.exec(text) ?? []

@@ -117,29 +117,10 @@ export interface Stores {
   /** Opens the files or connections that writing needs, before others can use up those that are allowed. */
   startWriting(): Promise<void>
   /** Whether no server that takes writes can be reached at present. */
-  isReadOnly?(): boolean
+  isReadOnly(): boolean
   /** For the metrics. */
   activity(): StoreActivity
-  /** SQLite only: for opening the store in further threads, which write through the same writer thread. */
-  readonly forThreads?: {
-    readonly shared: SharedMemory
-    /** Gives a port for `connectWriter`, now and whenever the writer thread starts again. */
-    connect(onPort: (port: MessagePort) => void): void
-    disconnect(onPort: (port: MessagePort) => void): void
-  }
-  /** SQLite only, if opened with `shared`: from now on, writes go through this port. */
-  connectWriter?(port: MessagePort): void
   close(): Awaitable<void>
-}
-
-/** Shared by the threads of a process. Each array has one cell, which is accessed with Atomics. */
-export interface SharedMemory {
-  /** Identifies the file that the main thread has opened. */
-  readonly identity: string | undefined
-  /** Counts commits. Only the writer thread changes it, after COMMIT and before it replies. */
-  readonly commits: Int32Array
-  /** 1 once a thread has found the file damaged. No thread sets it back. */
-  readonly damaged: Int32Array
 }
 
 export interface StoreActivity {
@@ -155,17 +136,7 @@ export interface StoreActivity {
 export type OnStoreEvent = (level: 'error' | 'warn', message: string) => void
 
 export interface OpenOptions {
-  /** SQLite only: set in further threads, see {@link Stores.forThreads}. */
-  readonly shared?: SharedMemory | undefined
   /** Whether to create the store if there is none; otherwise that is a SetupError. */
   readonly create: boolean
-  readonly onEvent?: OnStoreEvent
-  /** PostgreSQL only: the replicas to list and fetch from. */
-  readonly readUrl?: string | undefined
-  /** PostgreSQL only: whether the address is a connection pooler, which may run each transaction in another session. */
-  readonly pooler?: boolean | undefined
-  /** PostgreSQL only: the size of the connection pool for reads. */
-  readonly connectionsMax?: number | undefined
-  /** PostgreSQL only: how many threads open the store, and share the connections that the server allows. */
-  readonly threads?: number | undefined
+  readonly onEvent?: OnStoreEvent | undefined
 }

@@ -5,8 +5,7 @@ import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
 import { writeCursor } from '../page.ts'
 import { openStores } from '../store/open.ts'
-import { App, type AppParts, newDrainCells } from './app.ts'
-import { newRateLimitMemory } from './rate-limit.ts'
+import { App, type AppParts } from './app.ts'
 import { listen } from './server.ts'
 
 const folder = temporaryFolder()
@@ -204,19 +203,6 @@ describe('a response', () => {
     start(parts)
     await app.checkStore()
     expect((await send('/readyz')).status).toBe(503)
-  })
-
-  test('closes its connection as soon as another thread drains, which counts its request', async () => {
-    const nowMs = () => performance.now()
-    const collectMetrics = async () => []
-    const threads = { count: 2, rateLimits: newRateLimitMemory(), drainCells: newDrainCells(), nowMs, collectMetrics }
-    start({ threads })
-    const other = app
-    start({ threads })
-    other.drain()
-    expect((await send('/v1/pets')).headers.get('connection')).toBe('close')
-    expect(await (await send('/readyz')).text()).toBe('draining')
-    expect(other.requestsSinceDrain).toBe(2)
   })
 
   test('is still given during a stop, until no request has come for a while', async () => {

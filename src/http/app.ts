@@ -5,16 +5,9 @@ import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
 import { Health } from './health.ts'
-import {
-  type Build,
-  type MetricFamily,
-  Metrics,
-  processFamilies,
-  RequestObserver,
-  type SweepActivity,
-} from './metrics.ts'
+import { type Build, Metrics, RequestObserver, type SweepActivity } from './metrics.ts'
 import { petRoutes } from './pets.ts'
-import { type RateLimit, RateLimiter, type RateLimitMemory } from './rate-limit.ts'
+import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
 import { Links, problem, type Reply, versionPrefix } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
@@ -35,31 +28,13 @@ export interface AppParts {
   /** Web pages by path. */
   readonly pages?: ReadonlyMap<string, Asset> | undefined
   /** For each key, on this instance. */
-  readonly rateLimit?: RateLimit | undefined
+  readonly rateLimit?: RequestRate | undefined
   readonly corsOrigins?: readonly string[] | undefined
   /** Addresses and CIDR ranges of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies?: readonly string[] | undefined
-  /** Set if other threads serve the same store on the same port. */
-  readonly threads?: SharedByThreads | undefined
+  /** The monotonic clock of rate limits. */
+  readonly nowMs?: (() => number) | undefined
   readonly limits?: Partial<TimeLimits> | undefined
-}
-
-/** State that all serving threads share. */
-export interface SharedByThreads {
-  readonly count: number
-  readonly rateLimits: RateLimitMemory
-  readonly drainCells: DrainCells
-  /** A monotonic clock that all threads have in common: each has its own `performance.now`. */
-  nowMs(): number
-  /** The metrics of all threads. */
-  collectMetrics(): Promise<readonly MetricFamily[]>
-}
-
-/** Two cells: 1 from the beginning of a stop, otherwise 0; and how many requests have come since then. */
-export type DrainCells = Int32Array<SharedArrayBuffer>
-
-export function newDrainCells(): DrainCells {
-  return new Int32Array(new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT))
 }
 
 /** Fixed, except in tests. */
@@ -89,8 +64,7 @@ const limitDefaults: TimeLimits = {
 
 const retryAfterSeconds = 1
 
-/** All threads together. */
-const pageCacheBytesMax = 16 * 1024 ** 2
+const pageCacheBytes = 16 * 1024 ** 2
 
 /** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
@@ -100,40 +74,37 @@ export class App {
   readonly #observer: RequestObserver
   readonly #authenticator: Authenticator
   readonly #usage: KeyUsage
-  /** What this thread has counted. */
-  readonly metrics: () => readonly MetricFamily[]
   readonly #rateLimiter: RateLimiter | undefined
   readonly #cors: Cors
   readonly #router: Router
   readonly #site: ReadonlyMap<string, SiteHandler>
   readonly #discardMs: number
-  readonly #drainCells: DrainCells
   readonly #health: Health
+  #isDraining = false
+  #requestsSinceDrain = 0
 
   constructor(parts: AppParts) {
+    const { pets, keys, log, environmentKey, publicUrl, stagingUrl, pages, rateLimit, isReadOnly } = parts
     const limits = { ...limitDefaults, ...parts.limits }
+    const { verifiedForMs, unavailableEveryMs, bodyMs, checkMs, checkedForMs } = limits
     const metrics = new Metrics()
-    const usage = new KeyUsage(parts.keys)
-    const authenticator = new Authenticator({ ...parts, ...limits, usage })
-    const shared = { ...parts, ...limits, metrics, usage, authenticator }
-    this.#environmentKey = parts.environmentKey
-    this.#observer = new RequestObserver(shared)
+    const usage = new KeyUsage(keys)
+    const authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs })
+    const { trustedProxies } = parts
+    this.#environmentKey = environmentKey
+    this.#observer = new RequestObserver({ log, metrics, environmentKey, trustedProxies, unavailableEveryMs })
     this.#authenticator = authenticator
     this.#usage = usage
-    this.metrics = () => metrics.families(usage, parts.activity?.(), parts.sweep)
-    const { rateLimit, threads } = parts
-    this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, threads?.rateLimits, threads?.nowMs)
-    this.#drainCells = threads?.drainCells ?? newDrainCells()
+    this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, parts.nowMs)
     this.#cors = new Cors(parts.corsOrigins ?? [])
-    const links = new Links(parts.publicUrl)
-    const pageCacheBytes = pageCacheBytesMax / (threads?.count ?? 1)
-    this.#router = new Router(petRoutes({ ...shared, links, pageCacheBytes, documentation: documentationOf(parts) }))
-    this.#health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
-    this.#site = siteHandlers({
-      ...shared,
-      health: this.#health,
-      collectMetrics: threads?.collectMetrics ?? (() => [...this.metrics(), ...processFamilies(parts.build)]),
-    })
+    const links = new Links(publicUrl)
+    const documentation = documentationOf(pages)
+    this.#router = new Router(petRoutes({ pets, metrics, links, documentation, bodyMs, pageCacheBytes }))
+    const health = new Health({ pets, keys, isReadOnly, checkMs, checkedForMs, isDraining: () => this.#isDraining })
+    this.#health = health
+    const metricsText = (isStoreUp: boolean) =>
+      metrics.text({ usage, activity: parts.activity?.(), sweep: parts.sweep, build: parts.build, isStoreUp })
+    this.#site = siteHandlers({ health, authenticator, pages, publicUrl, stagingUrl, metricsText })
     this.#discardMs = limits.discardMs
   }
 
@@ -141,7 +112,7 @@ export class App {
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
     this.#observer.began(context)
-    if (this.#isDraining) Atomics.add(this.#drainCells, 1, 1)
+    if (this.#isDraining) this.#requestsSinceDrain++
     const { path } = context
     try {
       if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))
@@ -165,7 +136,7 @@ export class App {
       const forbidden = permissionRefusal(context.caller, operation.access)
       if (forbidden) return this.#respond(context, forbidden)
 
-      if (operation.deprecated) this.#usage.recordDeprecatedCall(context.caller)
+      if (operation.deprecated) this.#usage.recordDeprecatedCall(context.caller, operation.id)
       context.params = match.params
       context.strict = prefersStrict(request.headers.get('prefer'))
       if (context.strict) context.query.refuseUnknown(operation.parameters)
@@ -186,18 +157,13 @@ export class App {
     return this.#usage.flush()
   }
 
-  /** From now on every response of every thread closes its connection, so that clients connect elsewhere. */
+  /** From now on every response closes its connection, so that clients connect elsewhere. */
   drain(): void {
-    Atomics.store(this.#drainCells, 0, 1)
+    this.#isDraining = true
   }
 
-  get #isDraining(): boolean {
-    return Atomics.load(this.#drainCells, 0) === 1
-  }
-
-  /** Of all threads. */
   get requestsSinceDrain(): number {
-    return Atomics.load(this.#drainCells, 1)
+    return this.#requestsSinceDrain
   }
 
   async #siteReply(context: RequestContext): Promise<Reply> {
@@ -232,7 +198,6 @@ export class App {
 
   /** An error response may leave the body unread: discards it first, unless Bun does. */
   #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
-    // Read once: another thread may change it at any moment.
     const draining = this.#isDraining
     if (reply.status < 400) return this.#response(context, reply, draining)
     const { request } = context
@@ -264,7 +229,7 @@ export class App {
 }
 
 /** The reference page, or the document if there are no pages. */
-function documentationOf({ pages }: AppParts) {
+function documentationOf(pages: AppParts['pages']) {
   if (pages?.has('/docs')) return { path: '/docs#/pets/getPet', type: 'text/html' }
   return { path: '/openapi.json', type: 'application/json' }
 }

@@ -249,7 +249,7 @@ describe('the usage of keys', () => {
   /** One request of a deprecated operation. */
   const use = () => {
     usage.recordUse(callerOf(till.hash), till.id)
-    usage.recordDeprecatedCall(callerOf(till.hash))
+    usage.recordDeprecatedCall(callerOf(till.hash), 'getPet')
   }
   const deprecatedUses = async () => (await stores.keys.find(till.hash))?.deprecatedUses
 
@@ -317,8 +317,8 @@ describe('the usage of keys', () => {
     const environment = callerOf('of the environment', 'PETSTORE_API_KEY')
     usage.recordUse(callerOf(till.hash), till.id)
     usage.recordUse(environment, undefined)
-    usage.recordDeprecatedCall(environment)
-    usage.recordDeprecatedCall(callerOf('never recorded'))
+    usage.recordDeprecatedCall(environment, 'getPet')
+    usage.recordDeprecatedCall(callerOf('never recorded'), 'getPet')
     expect(usage.deprecatedCallers()).toMatchObject([
       { keyName: 'PETSTORE_API_KEY', deprecatedCalls: 1, deprecatedLastUsedAtMs: usedAt.getTime() },
     ])

@@ -138,6 +138,7 @@ interface Usage {
   lastUsedAtMs: number
   deprecatedCalls: number
   deprecatedLastUsedAtMs: number
+  deprecatedOperation?: string
   storedAtMs: number
   storedDeprecatedCalls: number
 }
@@ -156,12 +157,7 @@ export class KeyUsage {
   recordUse({ scope, keyName = '' }: Caller, keyId: bigint | undefined): Usage {
     let usage = this.#usages.get(scope)
     if (!usage) {
-      const counts = {
-        deprecatedCalls: 0,
-        deprecatedLastUsedAtMs: 0,
-        storedAtMs: 0,
-        storedDeprecatedCalls: 0,
-      }
+      const counts = { deprecatedCalls: 0, deprecatedLastUsedAtMs: 0, storedAtMs: 0, storedDeprecatedCalls: 0 }
       usage = { keyId, keyName, lastUsedAtMs: 0, ...counts }
       this.#usages.set(scope, usage)
     }
@@ -170,10 +166,11 @@ export class KeyUsage {
   }
 
   /** Counts a call of a deprecated operation, by a key whose use was recorded. */
-  recordDeprecatedCall({ scope }: Caller): void {
+  recordDeprecatedCall({ scope }: Caller, operation: string): void {
     const usage = this.#usages.get(scope)
     if (!usage) return
     usage.deprecatedCalls++
+    usage.deprecatedOperation = operation
     usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
   }
 

@@ -4,10 +4,20 @@ import { Histogram } from '../histogram.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
 import type { KeyStore } from '../store.ts'
 import { KeyUsage } from './auth.ts'
-import { combine, Metrics, metricsText, processFamilies, RequestObserver } from './metrics.ts'
+import { type MetricSources, Metrics, RequestObserver } from './metrics.ts'
 import { RequestContext } from './request.ts'
 
 const noUsage = new KeyUsage({} as KeyStore)
+
+const textOf = (metrics: Metrics, sources: Partial<MetricSources> = {}) =>
+  metrics.text({
+    usage: noUsage,
+    activity: undefined,
+    sweep: undefined,
+    build: { version: '', commit: '' },
+    isStoreUp: true,
+    ...sources,
+  })
 let clock: Mock<typeof performance.now>
 beforeEach(() => {
   clock = spyOn(performance, 'now').mockReturnValue(10_000)
@@ -30,8 +40,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const build = { version: '1.2.3', commit: 'abc1234' }
   const sweep = { keysDeleted: 7, completedAtMs: 1_700_000_000_500 }
-  const families = metrics.families(noUsage, { writesWaiting: 3, commitSizes, isWritable: true }, sweep)
-  const text = metricsText([...families, ...processFamilies(build)])
+  const activity = { writesWaiting: 3, commitSizes, isWritable: false }
+  const text = textOf(metrics, { activity, sweep, build })
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
       '# TYPE petstore_http_requests_total counter',
@@ -50,7 +60,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_page_cache_hits_total 2',
       'petstore_page_cache_misses_total 1',
       'petstore_writes_waiting 3',
-      'petstore_store_writable 1',
+      'petstore_store_writable 0',
+      'petstore_store_up 1',
       'petstore_commit_writes_bucket{le="2"} 1',
       'petstore_idempotency_keys_deleted_total 7',
       'petstore_idempotency_keys_swept_timestamp_seconds 1700000000.5',
@@ -67,7 +78,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   expect(text).toEndWith('\n')
   const [, startedAt] = /^process_start_time_seconds (\d+)$/m.exec(text) ?? []
   expect(Math.abs(Date.now() / 1_000 - 1_000 - Number(startedAt))).toBeLessThan(60)
-  expect(metricsText(metrics.families(noUsage, undefined))).not.toContain('petstore_commit_writes')
+  expect(textOf(metrics, { isStoreUp: false })).toContain('petstore_store_up 0')
+  expect(textOf(metrics)).not.toContain('petstore_commit_writes')
 })
 
 test('the metrics show at most 1,000 keys that call deprecated operations, with escaped names', () => {
@@ -75,9 +87,9 @@ test('the metrics show at most 1,000 keys that call deprecated operations, with 
   for (let i = 0; i < 1_001; i++) {
     const caller = { keyName: `a"b\\c\nd ${i}`, permission: 'read-only', scope: String(i) } as const
     usage.recordUse(caller, undefined)
-    usage.recordDeprecatedCall(caller)
+    usage.recordDeprecatedCall(caller, 'getPet')
   }
-  const lines = metricsText(new Metrics().families(usage, undefined)).split('\n')
+  const lines = textOf(new Metrics(), { usage }).split('\n')
   const labels = '{operation="getPet",key="a\\"b\\\\c\\nd 0"}'
   expect(lines).toContain(`petstore_deprecated_requests_total${labels} 1`)
   expect(lines.filter(line => line.startsWith('petstore_deprecated_requests_total'))).toHaveLength(1_000)
@@ -85,40 +97,26 @@ test('the metrics show at most 1,000 keys that call deprecated operations, with 
   expect(Math.abs(Number(last?.split(' ').at(-1)) - Date.now() / 1_000)).toBeLessThan(60)
 })
 
-test('counts of several threads, and of keys with one name, are added up; the last time is the latest', () => {
-  const usageAt = (...names: string[]) => {
-    const usage = new KeyUsage({} as KeyStore)
-    for (const [index, keyName] of names.entries()) {
-      const caller = { keyName, permission: 'read-only', scope: String(index) } as const
-      usage.recordUse(caller, undefined)
-      usage.recordDeprecatedCall(caller)
-    }
-    return usage
+test('the calls of keys with one name are added up, and the last time is the latest', () => {
+  const usage = new KeyUsage({} as KeyStore)
+  const lastTimes = [
+    ['till', 2_000],
+    ['till', 1_000],
+    ['shop', 3_000],
+  ] as const
+  for (const [index, [keyName, timeMs]] of lastTimes.entries()) {
+    using _now = spyOn(Date, 'now').mockReturnValue(timeMs)
+    const caller = { keyName, permission: 'read-only', scope: String(index) } as const
+    usage.recordUse(caller, undefined)
+    usage.recordDeprecatedCall(caller, 'getPet')
   }
-  const threads = [usageAt('till', 'till'), usageAt('till', 'shop')].map((usage, index) => {
-    const metrics = new Metrics()
-    metrics.requestBegan()
-    metrics.requestBegan()
-    metrics.requestEnded('getPet', 200, 1)
-    const commitSizes = new Histogram([1])
-    return metrics.families(usage, { writesWaiting: 1, commitSizes, isWritable: index === 1 })
-  })
-  const text = metricsText(combine(threads))
-  expect(text.split('\n')).toEqual(
+  expect(textOf(new Metrics(), { usage }).split('\n')).toEqual(
     expect.arrayContaining([
-      'petstore_http_requests_total{operation="getPet",status="200"} 2',
-      'petstore_http_request_duration_seconds_bucket{operation="getPet",le="1"} 2',
-      'petstore_http_requests_in_flight 2',
-      'petstore_writes_waiting 2',
-      // One thread that cannot write is enough.
-      'petstore_store_writable 0',
-      'petstore_deprecated_requests_total{operation="getPet",key="till"} 3',
+      'petstore_deprecated_requests_total{operation="getPet",key="till"} 2',
       'petstore_deprecated_requests_total{operation="getPet",key="shop"} 1',
+      'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="till"} 2',
     ]),
   )
-  const [, last] = /^petstore_deprecated_last\w+{operation="getPet",key="till"} (\S+)$/m.exec(text) ?? []
-  expect(Math.abs(Number(last) - Date.now() / 1_000)).toBeLessThan(60)
-  expect(text.match(/^# TYPE petstore_pets_created_total/gm)).toHaveLength(1)
 })
 
 describe('the log', () => {
@@ -180,7 +178,7 @@ describe('the log', () => {
     clock.mockReturnValue(12_000)
     observer.end(context, 200)
     const sum = '\npetstore_http_request_duration_seconds_sum{operation="none"} 2\n'
-    expect(metricsText(metrics.families(noUsage, undefined))).toContain(sum)
+    expect(textOf(metrics)).toContain(sum)
   })
 
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

@@ -96,19 +96,14 @@ const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 /** Limits the size of a scrape. */
 const deprecatedKeysMax = 1_000
 
-/** The only deprecated operation. */
-const deprecatedOperation = 'getPet'
-
 type Labels = Readonly<Record<string, string>>
 type MetricType = 'counter' | 'gauge' | 'histogram'
 
-/** One metric with all its samples. It can be sent to another thread. */
-export interface MetricFamily {
+/** One metric with all its samples. */
+interface MetricFamily {
   readonly name: string
   readonly type: MetricType
   readonly help: string
-  /** How the values of several threads are combined. */
-  readonly merge: 'sum' | 'max' | 'min'
   /** Values by name and labels, as in the text. */
   readonly samples: Map<string, number>
 }
@@ -120,7 +115,16 @@ export interface SweepActivity {
   readonly completedAtMs: number
 }
 
-/** What one thread has counted since it started. */
+/** What a scrape shows besides the counts of requests. */
+export interface MetricSources {
+  readonly usage: KeyUsage
+  readonly activity: StoreActivity | undefined
+  readonly sweep: SweepActivity | undefined
+  readonly build: Build
+  readonly isStoreUp: boolean
+}
+
+/** What the process has counted since it started. */
 export class Metrics {
   readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
   #inFlight = 0
@@ -152,8 +156,10 @@ export class Metrics {
     else this.#pageCacheMisses++
   }
 
-  families(usage: KeyUsage, activity?: StoreActivity, sweep?: SweepActivity): readonly MetricFamily[] {
-    return [
+  /** In Prometheus' text format. */
+  text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
+    const storeUpHelp = 'Whether the store answers reads: 1 or 0.'
+    return metricsText([
       ...this.#requestFamilies(),
       single('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated),
       single('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits),
@@ -161,7 +167,9 @@ export class Metrics {
       ...deprecatedFamilies(usage),
       ...(activity ? activityFamilies(activity) : []),
       ...(sweep ? sweepFamilies(sweep) : []),
-    ]
+      ...processFamilies(build),
+      single('petstore_store_up', 'gauge', storeUpHelp, isStoreUp ? 1 : 0),
+    ])
   }
 
   #requestFamilies(): readonly MetricFamily[] {
@@ -176,15 +184,20 @@ export class Metrics {
   }
 }
 
+/** Two keys may have one name: then their calls are one sample. */
 function deprecatedFamilies(usage: KeyUsage): readonly MetricFamily[] {
   const calls = family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
   const lastName = 'petstore_deprecated_last_request_timestamp_seconds'
-  const last = { ...family(lastName, 'gauge', 'Time of the last such call.'), merge: 'max' as const }
-  for (const { keyName: key, deprecatedCalls, deprecatedLastUsedAtMs } of usage.deprecatedCallers()) {
-    if (calls.samples.size === deprecatedKeysMax) break
-    const labels = { operation: deprecatedOperation, key }
-    addSample(calls, labels, deprecatedCalls)
-    addSample(last, labels, deprecatedLastUsedAtMs / 1_000)
+  const last = family(lastName, 'gauge', 'Time of the last such call.')
+  const byKey = Map.groupBy(usage.deprecatedCallers(), ({ keyName }) => keyName)
+  for (const [key, callers] of [...byKey].slice(0, deprecatedKeysMax)) {
+    const labels = { operation: callers[0]?.deprecatedOperation ?? '', key }
+    addSample(
+      calls,
+      labels,
+      callers.reduce((sum, { deprecatedCalls }) => sum + deprecatedCalls, 0),
+    )
+    addSample(last, labels, Math.max(...callers.map(caller => caller.deprecatedLastUsedAtMs)) / 1_000)
   }
   return [calls, last]
 }
@@ -195,7 +208,7 @@ function activityFamilies({ writesWaiting, commitSizes, isWritable }: StoreActiv
   const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
   return [
     single('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
-    { ...single('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0), merge: 'min' },
+    single('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
     commits,
   ]
 }
@@ -215,8 +228,7 @@ export interface Build {
   readonly commit: string
 }
 
-/** The process as a whole. For the main thread: elsewhere, `process.uptime` counts from the start of the thread. */
-export function processFamilies({ version, commit }: Build): readonly MetricFamily[] {
+function processFamilies({ version, commit }: Build): readonly MetricFamily[] {
   const { user, system } = process.cpuUsage()
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
   const build = family('petstore_build_info', 'gauge', 'Version and commit of the program, version of Bun.')
@@ -229,23 +241,7 @@ export function processFamilies({ version, commit }: Build): readonly MetricFami
   ]
 }
 
-export function storeUpFamily(isUp: boolean): MetricFamily {
-  return single('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isUp ? 1 : 0)
-}
-
-/** The metrics of several threads as one. */
-export function combine(threads: readonly (readonly MetricFamily[])[]): readonly MetricFamily[] {
-  const all = new Map<string, MetricFamily>()
-  for (const each of threads.flat()) {
-    const total = all.get(each.name) ?? { ...each, samples: new Map<string, number>() }
-    all.set(each.name, total)
-    for (const [sample, value] of each.samples) addValue(total, sample, value)
-  }
-  return [...all.values()]
-}
-
-/** Prometheus' text format. */
-export function metricsText(families: readonly MetricFamily[]): string {
+function metricsText(families: readonly MetricFamily[]): string {
   return families
     .flatMap(({ name, type, help, samples }) => [
       `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`,
@@ -255,7 +251,7 @@ export function metricsText(families: readonly MetricFamily[]): string {
 }
 
 function family(name: string, type: MetricType, help: string): MetricFamily {
-  return { name, type, help, merge: 'sum', samples: new Map() }
+  return { name, type, help, samples: new Map() }
 }
 
 function single(name: string, type: MetricType, help: string, value: number): MetricFamily {
@@ -266,14 +262,7 @@ function single(name: string, type: MetricType, help: string, value: number): Me
 
 function addSample(to: MetricFamily, labels: Labels, value: number, suffix = ''): void {
   const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
-  addValue(to, `${to.name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''}`, value)
-}
-
-/** Two keys may have one name: then their samples have the same labels. */
-function addValue({ samples, merge }: MetricFamily, sample: string, value: number): void {
-  const other = samples.get(sample)
-  if (other === undefined) samples.set(sample, value)
-  else samples.set(sample, merge === 'sum' ? other + value : Math[merge](other, value))
+  to.samples.set(`${to.name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''}`, value)
 }
 
 function addHistogram(to: MetricFamily, labels: Labels, { bounds, counts, sum }: Histogram): void {

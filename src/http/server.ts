@@ -60,43 +60,7 @@ async function awaitQuiet(app: App, msMax: number): Promise<void> {
   } while (app.requestsSinceDrain > before && performance.now() < endMs)
 }
 
-/** How long to wait while another server claims the same port number. */
-const claimMsMax = 1_000
-const claimPauseMs = 20
-
-/**
- * Throws if another server listens on the port. Holds a name in the kernel, so that two servers cannot find the port free at
- * the same moment; dispose of it when all threads listen.
- */
-export async function claimPort({ host: hostname, port }: Address): Promise<Disposable> {
-  const claim = await holdName(`petstore port ${port}`)
-  try {
-    if (!claim) throw Object.assign(new Error('another server is starting'), { code: 'EADDRINUSE' })
-    Bun.listen({ hostname, port, exclusive: true, socket: ignored }).stop(true)
-    return claim
-  } catch (error) {
-    claim?.[Symbol.dispose]()
-    throw setupErrorOf(error, { host: hostname, port })
-  }
-}
-
-const ignored = { data() {} }
-
-/** The name of an abstract socket, which is gone with the process. Undefined if another process holds it all the time. */
-async function holdName(name: string): Promise<Disposable | undefined> {
-  const endMs = performance.now() + claimMsMax
-  while (performance.now() < endMs) {
-    try {
-      const held = Bun.listen({ unix: `\0${name}`, socket: ignored })
-      return { [Symbol.dispose]: () => held.stop(true) }
-    } catch {
-      await Bun.sleep(claimPauseMs)
-    }
-  }
-  return undefined
-}
-
-/** Reads the certificate and its key once, so that all threads use the same. */
+/** Before the store is opened: a missing file must not leave a new store behind. */
 export function readTls(certFile: string, keyFile: string): Tls {
   try {
     return { certFile, keyFile, cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }

@@ -1,7 +1,6 @@
 import type { Awaitable } from '../store.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
 import type { Health } from './health.ts'
-import { type MetricFamily, metricsText, storeUpFamily } from './metrics.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
 import { headersWith, plainText, type Reply } from './response.ts'
@@ -21,7 +20,7 @@ export interface SiteParts extends PublishedUrls {
   readonly health: Health
   readonly authenticator: Authenticator
   readonly pages?: ReadonlyMap<string, Asset> | undefined
-  collectMetrics(): Awaitable<readonly MetricFamily[]>
+  metricsText(isStoreUp: boolean): string
 }
 
 /** Everything outside of the version prefix, by path. Only the metrics need a key. */
@@ -43,8 +42,7 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
 async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
   const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
-  const [families, isUp] = await Promise.all([parts.collectMetrics(), parts.health.isStoreUp()])
-  return plainText(200, metricsText([...families, storeUpFamily(isUp)]), '; version=0.0.4')
+  return plainText(200, parts.metricsText(await parts.health.isStoreUp()), '; version=0.0.4')
 }
 
 const gzipBytesMin = 1_024

@@ -14,8 +14,6 @@ const earlyBatchSize = 16
 export interface BatchResult<Result> {
   readonly values: readonly Result[]
   readonly errors?: ReadonlyMap<number, unknown>
-  /** Writes in the whole commit, if it includes batches of other queues; 0 if another batch reports them. */
-  readonly committed?: number
 }
 
 export interface CommitQueueOptions {
@@ -115,11 +113,10 @@ export class CommitQueue<Write, Result> {
     const batch = waiting.filter(({ timedOut }) => !timedOut)
     if (batch.length === 0) return
     try {
-      const { values, errors, ...shared } = await this.#commit(batch.map(({ write }) => write))
+      const { values, errors } = await this.#commit(batch.map(({ write }) => write))
       const failed = errors?.size ?? 0
       this.#failedAtMs = failed === batch.length ? performance.now() : undefined
-      const committed = shared.committed ?? batch.length - failed
-      if (committed > 0) this.#commitSizes.observe(committed)
+      if (failed < batch.length) this.#commitSizes.observe(batch.length - failed)
       for (const [index, { resolve, reject }] of batch.entries()) {
         if (errors?.has(index)) reject(errors.get(index))
         else resolve(values[index] as Result)

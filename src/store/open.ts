@@ -1,7 +1,8 @@
 import { SetupError } from '../errors.ts'
 import type { Awaitable, OpenOptions, Stores } from '../store.ts'
+import type { PostgresOptions } from './postgres/open.ts'
 import { parsePostgresUrl, postgresUrlExpected } from './postgres/url.ts'
-import { openSqlite, openSqliteInThread } from './sqlite/open.ts'
+import { openSqlite } from './sqlite/open.ts'
 
 /** What a valid DATABASE_URL looks like if this one is not valid. Never shows a password. */
 export function databaseUrlProblem(url: string): string | undefined {
@@ -15,15 +16,12 @@ export function databaseUrlProblem(url: string): string | undefined {
   return 'expected a file after sqlite:, such as sqlite:data/petstore.db or sqlite:/var/lib/petstore.db'
 }
 
-/** Opens the store of a DATABASE_URL, and applies missing migrations. */
-export function openStores(url: string, options: OpenOptions): Awaitable<Stores> {
+/** Opens the store of a DATABASE_URL, and applies missing migrations. SQLite ignores the options of PostgreSQL. */
+export function openStores(url: string, options: OpenOptions & PostgresOptions): Awaitable<Stores> {
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
   const address = isPostgres(url) && parsePostgresUrl(url, options.pooler)
-  if (!address) {
-    const { shared, onEvent } = options
-    return shared ? openSqliteInThread(sqliteFile(url), shared, onEvent) : openSqlite(sqliteFile(url), options)
-  }
+  if (!address) return openSqlite(sqliteFile(url), options)
   // Loaded only when needed: a server on SQLite starts faster without it.
   return import('./postgres/open.ts').then(({ openPostgres }) => openPostgres(address, options))
 }

@@ -44,7 +44,7 @@ test.skipIf(process.platform !== 'linux')(
 
 /** Runs the commands that use a store. `otherUrl` is an empty store to import into. */
 async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Promise<void> {
-  const command = [executable, 'serve', '--port', '0', '--threads', process.platform === 'linux' ? '2' : '1']
+  const command = [executable, 'serve', '--port', '0']
   await Bun.write(join(cwd, '.env'), 'HOST=192.0.2.1\nPETSTORE_API_KEY=short\n')
   await using server = await startServer({ command, cwd, env: { PATH: '', HOME: cwd, DATABASE_URL: databaseUrl } })
   const { origin, port } = new URL(server.url)
@@ -76,13 +76,13 @@ async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Pro
   expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
 }
 
-test('the executable alone serves, with threads and pages, and its commands work on SQLite', async () => {
+test('the executable alone serves, with its pages, and its commands work on SQLite', async () => {
   using empty = temporaryFolder()
   await useStore(empty.path, 'sqlite:pets.db', 'sqlite:other.db')
 })
 
 describeWithPostgres('on PostgreSQL', () => {
-  test('the executable alone serves, with threads and pages, and its commands work', async () => {
+  test('the executable alone serves, with its pages, and its commands work', async () => {
     using empty = temporaryFolder()
     await using store = await sharedDatabase()
     await using other = await sharedDatabase()

@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
-import { newDrainCells } from '../../src/http/app.ts'
-import { newRateLimitMemory } from '../../src/http/rate-limit.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 
 const rex = { name: 'Rex', categoryId: 7n, status: 'available' } as const
@@ -57,9 +55,7 @@ test('a refusal of the service is an error of a class, with its code and a reque
 test('the client waits for a rate limit', async () => {
   // A clock that only a refusal moves on: a slow machine gets the same responses.
   let nowMs = 0
-  const cells = { rateLimits: newRateLimitMemory(), drainCells: newDrainCells() }
-  const threads = { count: 1, ...cells, nowMs: () => nowMs, collectMetrics: async () => [] }
-  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 }, threads })
+  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 }, nowMs: () => nowMs })
   const statuses: number[] = []
   const onResponse: client.ClientOptions['onResponse'] = ({ status }) => {
     statuses.push(status)

@@ -105,13 +105,13 @@ test('damage that a creation finds makes the store unavailable, and the creation
 
 const once = { scope: 'till', key: 'first', at: new Date() }
 test.each<[string, Write]>([
-  ['creation_keys', ['createPetOnce', { name: 'Rex', categoryId: 7n }, once]],
-  ['pets', ['createPet', 'Rex', 7n, null]],
+  ['creation_keys', { type: 'createPetOnce', pet: { name: 'Rex', categoryId: 7n }, key: once }],
+  ['pets', { type: 'createPet', name: 'Rex', categoryId: 7n }],
 ])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
   zeroTable(table)
   const committer = new Committer(file)
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
-  const { failures } = committer.commit([['createKey', record], write])
+  const { failures } = committer.commit([{ type: 'createKey', key: record }, write])
   expect([...(failures?.values() ?? [])].map(({ kind }) => kind)).toEqual(['damaged', 'damaged'])
   committer.close()
   using database = new Database(file, { readonly: true })

@@ -9,7 +9,7 @@ export const diesAfter = 'Die after the commit'
 if (!Bun.isMainThread) {
   const { commit } = Committer.prototype
   Committer.prototype.commit = function (batch) {
-    const has = (name: string) => batch.some(([, first]) => first === name)
+    const has = (name: string) => batch.some(write => write.type === 'createPet' && write.name === name)
     if (has(diesBefore)) process.exit(1)
     const outcome = commit.call(this, batch)
     if (has(diesAfter)) process.exit(1)

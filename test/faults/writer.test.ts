@@ -7,8 +7,7 @@ import { StoreDamaged, StoreUnavailable } from '../../src/errors.ts'
 import type { PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { DamageGuard } from '../../src/store/sqlite/errors.ts'
-import { Writer, WriterThread } from '../../src/store/sqlite/writer.ts'
-import type { Writes } from '../../src/store/sqlite/writer-thread.ts'
+import { Writer } from '../../src/store/sqlite/writer.ts'
 import type { Stores } from '../../src/store.ts'
 import { temporaryFolder, until } from '../support/process.ts'
 import { diesAfter, diesBefore } from './dying-writer-thread.ts'
@@ -16,18 +15,13 @@ import { diesAfter, diesBefore } from './dying-writer-thread.ts'
 let folder: ReturnType<typeof temporaryFolder>
 /** Beside the writer: it has made the file, and it reads. */
 let stores: Stores
-let writer: Writer<Writes>
-let thread: WriterThread
+let writer: Writer
 let troubles: string[]
 let guard: DamageGuard
 
 /** A writer whose thread runs this module. */
-function newWriter(module: URL) {
-  thread = new WriterThread(join(folder.path, 'pets.db'), message => troubles.push(message), module)
-  const start = () => void thread.start()
-  const writer = new Writer<Writes>({ guard, commits: thread.commits, start })
-  thread.connect(writer.connect)
-  return writer
+function newWriter(module: URL): Writer {
+  return new Writer(join(folder.path, 'pets.db'), { guard, onEnd: message => troubles.push(message), module })
 }
 
 beforeEach(async () => {
@@ -40,12 +34,12 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await writer.close()
-  await thread.close()
   await stores.close()
   folder[Symbol.dispose]()
 })
 
-const add = (name: string) => outcomeOf(writer.write('createPet', name, 9007199254740993n, null))
+const create = (name: string) => writer.write({ type: 'createPet', name, categoryId: 9007199254740993n })
+const add = (name: string) => outcomeOf(create(name))
 /** Writes that are sent at once. */
 const addMany = (count: number, name: string) => numbered(count, name).map(add)
 const numbered = (count: number, name: string) => Array.from({ length: count }, (_, index) => `${name} ${index}`)
@@ -87,13 +81,11 @@ test('while a thread dies again and again, each client learns the outcome of its
   for (let round = 1; round <= 5; round++) {
     const written: Promise<string | bigint>[] = [add(diesBefore)]
     while (troubles.length < round) {
-      written.push(writer.write('createPet', `Animal ${written.length}`, 1n, null).catch(String))
+      written.push(create(`Animal ${written.length}`).catch(String))
       await new Promise(setImmediate)
     }
     // The queue is full until another thread has started.
-    const last = await until('the next thread', () =>
-      writer.write('createPet', `Last ${round}`, 1n, null).catch(() => undefined),
-    )
+    const last = await until('the next thread', () => create(`Last ${round}`).catch(() => undefined))
     expect((await stores.pets.get(last))?.name).toBe(`Last ${round}`)
     for (const [index, id] of (await Promise.all(written)).entries()) {
       if (typeof id === 'bigint') expect((await stores.pets.get(id))?.name).toBe(`Animal ${index}`)
@@ -103,25 +95,25 @@ test('while a thread dies again and again, each client learns the outcome of its
 })
 
 test('an animal stored by a thread that died before it replied is not doubled by sending its Idempotency-Key again', async () => {
-  const once = { scope: 'test', key: 'one', at: new Date() }
-  const create = () => writer.write('createPetOnce', { name: 'Rex', categoryId: 7n }, once)
+  const key = { scope: 'test', key: 'one', at: new Date() }
+  const createOnce = () => writer.write({ type: 'createPetOnce', pet: { name: 'Rex', categoryId: 7n }, key })
   expect(await add('First')).toBe('written')
-  await expectAll([outcomeOf(create()), add(diesAfter)], 'unavailable')
-  expect(await create()).toMatchObject({ outcome: 'replayed', pet: { id: 2n, name: 'Rex' } })
+  await expectAll([outcomeOf(createOnce()), add(diesAfter)], 'unavailable')
+  expect(await createOnce()).toMatchObject({ outcome: 'replayed', pet: { id: 2n, name: 'Rex' } })
   expect(await names()).toEqual(['First', 'Rex', diesAfter])
 })
 
 test('a write that is refused fails alone and leaves nothing: its neighbours in the same transaction are stored', async () => {
   const { record } = issueApiKey({ name: 'test', permission: 'read-write', createdAt: new Date() })
-  expect(await outcomeOf(writer.write('createKey', record))).toBe('written')
+  expect(await outcomeOf(writer.write({ type: 'createKey', key: record }))).toBe('written')
   // The animal is in the table by the time its Idempotency-Key is refused.
   const wrongKey = { scope: null as unknown as string, key: 'k', at: new Date() }
   // Sent in one tick, these are committed together.
   const together = [
     add('Before'),
-    outcomeOf(writer.write('createKey', record)),
-    outcomeOf(writer.write('createPet', 'Refused', 1n, 'lost' as PetStatus)),
-    outcomeOf(writer.write('createPetOnce', { name: 'Refused', categoryId: 7n }, wrongKey)),
+    outcomeOf(writer.write({ type: 'createKey', key: record })),
+    outcomeOf(writer.write({ type: 'createPet', name: 'Refused', categoryId: 1n, status: 'lost' as PetStatus })),
+    outcomeOf(writer.write({ type: 'createPetOnce', pet: { name: 'Refused', categoryId: 7n }, key: wrongKey })),
     add('After'),
   ]
   const refusals = ['UNIQUE', 'CHECK', 'NOT NULL'].map(text => expect.stringContaining(text))
@@ -135,7 +127,7 @@ test('the failure of a thread is reported in one line', async () => {
   const module = join(folder.path, 'failing-thread.ts')
   writeFileSync(module, "addEventListener('message', () => { throw new TypeError('out of luck') })\n")
   const failing = newWriter(pathToFileURL(module))
-  expect(await outcomeOf(failing.write('createPet', 'Rex', 1n, null))).toBe('unavailable')
+  expect(await outcomeOf(failing.write({ type: 'createPet', name: 'Rex', categoryId: 1n }))).toBe('unavailable')
   const [trouble] = await until('its end', () => (troubles.length > 0 ? troubles : undefined))
   expect(trouble).toBe('The writer thread ended (TypeError: out of luck); restarting')
   await failing.close()

@@ -64,12 +64,11 @@ export function loggedBy({ stderr }: Ended): readonly string[] {
     .map(({ level, message }) => `${level} ${message}`)
 }
 
-const { PATH = '', __STRYKER_ACTIVE_MUTANT__: mutant, PETSTORE_TEST_THREADS: threads } = process.env
-/** What every program gets from our own environment: the change to run with in a mutation run, and the number of threads. */
+const { PATH = '', __STRYKER_ACTIVE_MUTANT__: mutant } = process.env
+/** What every program gets from our own environment, with the change to run with in a mutation run. */
 export const inherited = {
   PATH,
   ...(mutant && { __STRYKER_ACTIVE_MUTANT__: mutant }),
-  ...(threads && { PETSTORE_THREADS: threads }),
 }
 
 /** `bin/petstore ARGS`, until it has ended. */

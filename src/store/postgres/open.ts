@@ -16,10 +16,19 @@ const writeConnections = 2
 /** For a check which server is the primary, or for a command. */
 const spareConnections = 1
 
+export interface PostgresOptions {
+  /** The replicas to list and fetch from. */
+  readonly readUrl?: string | undefined
+  /** Whether the address is a connection pooler, which may run each transaction in another session. */
+  readonly pooler?: boolean | undefined
+  /** The size of the connection pool for reads. */
+  readonly connectionsMax?: number | undefined
+}
+
 /** Writes have their own connections, so that many readers cannot delay them. */
-export async function openPostgres(address: PostgresAddress, options: OpenOptions): Promise<Stores> {
+export async function openPostgres(address: PostgresAddress, options: OpenOptions & PostgresOptions): Promise<Stores> {
   const { hosts, location } = address
-  const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault, threads = 1 } = options
+  const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault } = options
   try {
     const server = await findServer(hosts, 'primary')
     const isNew = await migrate(server, location, create)
@@ -28,7 +37,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
     }
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)
     const replica = replicas && (await findReplica(replicas))
-    const primary = { hosts, role: 'primary', threads, onEvent } as const
+    const primary = { hosts, role: 'primary', onEvent } as const
     const connectionsForOthers = writeConnections + spareConnections
     const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsForOthers })
     const writing = new Pool(server, {
@@ -38,7 +47,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       connectionsForOthers: 0,
       keepOpen: { before: reading },
     })
-    warnOfLimit(server, threads * (connectionsMax + writeConnections) + spareConnections, onEvent)
+    warnOfLimit(server, connectionsMax + writeConnections + spareConnections, onEvent)
     const replicaPool =
       replica &&
       new Pool(replica, {
@@ -47,7 +56,6 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
         purpose: 'reading animals',
         connectionsMax,
         connectionsForOthers: spareConnections,
-        threads,
         onEvent,
       })
     const { pets, queue } = createPostgresPets(replicaPool ?? reading, writing)
@@ -59,7 +67,7 @@ export async function openPostgres(address: PostgresAddress, options: OpenOption
       ...(isNew && { newStorePath: location }),
       // Before the first read: readers could take all connections that the server allows.
       async startWriting() {
-        checkLimit(server, threads * (writeConnections + 1))
+        checkLimit(server, writeConnections + 1)
         await writing.open().catch((error: unknown) => {
           throw setupErrorOf(error, location)
         })

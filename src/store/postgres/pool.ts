@@ -226,8 +226,6 @@ interface PoolOptions {
   readonly connectionsMax: number
   /** How many of the allowed connections it leaves free. */
   readonly connectionsForOthers: number
-  /** How many threads share the allowed connections. */
-  readonly threads?: number | undefined
   /** Opens all connections before they are needed, and never closes an unused one. Refused ones are taken from this pool. */
   readonly keepOpen?: { readonly before: Pool }
   readonly onEvent: OnStoreEvent
@@ -448,9 +446,8 @@ export class Pool {
 
   /** How many connections the pool may open on its present server. */
   get #size(): number {
-    const { connectionsMax, connectionsForOthers, threads = 1 } = this.#options
-    const allowed = Math.floor(this.#server.connectionsAllowed / threads)
-    return Math.max(1, Math.min(connectionsMax, allowed - connectionsForOthers))
+    const { connectionsMax, connectionsForOthers } = this.#options
+    return Math.max(1, Math.min(connectionsMax, this.#server.connectionsAllowed - connectionsForOthers))
   }
 
   #connect(): SQL {

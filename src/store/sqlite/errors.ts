@@ -18,18 +18,14 @@ export function storeErrorOf(error: unknown): unknown {
  */
 export class DamageGuard {
   readonly #onDamage: (damage: StoreDamaged) => void
-  /** See {@link SharedMemory}. */
-  readonly #damaged: Int32Array
   #damage: StoreDamaged | undefined
 
-  /** Only the first thread that finds damage calls `onDamage`. */
-  constructor(onDamage: (damage: StoreDamaged) => void = () => {}, damaged: Int32Array = new Int32Array(1)) {
+  /** `onDamage` is called once. */
+  constructor(onDamage: (damage: StoreDamaged) => void = () => {}) {
     this.#onDamage = onDamage
-    this.#damaged = damaged
   }
 
   get damage(): StoreDamaged | undefined {
-    if (Atomics.load(this.#damaged, 0) === 1) this.#damage ??= new StoreDamaged('SQLite: another thread found damage')
     return this.#damage
   }
 
@@ -45,9 +41,9 @@ export class DamageGuard {
 
   /** Remembers the error if it means damage, and returns it. */
   note<T>(error: T): T {
-    if (error instanceof StoreDamaged) {
-      this.#damage ??= error
-      if (Atomics.exchange(this.#damaged, 0, 1) === 0) this.#onDamage(error)
+    if (error instanceof StoreDamaged && !this.#damage) {
+      this.#damage = error
+      this.#onDamage(error)
     }
     return error
   }

@@ -7,7 +7,7 @@ import { endSnapshot } from './snapshot.ts'
 import type { Writer } from './writer.ts'
 
 /** Reads on the calling thread, writes in the writer thread. */
-export function createSqliteKeys(reading: Database, writer: Writer<KeyWrites>, guard: DamageGuard): KeyStore {
+export function createSqliteKeys(reading: Database, writer: Pick<Writer, 'write'>, guard: DamageGuard): KeyStore {
   const find = reading.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
   const list = reading.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
   const read = <T>(statement: () => T) =>
@@ -21,10 +21,10 @@ export function createSqliteKeys(reading: Database, writer: Writer<KeyWrites>, g
       return row ? keyOf(row) : undefined
     },
     list: () => read(() => list.all()).map(keyOf),
-    create: key => writer.write('createKey', key),
-    createFirst: key => writer.write('createFirstKey', key),
-    revoke: (id, at) => writer.write('revokeKey', id, at),
-    recordUses: uses => writer.write('recordKeyUses', uses),
+    create: key => writer.write({ type: 'createKey', key }),
+    createFirst: key => writer.write({ type: 'createFirstKey', key }),
+    revoke: (id, at) => writer.write({ type: 'revokeKey', id, at }),
+    recordUses: uses => writer.write({ type: 'recordKeyUses', uses }),
   }
 }
 
@@ -36,9 +36,9 @@ export function createKeyWrites(database: Database) {
     database.query<KeyRow, ReturnType<typeof newKeyValues>>(
       `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,
     )
-  const create = insertIf('true')
-  const createFirst = insertIf('NOT EXISTS (SELECT 1 FROM api_keys)')
-  const revoke = database.query<{ id: bigint }, { id: bigint; atMs: number }>(
+  const insert = insertIf('true')
+  const insertFirst = insertIf('NOT EXISTS (SELECT 1 FROM api_keys)')
+  const markRevoked = database.query<{ id: bigint }, { id: bigint; atMs: number }>(
     'UPDATE api_keys SET revoked_at_ms = $atMs WHERE id = $id AND revoked_at_ms IS NULL RETURNING id',
   )
   const recordUse = database.query(
@@ -49,13 +49,13 @@ export function createKeyWrites(database: Database) {
      WHERE id = $id`,
   )
   return {
-    createKey: (key: NewApiKey) => keyOf(create.get(...newKeyValues(key)) as KeyRow),
-    createFirstKey(key: NewApiKey) {
-      const row = createFirst.get(...newKeyValues(key))
+    create: (key: NewApiKey) => keyOf(insert.get(...newKeyValues(key)) as KeyRow),
+    createFirst(key: NewApiKey) {
+      const row = insertFirst.get(...newKeyValues(key))
       return row ? keyOf(row) : undefined
     },
-    revokeKey: (id: bigint, at: Date) => revoke.get({ id, atMs: at.getTime() }) !== null,
-    recordKeyUses(uses: readonly KeyUse[]): void {
+    revoke: (id: bigint, at: Date) => markRevoked.get({ id, atMs: at.getTime() }) !== null,
+    recordUses(uses: readonly KeyUse[]): undefined {
       for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
         const deprecatedLastUsedAtMs = deprecatedLastUsedAt?.getTime() ?? 0
         recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses, deprecatedLastUsedAtMs })

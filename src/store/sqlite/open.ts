@@ -1,15 +1,14 @@
 import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { SetupError, StoreUnavailable } from '../../errors.ts'
-import type { OnStoreEvent, OpenOptions, SharedMemory, Stores } from '../../store.ts'
+import { SetupError } from '../../errors.ts'
+import type { OpenOptions, Stores } from '../../store.ts'
 import { DamageGuard, setupErrorOf } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
-import { checkSameFile, connect, identityOf, prepare } from './schema.ts'
+import { connect, prepare } from './schema.ts'
 import { SqliteTransfer } from './transfer.ts'
-import { Writer, WriterThread } from './writer.ts'
-import type { Writes } from './writer-thread.ts'
+import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
 export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions): Stores {
@@ -19,71 +18,33 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     // Stays open: if the writer thread has ended, this is the last connection, which moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file)
-    const thread = new WriterThread(file, message => onEvent('error', message))
-    const damaged = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const shared = { commits: thread.commits, damaged, identity: identityOf(file) }
-    const { reading, writer, guard, ...stores } = openTables(file, shared, onEvent, () => void thread.start())
-    opening.adopt(reading, database => database.close())
-    thread.connect(writer.connect)
+    const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
+    const guard = new DamageGuard(({ message }) =>
+      onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
+    )
+    const writer = new Writer(file, { guard, onEnd: message => onEvent('error', message) })
+    const pets = createSqlitePets(reading, writer, guard)
+    const keys = createSqliteKeys(reading, writer, guard)
     const connections = opening.move()
     return {
-      ...stores,
+      pets,
+      keys,
+      transfer: new SqliteTransfer(file),
+      location: file,
       ...(isNew && { newStorePath: resolve(file) }),
-      startWriting: () => thread.start(),
-      forThreads: {
-        shared,
-        connect: onPort => thread.connect(onPort),
-        disconnect: onPort => thread.disconnect(onPort),
-      },
+      startWriting: () => writer.start(),
+      isReadOnly: () => false,
+      activity: () => writer.activity(),
       async close() {
-        await writer.close()
+        await writer.drain()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
         // Last: it moves the write-ahead log into the file, and only this thread waits if the disk does not answer.
-        await thread.close()
+        await writer.close()
       },
     }
   } catch (error) {
     throw setupErrorOf(error, file)
-  }
-}
-
-/** Opens a store that the main thread has open, for another thread. Writes wait up to 1 s for `connectWriter`. */
-export function openSqliteInThread(file: string, shared: SharedMemory, onEvent: OnStoreEvent = () => {}): Stores {
-  try {
-    // Otherwise a thread that starts later would serve the file that has taken its place.
-    checkSameFile(file, shared.identity)
-    const { reading, writer, guard: _, ...stores } = openTables(file, shared, onEvent)
-    return {
-      ...stores,
-      startWriting: async () => {},
-      connectWriter: writer.connect,
-      async close() {
-        await writer.close()
-        reading.close()
-      },
-    }
-  } catch (error) {
-    throw error instanceof StoreUnavailable ? new SetupError(error.message) : setupErrorOf(error, file)
-  }
-}
-
-/** The reading connection and the tables of one thread. */
-function openTables(file: string, { commits, damaged }: SharedMemory, onEvent: OnStoreEvent, start = () => {}) {
-  const reading = connect(file, 'readonly')
-  const onDamage = ({ message }: Error) =>
-    onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`)
-  const guard = new DamageGuard(onDamage, damaged)
-  const writer = new Writer<Writes>({ guard, commits, start })
-  return {
-    reading,
-    writer,
-    guard,
-    pets: createSqlitePets(reading, writer, guard),
-    keys: createSqliteKeys(reading, writer, guard),
-    transfer: new SqliteTransfer(file),
-    location: file,
-    activity: () => writer.activity(),
   }
 }
 

@@ -9,8 +9,7 @@ import { openSqlite } from './open.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
-import { Writer, WriterThread } from './writer.ts'
-import type { Writes } from './writer-thread.ts'
+import { Writer } from './writer.ts'
 
 async function newStore() {
   await using stack = new AsyncDisposableStack()
@@ -22,7 +21,7 @@ async function newStore() {
   const writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
   const reading = stack.use(connect(file, 'readonly'))
   const pets = createSqlitePets(reading, writer, new DamageGuard())
-  const keys = createSqliteKeys(reading, new Writer({ commits: new Int32Array(1) }), new DamageGuard())
+  const keys = createSqliteKeys(reading, writer, new DamageGuard())
   const owned = stack.move()
   return {
     ...{ file, stores, writer, reading, keys },
@@ -134,14 +133,10 @@ test('a store may be closed in the tick of a read, and its write-ahead log is go
 
 test('a writer counts its commit before the write resolves', async () => {
   await using store = await newStore()
-  const thread = new WriterThread(store.file)
-  const writer = new Writer<Writes>({ commits: thread.commits })
-  thread.connect(writer.connect)
-  await thread.start()
-  await writer.write('createPet', 'Rex', 1n, null)
+  const writer = new Writer(store.file)
+  await writer.write({ type: 'createPet', name: 'Rex', categoryId: 1n })
   expect(writer.commits).toBe(1)
   await writer.close()
-  await thread.close()
 })
 
 test('the writer thread may be started early and awaited later, or be closed while it starts', async () => {
@@ -149,7 +144,7 @@ test('the writer thread may be started early and awaited later, or be closed whi
   const starting = store.stores.startWriting()
   await store.stores.close()
   await starting
-  const missing = new WriterThread(store.file, () => {}, new URL('file:///no/such/thread.ts'))
+  const missing = new Writer(store.file, { module: new URL('file:///no/such/thread.ts') })
   const failing = missing.start()
   expect(await failing).toBeUndefined()
   await missing.close()

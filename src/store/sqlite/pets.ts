@@ -18,7 +18,7 @@ export const statements = {
 /** Reads on the calling thread, writes in the writer thread. */
 export function createSqlitePets(
   reading: Database,
-  writer: Pick<Writer<PetWrites>, 'write' | 'commits'>,
+  writer: Pick<Writer, 'write' | 'commits'>,
   guard: DamageGuard,
 ): PetStore {
   type Page = { after: bigint; rows: number }
@@ -42,15 +42,15 @@ export function createSqlitePets(
       return row ? petOf(row) : undefined
     },
     async create(pet) {
-      const id = await writer.write('createPet', pet.name, pet.categoryId, pet.status ?? null)
+      const id = await writer.write({ type: 'createPet', ...pet })
       return { ...pet, id }
     },
-    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
+    createOnce: (pet, key) => writer.write({ type: 'createPetOnce', pet, key }),
     async deleteExpiredIdempotencyKeys(now, max) {
       const expiredMs = now.getTime() - idempotencyKeyMs
       // A commit that changes nothing succeeds on a full disk, and would make the store look writable.
       const found = snapshot.read(() => findExpired.get({ expiredMs }))
-      return found ? await writer.write('deleteExpiredIdempotencyKeys', expiredMs, max) : 0
+      return found ? await writer.write({ type: 'deleteExpiredIdempotencyKeys', expiredMs, max }) : 0
     },
     version: () => snapshot.version(),
   }
@@ -81,24 +81,24 @@ export function createPetWrites(database: Database) {
   )
 
   /** One statement: the writer thread relies on that. */
-  function createPet(name: string, categoryId: bigint, status: PetStatus | null): bigint {
-    const row = insert.get({ name, categoryId, status })
+  function create({ name, categoryId, status }: NewPet): bigint {
+    const row = insert.get({ name, categoryId, status: status ?? null })
     if (!row) throw new IdsExhausted(`${int64Max} is the last id`)
     return row.id
   }
 
   return {
-    createPet,
+    create,
     /** Writes run one after the other, so no key is ever seen as in progress. */
-    createPetOnce(pet: NewPet, { scope, key, at }: IdempotencyKey): Creation {
+    createOnce(pet: NewPet, { scope, key, at }: IdempotencyKey): Creation {
       const fingerprint = fingerprintOf(pet)
       const known = findKey.get({ scope, key, expiredMs: at.getTime() - idempotencyKeyMs })
       if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
-      const id = createPet(pet.name, pet.categoryId, pet.status ?? null)
+      const id = create(pet)
       storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
-    deleteExpiredIdempotencyKeys: (expiredMs: number, max: number) => deleteKeys.run({ expiredMs, max }).changes,
+    deleteExpiredKeys: (expiredMs: number, max: number) => deleteKeys.run({ expiredMs, max }).changes,
   }
 }

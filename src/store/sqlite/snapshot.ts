@@ -11,7 +11,7 @@ const quietMs = 100
  */
 export class TickSnapshot {
   readonly #database: Database
-  readonly #writer: Pick<Writer<never>, 'commits'>
+  readonly #writer: Pick<Writer, 'commits'>
   readonly #guard: DamageGuard
   readonly #begin
   readonly #dataVersion
@@ -23,7 +23,7 @@ export class TickSnapshot {
   #commits = 0
   #version: bigint | undefined
 
-  constructor(database: Database, writer: Pick<Writer<never>, 'commits'>, guard: DamageGuard) {
+  constructor(database: Database, writer: Pick<Writer, 'commits'>, guard: DamageGuard) {
     this.#database = database
     this.#writer = writer
     this.#guard = guard

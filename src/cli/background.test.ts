@@ -4,7 +4,7 @@ import { temporaryFolder, until } from '../../test/support/process.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import { Sweep } from './sweep.ts'
+import { Sweep } from './background.ts'
 
 const logged: string[] = []
 const log: Log = {

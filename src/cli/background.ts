@@ -1,8 +1,18 @@
+import { StoreDamaged } from '../errors.ts'
 import type { SweepActivity } from '../http/metrics.ts'
 import type { Log } from '../log.ts'
-import type { PetStore } from '../store.ts'
+import type { Awaitable, PetStore } from '../store.ts'
 import { repeat } from '../timeout.ts'
-import { inBackground } from './serving.ts'
+
+/** Logs a failure. The store itself reports damage. */
+export async function inBackground<T>(log: Log, work: () => Awaitable<T>): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (cause) {
+    if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
+    return undefined
+  }
+}
 
 const sweepEveryMs = 60_000
 /** Small, so that no write waits long. With the pause, this allows 50,000 keys a second. */
