@@ -50,7 +50,7 @@ function optionalDate<K extends string>(name: K, ms: bigint | null): { [P in K]?
   return ms === null ? {} : ({ [name]: new Date(Number(ms)) } as { [P in K]?: Date })
 }
 
-/** The values of {@link newKeyColumns}. Read-only for metrics too: an older version ignores the column `metrics`. */
+/** The values of {@link newKeyColumns}. A metrics key is read-only, too. */
 export function newKeyValues({ name, hash, shown, permission, createdAt, expiresAt }: NewApiKey) {
   const flags = [permission !== 'read-write', permission === 'metrics']
   return [name, hash, shown, ...flags, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
@@ -60,13 +60,26 @@ export function msOf(date: Date): bigint {
   return BigInt(date.getTime())
 }
 
+/** `version` is the store's schema version once `sql` has run. */
+export interface Migration {
+  readonly version: number
+  readonly sql: string
+}
+
 // Refusals, in the same words for both engines.
 
-export function checkSchemaVersion(location: string, found: number, supported: number): void {
-  if (found <= supported) return
-  throw new SetupError(
-    `The store ${location} has schema version ${found}, and this program supports versions up to ${supported}: upgrade the program`,
-  )
+/** The migrations that a store lacks; `found` is 0 in a new one. */
+export function missingMigrations(location: string, found: number, known: readonly Migration[]): readonly Migration[] {
+  const versions = known.map(({ version }) => version)
+  const [oldest, newest] = [Math.min(...versions), Math.max(...versions)]
+  const problem = `The store ${location} has schema version ${found}, and this program supports versions`
+  if (found > newest) throw new SetupError(`${problem} up to ${newest}: upgrade the program`)
+  if (found !== 0 && found < oldest) {
+    throw new SetupError(
+      `${problem} from ${oldest}: export the animals with the program that made it, and import them into a new store`,
+    )
+  }
+  return known.filter(({ version }) => version > found)
 }
 
 export function storeNotEmpty(location: string): SetupError {

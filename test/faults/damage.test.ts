@@ -119,7 +119,7 @@ test.each<[string, Write]>([
 })
 
 test('a file that is damaged at the start is refused, and stays byte for byte as it was', async () => {
-  // As a file that the version before has left: a migration would change it.
+  // Damage is reported before the version, which is not supported.
   change('PRAGMA user_version = 2')
   zeroAnimals()
   const before = readFileSync(file)

@@ -1,10 +1,11 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
 import { backUp, openStores } from '../../src/store/open.ts'
+import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { temporaryFolder } from '../support/process.ts'
@@ -41,11 +42,11 @@ describe('SQLite: the file', () => {
     await stores.keys.create(issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record)
     await stores.close()
     expect(valueIn('PRAGMA application_id')).toBe(0x50455453n)
-    expect(valueIn('PRAGMA user_version')).toBe(BigInt(migrations.length))
+    expect(valueIn('PRAGMA user_version')).toBe(3n)
     expect(valueIn('PRAGMA journal_mode')).toBe('wal')
     expect(valueIn("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1")).toBe(2n)
     expect(valueIn("SELECT typeof(category_id) || ' ' || category_id FROM pets")).toBe('integer 9223372036854775807')
-    // A metrics key is read-only too: an older version never lets it write.
+    // A metrics key is read-only, too.
     expect(valueIn('SELECT read_only FROM api_keys')).toBe(1n)
     const again = await opened()
     expect(again).not.toHaveProperty('newStorePath')
@@ -78,19 +79,35 @@ describe('SQLite: the file', () => {
     await stores.close()
   })
 
-  test('a file that is missing, of a newer version, of another program, a folder or not a database is refused', async () => {
+  test('a file that is missing, of an older version, of another program, a folder or not a database is refused', async () => {
     expect(() => opened(file, false)).toThrow(
       new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`),
     )
     expect(() => opened(folder.path)).toThrow(/not a regular file; .*\(EISDIR\)$/)
     await (await opened()).close()
-    change('PRAGMA user_version = 1000')
-    expect(() => opened()).toThrow(/schema version 1000.*upgrade the program/)
+    change('PRAGMA user_version = 2')
+    expect(() => opened()).toThrow(/schema version 2, .* from 3: export the animals with the program that made it, and/)
     rmSync(file)
     change('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
     expect(() => opened()).toThrow(/another program/)
     writeFileSync(file, 'These are my notes, and they are quite long. '.repeat(100))
     expect(() => opened()).toThrow(/not an SQLite database/)
+  })
+
+  test('one made before the migrations were joined is used unchanged, and has the tables of a new one', async () => {
+    change(readFileSync(join(import.meta.dir, 'sqlite-3.sql'), 'utf8'))
+    const tables = "SELECT group_concat(sql, ';' ORDER BY name) FROM sqlite_schema WHERE sql IS NOT NULL"
+    const before = valueIn(tables)
+    const stores = await opened(file, false)
+    expect((await stores.pets.list({ limit: 5 })).pets.map(({ name }) => name)).toEqual(['Rex', 'Tom'])
+    expect(await stores.keys.list()).toMatchObject([{ name: 'prometheus', permission: 'metrics' }])
+    expect((await stores.pets.create(rex)).id).toBe(51n)
+    await stores.close()
+    expect([valueIn('PRAGMA user_version'), valueIn(tables)]).toEqual([3n, before])
+    rmSync(file)
+    await (await opened()).close()
+    const words = (sql: unknown) => String(sql).replace(/\s/g, '')
+    expect(words(valueIn(tables))).toBe(words(before))
   })
 
   test('a migration that fails leaves the file at the version before', () => {
@@ -99,6 +116,18 @@ describe('SQLite: the file', () => {
     expect(() => opened()).toThrow()
     expect(valueIn('PRAGMA user_version')).toBe(0n)
     expect(valueIn("SELECT count(*) FROM sqlite_schema WHERE name = 'pets'")).toBe(0n)
+  })
+
+  test('a server continues beside one of a made-up next version, but cannot start again', async () => {
+    const next = { version: 4, sql: 'ALTER TABLE pets ADD COLUMN colour TEXT' }
+    const stores = await opened()
+    const upgraded = openSqlite(file, { create: false }, [...migrations, next])
+    expect((await stores.pets.create(rex)).id).toBe(1n)
+    expect(await upgraded.pets.create(rex)).toEqual({ ...rex, id: 2n })
+    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(2)
+    await Promise.all([stores.close(), upgraded.close()])
+    expect(valueIn('SELECT count(*) - count(colour) FROM pets')).toBe(2n)
+    expect(() => opened()).toThrow(/schema version 4, .* up to 3: upgrade the program$/)
   })
 
   test('eight processes that open a new file at once migrate it once', async () => {

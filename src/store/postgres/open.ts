@@ -4,7 +4,7 @@ import { setupErrorOf } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
 import { findServer, Pool, type Server } from './pool.ts'
-import { migrate } from './schema.ts'
+import { migrate, migrations } from './schema.ts'
 import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
 
@@ -26,12 +26,16 @@ export interface PostgresOptions {
 }
 
 /** Writes have their own connections, so that many readers cannot delay them. */
-export async function openPostgres(address: PostgresAddress, options: OpenOptions & PostgresOptions): Promise<Stores> {
+export async function openPostgres(
+  address: PostgresAddress,
+  options: OpenOptions & PostgresOptions,
+  known = migrations,
+): Promise<Stores> {
   const { hosts, location } = address
   const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault } = options
   try {
     const server = await findServer(hosts, 'primary')
-    const isNew = await migrate(server, location, create)
+    const isNew = await migrate(server, location, create, known)
     for (const statement of server.missingSettings) {
       onEvent('warn', `A setting is missing behind the connection pooler: run ${statement}`)
     }

@@ -131,7 +131,7 @@ function nameOf(write: PetWrite): string | PetWrite {
 }
 
 /** One column of many rows as one parameter: the statement has the same text for any number of rows. */
-export function texts<T>(sql: SQL, rows: readonly T[], value: (row: T) => string | null) {
+function texts<T>(sql: SQL, rows: readonly T[], value: (row: T) => string | null) {
   return sql.array(rows.map(value), 'TEXT')
 }
 

@@ -454,7 +454,6 @@ export class Pool {
     const { keepOpen, role } = this.#options
     const { host, synchronousCommit } = this.#server
     const session = {
-      // Not the sessions that migrate: a migration ends those of the previous version by their name.
       application_name: 'petstore',
       synchronous_commit: synchronousCommit,
       ...planSettings,

@@ -6,18 +6,18 @@ import type { OpenOptions, Stores } from '../../store.ts'
 import { DamageGuard, setupErrorOf } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
-import { connect, prepare } from './schema.ts'
+import { connect, migrations, prepare } from './schema.ts'
 import { SqliteTransfer } from './transfer.ts'
 import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
-export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions): Stores {
+export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions, known = migrations): Stores {
   try {
     provideFile(file, create)
     using opening = new DisposableStack()
     // Stays open: if the writer thread has ended, this is the last connection, which moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
-    const isNew = prepare(anchor, file)
+    const isNew = prepare(anchor, file, known)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
       onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
-import { checkSchemaVersion } from '../rows.ts'
+import { type Migration, missingMigrations } from '../rows.ts'
 
 const busyTimeoutMs = 5_000
 /** After a burst, the write-ahead log is truncated to this size. */
@@ -11,46 +11,44 @@ const checkedBytesMax = 8 * 1024 ** 2
 /** "PETS" in ASCII, in the file's header: marks the database as ours. */
 const applicationId = 0x50455453
 
-/** Append only: never edit a released migration. The file's user_version is the number of those applied. */
-export const migrations: readonly string[] = [
-  // AUTOINCREMENT: an id is never assigned twice, even if the highest one was deleted by hand.
-  `CREATE TABLE pets (
-     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
-     name TEXT NOT NULL,
-     category_id INTEGER NOT NULL,
-     status TEXT CHECK (status IN ('available', 'pending', 'sold'))
-   ) STRICT;
+// AUTOINCREMENT: an id is never assigned twice, even if the highest one was deleted by hand.
+const firstSchema = `
+  CREATE TABLE pets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+    name TEXT NOT NULL,
+    category_id INTEGER NOT NULL,
+    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+  ) STRICT;
+  -- An SQLite index ends in the row's id: within one status the animals are in the list's order.
+  CREATE INDEX pets_by_status ON pets (status);
 
-   -- An SQLite index ends in the row's id: within one status the animals stand in the list's order.
-   CREATE INDEX pets_by_status ON pets (status);
+  CREATE TABLE api_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    shown TEXT NOT NULL,
+    read_only INTEGER NOT NULL CHECK (read_only IN (0, 1)),
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER,
+    revoked_at_ms INTEGER,
+    last_used_at_ms INTEGER,
+    deprecated_uses INTEGER NOT NULL DEFAULT 0,
+    deprecated_last_used_at_ms INTEGER,
+    metrics INTEGER NOT NULL DEFAULT 0 CHECK (metrics IN (0, 1))
+  ) STRICT;
 
-   CREATE TABLE api_keys (
-     id INTEGER PRIMARY KEY AUTOINCREMENT,
-     name TEXT NOT NULL,
-     hash TEXT NOT NULL UNIQUE,
-     shown TEXT NOT NULL,
-     read_only INTEGER NOT NULL CHECK (read_only IN (0, 1)),
-     created_at_ms INTEGER NOT NULL,
-     expires_at_ms INTEGER,
-     revoked_at_ms INTEGER,
-     last_used_at_ms INTEGER,
-     deprecated_uses INTEGER NOT NULL DEFAULT 0,
-     deprecated_last_used_at_ms INTEGER
-   ) STRICT;`,
+  CREATE TABLE creation_keys (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    pet_id INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms)`
 
-  `CREATE TABLE creation_keys (
-     scope TEXT NOT NULL,
-     key TEXT NOT NULL,
-     fingerprint TEXT NOT NULL,
-     pet_id INTEGER NOT NULL,
-     created_at_ms INTEGER NOT NULL,
-     PRIMARY KEY (scope, key)
-   ) STRICT, WITHOUT ROWID;
-
-   CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);`,
-
-  'ALTER TABLE api_keys ADD COLUMN metrics INTEGER NOT NULL DEFAULT 0 CHECK (metrics IN (0, 1))',
-]
+/** Append only: never edit a released migration. The file's user_version is the version of the last one applied. */
+export const migrations: readonly Migration[] = [{ version: 3, sql: firstSchema }]
 
 /** Without safeIntegers, values beyond 2^53 are rounded; without strict, a missing parameter becomes NULL. */
 export function connect(file: string, mode: 'readwrite' | 'readonly'): Database {
@@ -66,11 +64,11 @@ export function connect(file: string, mode: 'readwrite' | 'readonly'): Database 
 }
 
 /** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
-export function prepare(database: Database, file: string): boolean {
+export function prepare(database: Database, file: string, known: readonly Migration[]): boolean {
   claim(database, file)
   if (statSync(file).size <= checkedBytesMax) checkIntegrity(database)
   switchToWal(database)
-  return migrate(database, file)
+  return migrate(database, file, known)
 }
 
 /** Marks an empty file as ours; refuses another program's database before anything in it changes. */
@@ -110,16 +108,14 @@ function switchToWal(database: Database): void {
 }
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-function migrate(database: Database, file: string): boolean {
+function migrate(database: Database, file: string, known: readonly Migration[]): boolean {
   const found = pragma(database, 'user_version')
-  checkSchemaVersion(file, found, migrations.length)
-  for (const [index, sql] of migrations.entries()) {
-    if (index < found) continue
+  for (const { version, sql } of missingMigrations(file, found, known)) {
     inTransaction(database, () => {
       // Another process may have applied it meanwhile.
-      if (pragma(database, 'user_version') > index) return
+      if (pragma(database, 'user_version') >= version) return
       database.run(sql)
-      database.run(`PRAGMA user_version = ${index + 1}`)
+      database.run(`PRAGMA user_version = ${version}`)
     })
   }
   return found === 0

@@ -1,0 +1,82 @@
+import { expect, test } from 'bun:test'
+import { SQL } from 'bun'
+import { openStores } from '../../src/store/open.ts'
+import { functions } from '../../src/store/postgres/functions.ts'
+import { openPostgres } from '../../src/store/postgres/open.ts'
+import { migrations } from '../../src/store/postgres/schema.ts'
+import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
+import type { Stores } from '../../src/store.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
+import { until } from '../support/process.ts'
+import { rex } from './contract.ts'
+
+/** A made-up next version, which adds a column and replaces the functions. */
+const next = { version: 6, sql: `ALTER TABLE pets ADD COLUMN colour text; ${functions}` }
+const openNext = (url: string) =>
+  openPostgres(parsePostgresUrl(url) as PostgresAddress, { create: false }, [...migrations, next])
+
+describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
+  test('both versions continue without a failure: every id once, in order, and one animal for each key', async () => {
+    await using stack = new AsyncDisposableStack()
+    const { url } = stack.use(await sharedDatabase())
+    const created = new Set<bigint>()
+    const ofKeys: bigint[] = []
+    const followed: bigint[] = []
+    let over = false
+    const work = async ({ pets }: Stores, rounds: number) => {
+      for (let round = 0; round < rounds && !over; round++) {
+        created.add((await pets.create(rex)).id)
+        const once = await pets.createOnce(rex, { scope: 'a', key: `${round}`, at: new Date() })
+        if (once.outcome === 'conflict') throw new Error('conflict')
+        ofKeys[round] ??= once.pet.id
+        expect(once.pet.id).toBe(ofKeys[round] as bigint)
+        const page = await pets.list({ limit: 100, after: followed.at(-1) ?? 0n })
+        if (pets === old.pets) followed.push(...page.pets.map(({ id }) => id))
+      }
+    }
+    const old = await openStores(url, { create: true })
+    stack.defer(() => old.close())
+    const working = work(old, Number.POSITIVE_INFINITY)
+    await until('the old version to work', () => followed.length > 20 || undefined)
+    const upgraded = await openNext(url)
+    stack.defer(() => upgraded.close())
+    await work(upgraded, 300)
+    over = true
+    await working
+
+    await using sql = new SQL(url, { max: 1, bigint: true })
+    const rows = await sql.unsafe<{ id: bigint }[]>('SELECT id FROM pets ORDER BY id')
+    const all = rows.map(({ id }) => id)
+    expect(all).toEqual(all.map((_, index) => BigInt(index + 1)))
+    expect([...created, ...ofKeys].sort((a, b) => Number(a - b))).toEqual(all)
+    expect(followed).toEqual(all.slice(0, followed.length))
+    const again = Promise.resolve(openStores(url, { create: false }))
+    await expect(again).rejects.toThrow(/schema version 6, .* up to 5: upgrade the program$/)
+  })
+
+  test('while another program has locked a table, the upgrade gives up soon, and creations continue', async () => {
+    await using database = await sharedDatabase()
+    await using other = new SQL(database.url, { max: 1 })
+    const old = await openStores(database.url, { create: true })
+    await other.begin(async transaction => {
+      await transaction`SELECT * FROM pets`
+      const refused = /another program has locked it; stop that program, or try again \(55P03/
+      await expect(openNext(database.url)).rejects.toThrow(refused)
+      expect((await old.pets.create(rex)).id).toBe(1n)
+    })
+    await (await openNext(database.url)).close()
+    await old.close()
+  })
+
+  test('a store of version 4 gets the present functions', async () => {
+    await using database = await sharedDatabase()
+    await using sql = new SQL(database.url, { max: 1 })
+    const first = migrations[0]?.sql.replace('created_at_ms + valid_ms > time_ms', 'created_at_ms > time_ms - valid_ms')
+    await sql.unsafe(`${first}; INSERT INTO petstore_schema VALUES (4)`)
+    const source = async () => (await sql`SELECT prosrc FROM pg_proc WHERE proname = 'petstore_create'`)[0].prosrc
+    expect(functions).not.toContain(await source())
+    await (await openStores(database.url, { create: false })).close()
+    expect(functions).toContain(await source())
+    expect([...(await sql`SELECT version FROM petstore_schema`)]).toEqual([{ version: 5 }])
+  })
+})
