@@ -111,7 +111,7 @@ export class App {
   /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
-    this.#observer.began(context)
+    this.#observer.requestStarted(context)
     if (this.#isDraining) this.#requestsSinceDrain++
     const { path } = context
     try {
@@ -184,7 +184,7 @@ export class App {
     if (context.request.signal.aborted) {
       return { status: clientClosedRequest, body: null, headers: new Headers() }
     }
-    this.#observer.failed(context, cause)
+    this.#observer.requestFailed(context, cause)
     if (cause instanceof StoreUnavailable) {
       const message = `The store is unavailable: retry in ${retryAfterSeconds} s`
       return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
@@ -223,7 +223,7 @@ export class App {
     if (closes) headers.set('Connection', 'close')
     // Bun sends no Date in a response to HEAD.
     if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
-    this.#observer.end(context, status)
+    this.#observer.requestEnded(context, status)
     return response
   }
 }

@@ -6,7 +6,8 @@ import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore, KeyUse } from '../store.ts'
 import { type Access, Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
-import { type Caller, idempotencyKey, prefersStrict, RequestContext } from './request.ts'
+import { idempotencyKey } from './pets.ts'
+import { type Caller, prefersStrict, RequestContext } from './request.ts'
 import type { Reply } from './response.ts'
 
 const folder = temporaryFolder()

@@ -28,7 +28,7 @@ afterEach(() => {
 
 test('the metrics are text with a HELP and a TYPE for each family, and a line for each sample', () => {
   const metrics = new Metrics()
-  for (let i = 0; i < 4; i++) metrics.requestBegan()
+  for (let i = 0; i < 4; i++) metrics.requestStarted()
   metrics.requestEnded('listPets', 200, 0.001)
   metrics.requestEnded('listPets', 200, 20)
   metrics.requestEnded(undefined, 404, 0.2)
@@ -148,9 +148,9 @@ describe('the log', () => {
   ])('shows a response with status %p at the level %s', (status, expected) => {
     const context = begin()
     clock.mockReturnValue(10_001.23456)
-    observer.end(context, status)
+    observer.requestEnded(context, status)
     level = 'warn'
-    observer.end(begin(), status)
+    observer.requestEnded(begin(), status)
     expect(lines.map(({ level }) => level)).toEqual(expected === 'info' ? ['info'] : [expected, expected])
     expect(lines[0]?.fields).toMatchObject({ requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235 })
   })
@@ -167,8 +167,8 @@ describe('the log', () => {
       return { address: '::ffff:192.0.2.1' }
     }
     const context = new RequestContext(new Request('http://a/v1/nothing'), undefined, { requestIP })
-    observer.began(context)
-    observer.end(context, status)
+    observer.requestStarted(context)
+    observer.requestEnded(context, status)
     expect(lookups).toBe(isLookedUp ? 1 : 0)
     expect(lines.map(({ fields }) => fields['client'])).toEqual(isLookedUp ? ['192.0.2.1'] : [])
   })
@@ -176,7 +176,7 @@ describe('the log', () => {
   test('and the metrics have the duration of a request', () => {
     const context = begin()
     clock.mockReturnValue(12_000)
-    observer.end(context, 200)
+    observer.requestEnded(context, 200)
     const sum = '\npetstore_http_request_duration_seconds_sum{operation="none"} 2\n'
     expect(textOf(metrics)).toContain(sum)
   })
@@ -188,7 +188,7 @@ describe('the log', () => {
     [`${traceparent}x`, undefined],
     [traceparent.toUpperCase(), undefined],
   ])('shows the traceparent %s as %p', (sent, shown) => {
-    observer.end(begin({ traceparent: sent }), 200)
+    observer.requestEnded(begin({ traceparent: sent }), 200)
     expect(lines[0]?.fields['traceparent']).toBe(shown)
   })
 
@@ -198,7 +198,7 @@ describe('the log', () => {
   ])('has one line a second while requests fail: %s', (message, cause) => {
     for (const ms of [10_000, ...Array(30).fill(10_999), 11_000, 11_001]) {
       clock.mockReturnValue(ms)
-      observer.failed(begin(), cause)
+      observer.requestFailed(begin(), cause)
     }
     const fields = { requestId: 'id-1', cause: cause.message }
     expect(lines).toEqual([
@@ -212,13 +212,13 @@ describe('the log', () => {
     [Object.assign(new Error('bare'), { stack: '' }), 'Error: bare'],
     ['a text', 'a text'],
   ])('has the cause of an unexpected failure: %#', (cause, shown) => {
-    observer.failed(begin(), cause)
+    observer.requestFailed(begin(), cause)
     const fields = { requestId: 'id-1', cause: expect.stringContaining(shown) }
     expect(lines).toEqual([{ level: 'error', message: 'internal error', fields }])
   })
 
   test('has no line for a damaged store, which logs that itself', () => {
-    observer.failed(begin(), new StoreDamaged('The file is damaged'))
+    observer.requestFailed(begin(), new StoreDamaged('The file is damaged'))
     expect(lines).toEqual([])
   })
 })

@@ -4,7 +4,8 @@ import type { Log } from '../log.ts'
 import type { StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
 import { TrustedProxies } from './client-address.ts'
-import { loggedPath, type RequestContext } from './request.ts'
+import { loggedPath } from './masking.ts'
+import type { RequestContext } from './request.ts'
 
 /** Logs and counts each request. */
 export class RequestObserver {
@@ -30,13 +31,13 @@ export class RequestObserver {
     this.#unavailableEveryMs = parts.unavailableEveryMs
   }
 
-  began(context: RequestContext): void {
-    this.#metrics.requestBegan()
+  requestStarted(context: RequestContext): void {
+    this.#metrics.requestStarted()
     // Look up the address now: it is unknown once the connection is closed.
     if (this.#log.isOn('info')) context.peerAddress()
   }
 
-  end(context: RequestContext, status: number): void {
+  requestEnded(context: RequestContext, status: number): void {
     const ms = performance.now() - context.startedMs
     this.#metrics.requestEnded(context.operationId, status, ms / 1_000)
     const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
@@ -62,7 +63,7 @@ export class RequestObserver {
   }
 
   /** Logs the cause under the request's id: the client receives only the id. */
-  failed({ id: requestId }: RequestContext, cause: unknown): void {
+  requestFailed({ id: requestId }: RequestContext, cause: unknown): void {
     // The store has logged it.
     if (cause instanceof StoreDamaged) return
     if (cause instanceof StoreUnavailable) this.#logUnavailable('store unavailable', requestId, cause)
@@ -132,7 +133,7 @@ export class Metrics {
   #pageCacheHits = 0
   #pageCacheMisses = 0
 
-  requestBegan(): void {
+  requestStarted(): void {
     this.#inFlight++
   }
 

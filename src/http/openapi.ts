@@ -2,7 +2,7 @@ import { int64, type JsonSchema } from '../field.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import { bodyBytesMax } from './body.ts'
-import { idempotencyKey } from './request.ts'
+import { idempotencyKey } from './pets.ts'
 import { type ErrorCode, errorCodes, versionPrefix } from './response.ts'
 
 export interface OpenApiServer {

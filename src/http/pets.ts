@@ -1,5 +1,5 @@
 import { hashSecret } from '../api-key.ts'
-import { invalid, show } from '../field.ts'
+import { type Field, invalid, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { cursorFor, limitDefault, type PageRequest, type PetPage, pageLimit, writeCursor } from '../page.ts'
 import { type Pet, petStatus, petToJson, readNewPet } from '../pet.ts'
@@ -7,7 +7,7 @@ import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { PageCache } from './page-cache.ts'
-import { idempotencyKey, type Query } from './request.ts'
+import type { Query } from './query.ts'
 import { headersWith, json, type Links, problem, type Reply } from './response.ts'
 import type { Operation, Route } from './router.ts'
 
@@ -166,4 +166,27 @@ function getPet({ pets, links, documentation }: PetRouteParts): Operation {
       return found instanceof Promise ? found.then(reply) : reply(found)
     },
   }
+}
+
+const idempotencyKeyCharsMax = 255
+const bareKey = `[!#-~][!-~]{0,${idempotencyKeyCharsMax - 1}}`
+const quotedKey = `"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,${idempotencyKeyCharsMax}}"`
+const idempotencyKeyPattern = new RegExp(`^(?:${bareKey}|${quotedKey})$`)
+/** With quotes. An escaped character counts twice. */
+const idempotencyHeaderCharsMax = idempotencyKeyCharsMax + 2
+
+/** Bare or in quotes: both spellings are the same key. */
+export const idempotencyKey: Field<string> = {
+  schema: {
+    type: 'string',
+    minLength: 1,
+    maxLength: idempotencyHeaderCharsMax,
+    pattern: idempotencyKeyPattern.source,
+  },
+  expected: `1 to ${idempotencyKeyCharsMax} visible ASCII characters, bare or in double quotes`,
+  read(value) {
+    if (typeof value !== 'string' || value.length > idempotencyHeaderCharsMax) return undefined
+    if (!idempotencyKeyPattern.test(value)) return undefined
+    return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value
+  },
 }

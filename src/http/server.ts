@@ -103,11 +103,11 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
       ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {
-    throw setupErrorOf(error, { host: hostname, port, tls })
+    throw listenError(error, { host: hostname, port, tls })
   }
 }
 
-function setupErrorOf(error: unknown, { host, port, tls }: Address): unknown {
+function listenError(error: unknown, { host, port, tls }: Address): unknown {
   const code = (error as { code?: string }).code
   const where = `${host}:${port}`
   if (code === 'EADDRINUSE') {

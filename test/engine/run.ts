@@ -1,6 +1,6 @@
 import { SQL } from 'bun'
 import { openStores } from '../../src/store/open.ts'
-import { setupErrorOf } from '../../src/store/postgres/errors.ts'
+import { postgresSetupError } from '../../src/store/postgres/errors.ts'
 import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import { newDatabase } from '../support/postgres.ts'
 
@@ -22,7 +22,7 @@ process.exitCode = address?.hosts.length === 1 ? await testEngine(url, address) 
 
 async function testEngine(url: string, { location }: PostgresAddress): Promise<number> {
   const version = await versionOf(url).catch((error: unknown) =>
-    fail(messageOf(setupErrorOf(error, location)).replaceAll('DATABASE_URL', 'the URL')),
+    fail(messageOf(postgresSetupError(error, location)).replaceAll('DATABASE_URL', 'the URL')),
   )
   if (typeof version === 'number') return version
   print(`${version}

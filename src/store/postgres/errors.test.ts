@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
-import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
+import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
 
 const location = 'postgres://db:5432/pets'
 
@@ -28,8 +28,8 @@ describe('while the service runs', () => {
       const code = short.replace(/^ERR_(?!POSTGRES)/, 'ERR_POSTGRES_CONNECTION_')
       const error = errorWith(code)
       expect(isConnectionLost(error), code).toBe(isLost)
-      expect(storeErrorOf(error)).toBeInstanceOf(StoreUnavailable)
-      expect(storeErrorOf(error)).toMatchObject({ message: `PostgreSQL: ${code}`, cause: error })
+      expect(postgresStoreError(error)).toBeInstanceOf(StoreUnavailable)
+      expect(postgresStoreError(error)).toMatchObject({ message: `PostgreSQL: ${code}`, cause: error })
     }
   })
 
@@ -42,7 +42,7 @@ describe('while the service runs', () => {
     ['the server has no free connection; raise its max_connections', '53300'],
   ])('the log says "%s", and what the server says, for %s', (advice, codes) => {
     for (const code of codes.split(' ')) {
-      const error = storeErrorOf(errorWith(code)) as Error
+      const error = postgresStoreError(errorWith(code)) as Error
       expect(error).toBeInstanceOf(StoreUnavailable)
       expect(error.message).toStartWith(`PostgreSQL: ${code}: the database says; ${advice}`)
     }
@@ -58,11 +58,11 @@ describe('while the service runs', () => {
     ['no error', undefined],
   ])('%s stays as it is', (_, error) => {
     expect(isConnectionLost(error)).toBe(false)
-    expect(storeErrorOf(error)).toBe(error)
+    expect(postgresStoreError(error)).toBe(error)
   })
 
   test('an overflow of the counter means that no id is left', () => {
-    expect(storeErrorOf(errorWith('22003'))).toBeInstanceOf(IdsExhausted)
+    expect(postgresStoreError(errorWith('22003'))).toBeInstanceOf(IdsExhausted)
   })
 })
 
@@ -84,7 +84,7 @@ describe('at the start', () => {
     ['not a supported PostgreSQL', 'ERR_POSTGRES_UNEXPECTED_MESSAGE', SetupError],
   ])('one line says "%s" for %s; only a StoreUnreachable is worth another attempt', (problem, codes, kind) => {
     for (const code of codes.split(' ')) {
-      const error = setupErrorOf(errorWith(code), location) as SetupError
+      const error = postgresSetupError(errorWith(code), location) as SetupError
       expect(error.constructor).toBe(kind)
       expect(error.message).toMatch(
         new RegExp(`^Cannot open the store ${location}: .*${problem}.* \\(${code}(: the database says)?\\)$`),
@@ -99,7 +99,7 @@ describe('at the start', () => {
     ['08P01', 'bind message supplies 1 parameters, but prepared statement "P1" requires 2', true],
     ['08P01', 'no more connections allowed (max_client_conn)', false],
   ])('%s, "%s", is advice about a pooler: %p', (code, message, isAdvice) => {
-    const error = setupErrorOf(
+    const error = postgresSetupError(
       new SQL.PostgresError(message, { code: 'X', errno: code } as never),
       location,
     ) as SetupError
@@ -114,15 +114,15 @@ describe('at the start', () => {
     ['a wrong statement', errorWith('42601')],
     ['another error', new Error('28P01')],
   ])('%s stays as it is', (_, error) => {
-    expect(setupErrorOf(error, location)).toBe(error)
+    expect(postgresSetupError(error, location)).toBe(error)
   })
 
   test('a real refused connection is recognised, and its message shows no password', async () => {
     await using sql = new SQL('postgres://somebody:hunter2@127.0.0.1:1/pets', { max: 1 })
     const error: unknown = await sql`SELECT 1`.catch((reason: unknown) => reason)
     expect(isConnectionLost(error)).toBe(true)
-    expect(storeErrorOf(error)).toBeInstanceOf(StoreUnavailable)
-    expect(String(setupErrorOf(error, location))).toContain('does not answer')
-    expect(String(setupErrorOf(error, location))).not.toContain('hunter2')
+    expect(postgresStoreError(error)).toBeInstanceOf(StoreUnavailable)
+    expect(String(postgresSetupError(error, location))).toContain('does not answer')
+    expect(String(postgresSetupError(error, location))).not.toContain('hunter2')
   })
 })

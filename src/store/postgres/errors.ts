@@ -58,7 +58,7 @@ export function isRefusedByServer(error: unknown): error is Error {
 }
 
 /** StoreUnavailable or IdsExhausted if the driver's code means that; otherwise the error itself. */
-export function storeErrorOf(error: unknown): unknown {
+export function postgresStoreError(error: unknown): unknown {
   const code = codeOf(error)
   // All other integers are checked before: only the counter of ids can overflow.
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
@@ -81,7 +81,7 @@ function described(error: unknown, code: string): string {
 }
 
 /** One line for the operator if the code is a known problem; otherwise the error itself. */
-export function setupErrorOf(error: unknown, location: string): unknown {
+export function postgresSetupError(error: unknown, location: string): unknown {
   if (error instanceof SetupError) return error
   const code = codeOf(error)
   if (isFromPooler(error, code)) {

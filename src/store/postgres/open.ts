@@ -1,6 +1,6 @@
 import { SetupError, StoreUnreachable } from '../../errors.ts'
 import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
-import { setupErrorOf } from './errors.ts'
+import { postgresSetupError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
 import { findServer, Pool, type Server } from './pool.ts'
@@ -73,7 +73,7 @@ export async function openPostgres(
       async startWriting() {
         checkLimit(server, writeConnections + 1)
         await writing.open().catch((error: unknown) => {
-          throw setupErrorOf(error, location)
+          throw postgresSetupError(error, location)
         })
       },
       isReadOnly: () => !(reading.isReachable && writing.isReachable),
@@ -84,7 +84,7 @@ export async function openPostgres(
       },
     }
   } catch (error) {
-    throw setupErrorOf(error, location)
+    throw postgresSetupError(error, location)
   }
 }
 
@@ -110,7 +110,7 @@ async function findReplica({ hosts, location }: PostgresAddress): Promise<Server
   try {
     return await findServer(hosts, 'any')
   } catch (cause) {
-    const error = setupErrorOf(cause, location)
+    const error = postgresSetupError(cause, location)
     if (!(error instanceof StoreUnreachable)) throw error
     throw new StoreUnreachable(error.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), { cause })
   }

@@ -7,8 +7,8 @@ import {
   isConnectionLost,
   isOutOfConnections,
   poolerAdvice,
-  setupErrorOf,
-  storeErrorOf,
+  postgresSetupError,
+  postgresStoreError,
 } from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
@@ -149,7 +149,7 @@ export async function findServer(
   const outcomes = await Promise.allSettled(checks)
   const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
   if (errors.length === 1) throw errors[0]
-  const messages = errors.map((error, index) => messageOf(setupErrorOf(error, hosts[index]?.name ?? '')))
+  const messages = errors.map((error, index) => messageOf(postgresSetupError(error, hosts[index]?.name ?? '')))
   throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
 }
 
@@ -275,7 +275,7 @@ export class Pool {
         throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
       })
     } catch (error) {
-      throw storeErrorOf(error)
+      throw postgresStoreError(error)
     } finally {
       this.#running--
     }
@@ -407,7 +407,7 @@ export class Pool {
         return
       } catch (error) {
         this.#reachable = false
-        const problem = messageOf(storeErrorOf(error))
+        const problem = messageOf(postgresStoreError(error))
         const message = `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`
         if (attempt === 0) onEvent('error', message)
       }

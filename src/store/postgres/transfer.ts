@@ -2,7 +2,7 @@ import type { SQL, TransactionSQL } from 'bun'
 import { OutcomeUnknown } from '../../errors.ts'
 import type { ImportedPet, ImportIds, Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, storeNotEmpty } from '../rows.ts'
-import { isConnectionLost, setupErrorOf, storeErrorOf } from './errors.ts'
+import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
 import { statements } from './pets.ts'
 import { connectForLongWork, findServer, longTransaction } from './pool.ts'
 import type { PostgresAddress } from './url.ts'
@@ -121,7 +121,7 @@ export class PostgresTransfer implements Transfer {
   }
 
   #errorOf(error: unknown): unknown {
-    return setupErrorOf(storeErrorOf(error), this.#address.location)
+    return postgresSetupError(postgresStoreError(error), this.#address.location)
   }
 }
 

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
-import { failureOf, setupErrorOf, storeErrorOf } from './errors.ts'
+import { failureOf, sqliteSetupError, sqliteStoreError } from './errors.ts'
 
 test.each([
   ['it is not an SQLite database', 'SQLITE_NOTADB'],
@@ -14,13 +14,13 @@ test.each([
 ])('a store that cannot be opened is reported as "%s": %s', (problem, ...codes) => {
   for (const code of codes) {
     const cause = Object.assign(new Error('no'), { code })
-    const error = setupErrorOf(cause, 'pets.db') as Error
+    const error = sqliteSetupError(cause, 'pets.db') as Error
     expect(error).toBeInstanceOf(SetupError)
     expect(error.message).toStartWith(`Cannot open the store pets.db: ${problem}; `)
     expect(error.message).toEndWith(` (${code})`)
     expect(error.cause).toBe(cause)
     for (const other of [Object.assign(new Error(), { code: `X${code}` }), Object.assign(new SetupError(), { code })]) {
-      expect(setupErrorOf(other, 'pets.db')).toBe(other)
+      expect(sqliteSetupError(other, 'pets.db')).toBe(other)
     }
   }
 })
@@ -29,7 +29,7 @@ test('an error of SQLite makes the store unavailable, with its code; any other i
   using database = new Database(':memory:')
   database.run('PRAGMA query_only = ON')
   const cause = await Promise.try(() => database.run('CREATE TABLE a (b)')).catch(error => error)
-  expect(storeErrorOf(cause)).toBeInstanceOf(StoreUnavailable)
-  expect(storeErrorOf(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', cause })
+  expect(sqliteStoreError(cause)).toBeInstanceOf(StoreUnavailable)
+  expect(sqliteStoreError(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', cause })
   expect(failureOf(new Error('no'))).toEqual({ kind: 'bug', message: expect.stringMatching(/^Error: no\n +at /) })
 })

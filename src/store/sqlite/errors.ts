@@ -6,7 +6,7 @@ const damaged = /^SQLITE_(CORRUPT|NOTADB)/
 const temporary = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTOCOL)/
 
 /** StoreDamaged or StoreUnavailable if the driver's code means that; otherwise the error itself. */
-export function storeErrorOf(error: unknown): unknown {
+export function sqliteStoreError(error: unknown): unknown {
   const code = error instanceof SQLiteError ? (error.code ?? '') : ''
   if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
   return temporary.test(code) ? new StoreUnavailable(`SQLite: ${code}`, { cause: error }) : error
@@ -35,7 +35,7 @@ export class DamageGuard {
     try {
       return statement()
     } catch (error) {
-      throw this.note(storeErrorOf(error))
+      throw this.note(sqliteStoreError(error))
     }
   }
 
@@ -50,24 +50,24 @@ export class DamageGuard {
 }
 
 /** An error in a form that can be copied between threads. */
-export type WriteFailure = { readonly kind: keyof typeof errorClasses; readonly message: string }
+export type Failure = { readonly kind: keyof typeof errorClasses; readonly message: string }
 
 const errorClasses = { damaged: StoreDamaged, unavailable: StoreUnavailable, 'ids exhausted': IdsExhausted, bug: Error }
 
-export function failureOf(cause: unknown): WriteFailure {
-  const error = storeErrorOf(cause)
+export function failureOf(cause: unknown): Failure {
+  const error = sqliteStoreError(cause)
   if (error instanceof StoreDamaged) return { kind: 'damaged', message: error.message }
   if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message }
   if (error instanceof IdsExhausted) return { kind: 'ids exhausted', message: error.message }
   return { kind: 'bug', message: error instanceof Error ? error.stack || error.message : String(error) }
 }
 
-export function errorOf({ kind, message }: WriteFailure): Error {
+export function errorOf({ kind, message }: Failure): Error {
   return new errorClasses[kind](message)
 }
 
 /** One line for the operator if the code is a known problem of the file; otherwise the error itself. */
-export function setupErrorOf(error: unknown, file: string): unknown {
+export function sqliteSetupError(error: unknown, file: string): unknown {
   if (error instanceof SetupError) return error
   const code = (error as { code?: string } | undefined)?.code ?? ''
   const problem = setupProblems.find(([codes]) => codes.test(code))?.[1]

@@ -28,10 +28,8 @@ export function createSqliteKeys(reading: Database, writer: Pick<Writer, 'write'
   }
 }
 
-export type KeyWrites = ReturnType<typeof createKeyWrites>
-
 /** Each runs inside a transaction of the writer thread. */
-export function createKeyWrites(database: Database) {
+export function prepareKeyWrites(database: Database) {
   const insertIf = (condition: string) =>
     database.query<KeyRow, ReturnType<typeof newKeyValues>>(
       `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,

@@ -3,7 +3,7 @@ import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, stat
 import { dirname, resolve } from 'node:path'
 import { SetupError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
-import { DamageGuard, setupErrorOf } from './errors.ts'
+import { DamageGuard, sqliteSetupError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect, migrations, prepare } from './schema.ts'
@@ -44,7 +44,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       },
     }
   } catch (error) {
-    throw setupErrorOf(error, file)
+    throw sqliteSetupError(error, file)
   }
 }
 

@@ -56,10 +56,8 @@ export function createSqlitePets(
   }
 }
 
-export type PetWrites = ReturnType<typeof createPetWrites>
-
 /** Each runs inside a transaction of the writer thread. */
-export function createPetWrites(database: Database) {
+export function preparePetWrites(database: Database) {
   // Without the condition, SQLite reports a full disk after the last id and rolls back the whole transaction.
   const insert = database.query<{ id: bigint }, { name: string; categoryId: bigint; status: PetStatus | null }>(
     `INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite'
 import { type PetStatus, petLines } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
-import { setupErrorOf, storeErrorOf } from './errors.ts'
+import { sqliteSetupError, sqliteStoreError } from './errors.ts'
 import { statements } from './pets.ts'
 import { checkSameFile, connect, identityOf } from './schema.ts'
 
@@ -39,7 +39,7 @@ export class SqliteTransfer implements Transfer {
         after = rows.at(-1)?.id
       }
     } catch (error) {
-      throw storeErrorOf(error)
+      throw sqliteStoreError(error)
     }
   }
 
@@ -78,7 +78,7 @@ export class SqliteTransfer implements Transfer {
     try {
       return await work(connection.database)
     } catch (error) {
-      throw storeErrorOf(error)
+      throw sqliteStoreError(error)
     }
   }
 
@@ -94,7 +94,7 @@ export class SqliteTransfer implements Transfer {
         },
       }
     } catch (error) {
-      throw setupErrorOf(error, this.#file)
+      throw sqliteSetupError(error, this.#file)
     }
   }
 }

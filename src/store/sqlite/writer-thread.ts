@@ -1,14 +1,14 @@
 import type { Database } from 'bun:sqlite'
-import { DamageGuard, failureOf, type WriteFailure } from './errors.ts'
-import { createKeyWrites, type KeyWrites } from './keys.ts'
-import { createPetWrites, type PetWrites } from './pets.ts'
+import { DamageGuard, type Failure, failureOf } from './errors.ts'
+import { prepareKeyWrites } from './keys.ts'
+import { preparePetWrites } from './pets.ts'
 import { checkSameFile, connect, identityOf } from './schema.ts'
-import type { CommittedBatch, Write, WriteResult, WriterReply, WriterRequest } from './writer.ts'
+import type { CommittedBatch, ThreadReply, ThreadRequest, Write, WriteResult } from './writer.ts'
 
 interface OpenFile {
   readonly database: Database
-  readonly pets: PetWrites
-  readonly keys: KeyWrites
+  readonly pets: ReturnType<typeof preparePetWrites>
+  readonly keys: ReturnType<typeof prepareKeyWrites>
 }
 
 /** Commits each batch of writes in one transaction. */
@@ -26,7 +26,7 @@ export class Committer {
   open(): OpenFile {
     if (!this.#open) {
       const database = connect(this.#file, 'readwrite')
-      this.#open = { database, pets: createPetWrites(database), keys: createKeyWrites(database) }
+      this.#open = { database, pets: preparePetWrites(database), keys: prepareKeyWrites(database) }
     }
     return this.#open
   }
@@ -52,7 +52,7 @@ export class Committer {
     checkSameFile(this.#file, this.#identity)
     const open = this.open()
     const { database } = open
-    const failures = new Map<number, WriteFailure>()
+    const failures = new Map<number, Failure>()
     database.query('BEGIN IMMEDIATE').run()
     try {
       const values = batch.map((write, index) => {
@@ -111,7 +111,7 @@ function inSavepoint<T>(database: Database, run: () => T): T {
 
 if (!Bun.isMainThread) {
   let committer: Committer | undefined
-  const handle = (request: WriterRequest): WriterReply => {
+  const handle = (request: ThreadRequest): ThreadReply => {
     if (request.type === 'open') {
       committer = new Committer(request.file, request.identity)
       try {
@@ -126,5 +126,5 @@ if (!Bun.isMainThread) {
     committer.close()
     return { type: 'closed' }
   }
-  addEventListener('message', ({ data }: MessageEvent<WriterRequest>) => postMessage(handle(data)))
+  addEventListener('message', ({ data }: MessageEvent<ThreadRequest>) => postMessage(handle(data)))
 }

@@ -5,7 +5,7 @@ import type { NewPet } from '../../pet.ts'
 import type { Creation, IdempotencyKey, KeyUse, StoreActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import { type BatchResult, CommitQueue } from '../commit-queue.ts'
-import { DamageGuard, errorOf, type WriteFailure } from './errors.ts'
+import { DamageGuard, errorOf, type Failure } from './errors.ts'
 import { identityOf } from './schema.ts'
 
 /** A change to the file. The most frequent one is flat: nested values cost more to copy between threads. */
@@ -30,13 +30,13 @@ interface WriteResults {
 export type WriteResult = WriteResults[Write['type']]
 
 /** To the writer thread: the file, then batches of writes, then `close`. */
-export type WriterRequest =
+export type ThreadRequest =
   | { readonly type: 'open'; readonly file: string; readonly identity: string | undefined }
   | { readonly type: 'commit'; readonly batch: readonly Write[] }
   | { readonly type: 'close' }
 
 /** From the writer thread: one reply to each request, in the same order. */
-export type WriterReply =
+export type ThreadReply =
   | { readonly type: 'opened' }
   | { readonly type: 'closed' }
   | ({ readonly type: 'committed' } & CommittedBatch)
@@ -44,23 +44,16 @@ export type WriterReply =
 export interface CommittedBatch {
   readonly values: readonly (WriteResult | undefined)[]
   /** The writes that failed, by their index. */
-  readonly failures?: ReadonlyMap<number, WriteFailure>
+  readonly failures?: ReadonlyMap<number, Failure>
 }
 
 /** A write waits at most this long for a writer thread that starts again. */
 const startMsMax = 1_000
 
-interface WriterOptions {
-  readonly guard?: DamageGuard
-  /** The writer thread has ended by itself. The message says why and when the next one starts. */
-  readonly onEnd?: (message: string) => void
-  readonly module?: URL
-}
-
 /** Sends writes to the writer thread, which it starts when it is needed, and again if it ends by itself. */
 export class Writer {
   readonly #guard: DamageGuard
-  readonly #thread: RestartingThread<WriterRequest, WriterReply>
+  readonly #thread: RestartingThread<ThreadRequest, ThreadReply>
   readonly #queue = new CommitQueue<Write, WriteResult | undefined>(batch => this.#commit(batch), { overlap: true })
   /** Batches that await a reply, in order. */
   #batches: PromiseWithResolvers<BatchResult<WriteResult | undefined>>[] = []
@@ -70,11 +63,19 @@ export class Writer {
   #isStarted = false
   #commits = 0
 
-  constructor(file: string, { guard = new DamageGuard(), onEnd = () => {}, module }: WriterOptions = {}) {
+  /** `onEnd` is called when the thread has ended by itself. The message says why and when the next one starts. */
+  constructor(
+    file: string,
+    {
+      guard = new DamageGuard(),
+      onEnd = (_message: string) => {},
+      module = new URL('./writer-thread.ts', import.meta.url),
+    } = {},
+  ) {
     this.#guard = guard
     const identity = identityOf(file)
     this.#thread = new RestartingThread({
-      module: module ?? new URL('./writer-thread.ts', import.meta.url),
+      module,
       onStart: () => {
         this.#closed = Promise.withResolvers()
         this.#thread.post({ type: 'open', file, identity })
@@ -144,7 +145,7 @@ export class Writer {
     })
   }
 
-  #receive(reply: WriterReply): void {
+  #receive(reply: ThreadReply): void {
     if (reply.type === 'opened') this.#opened.resolve()
     else if (reply.type === 'closed') this.#closed.resolve()
     else this.#onCommitted(reply)
