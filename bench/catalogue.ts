@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import type { FileSink } from 'bun'
-import type { Session } from './session.ts'
+import type { Bench } from './bench.ts'
 
 export const petstoreProgram = join(import.meta.dir, '../bin/petstore')
 
-/** The animals that every contender starts with, as a SQLite file of the petstore. */
+/** The animals that every contender starts with. */
 export interface Catalogue {
+  /** A SQLite file of the petstore. */
   readonly file: string
   readonly animals: number
 }
@@ -24,35 +24,23 @@ export function animalAt(id: number): Animal {
   return { id, name: `Animal ${id}`, categoryId: id % 50, status: statuses[id % 3] ?? 'sold' }
 }
 
-/** The page after an id: `count` animals, of one status if one is given. */
-export function animalsAfter(after: number, count: number, status?: Animal['status']): readonly Animal[] {
-  const page: Animal[] = []
-  for (let id = after + 1; page.length < count; id++) {
-    const animal = animalAt(id)
-    if (status === undefined || animal.status === status) page.push(animal)
-  }
-  return page
+export function animalsAfter(after: number, count: number): readonly Animal[] {
+  return Array.from({ length: count }, (_, i) => animalAt(after + 1 + i))
 }
 
-export async function buildCatalogue(session: Session, animals: number): Promise<Catalogue> {
-  const file = join(session.folder('catalogue'), 'pets.db')
-  await importAnimals(session, `sqlite:${file}`, animals)
+export async function buildCatalogue(bench: Bench, animals: number): Promise<Catalogue> {
+  bench.log(`creating a catalogue of ${animals.toLocaleString('en')} animals`)
+  const file = join(bench.folder(), 'pets.db')
+  await importAnimals(bench, `sqlite:${file}`, animals)
   return { file, animals }
 }
 
-const linesPerWrite = 10_000
-
 /** Creates a store with `petstore import`. */
-export async function importAnimals(session: Session, databaseUrl: string, animals: number): Promise<void> {
+export async function importAnimals(bench: Bench, databaseUrl: string, animals: number): Promise<void> {
+  const lines = animalsAfter(0, animals).map(each => JSON.stringify(each))
   const command = [petstoreProgram, 'import', '--keep-ids', '--database-url', databaseUrl, '-']
-  const program = session.spawn(command, { stdin: 'pipe', stdout: 'ignore', stderr: 'pipe' })
-  const stdin = program.stdin as FileSink
-  const messages = new Response(program.stderr as ReadableStream).text()
-  for (let after = 0; after < animals; after += linesPerWrite) {
-    const lines = animalsAfter(after, Math.min(linesPerWrite, animals - after)).map(each => JSON.stringify(each))
-    stdin.write(`${lines.join('\n')}\n`)
-    await stdin.flush()
-  }
-  await stdin.end()
-  if ((await program.exited) !== 0) throw new Error(`petstore import failed: ${await messages}`)
+  const stdin = new Blob([lines.join('\n')])
+  const program = bench.spawn(command, { stdin, stdout: 'ignore', stderr: 'pipe' })
+  const messages = await new Response(program.stderr as ReadableStream).text()
+  if ((await program.exited) !== 0) throw new Error(`petstore import failed: ${messages}`)
 }

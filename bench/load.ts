@@ -1,109 +1,68 @@
 import { join } from 'node:path'
-import type { Session } from './session.ts'
-import { petPath, type Requests } from './workloads.ts'
+import type { Bench } from './bench.ts'
+import type { Contender, Workload } from './contenders.ts'
 
 /** Any 16 characters: the servers listen on 127.0.0.1 for a few minutes. */
 export const benchKey = 'bench-key-0123456789'
 export const benchAuthorization = `Bearer ${benchKey}`
 export const newPet = '{"name":"Rex","categoryId":7,"status":"available"}'
 
-interface Load {
+/** A server that the load goes to. */
+export interface Target {
+  readonly contender: Contender
+  /** http://127.0.0.1:PORT */
   readonly origin: string
   readonly authorization: string
-  readonly requests: Requests
-  readonly connections: number
-  readonly seconds: number
-  /** Whether the server's threads occupy all cores: then the load would get none at a lower priority. */
-  readonly samePriority?: boolean | undefined
+  readonly animals: number
 }
 
 export interface Measured {
   readonly requestsPerSecond: number
   readonly requests: number
-  readonly p50Ms: number
   readonly p99Ms: number
   /** Responses other than 2xx, and broken connections. */
   readonly failures: number
 }
 
-/** A program that sends load. */
-export interface Driver {
-  readonly name: 'wrk' | 'autocannon'
-  drive(load: Load): Promise<Measured>
+/** Sends requests with wrk over 64 connections. A higher niceness is a lower priority. */
+export async function sendLoad(bench: Bench, target: Target, workload: Workload, niceness: number): Promise<Measured> {
+  const command = ['nice', '-n', String(niceness), ...wrkCommand(bench, target, workload)]
+  const child = bench.spawn(command, { stdout: 'pipe', stderr: 'inherit' })
+  const report = await new Response(child.stdout as ReadableStream).text()
+  if ((await child.exited) !== 0) throw new Error(`wrk failed: ${report}`)
+  return readReport(report)
 }
 
-/** wrk if it is installed; otherwise autocannon, which npm installs but which is slower itself. */
-export function createDriver(session: Session): Driver {
-  const run = async (command: readonly string[], { samePriority = false }: Load) => {
-    // In production the load comes from other machines, so here it gives way to the server.
-    const priority = samePriority ? '0' : '10'
-    const child = session.spawn(['nice', '-n', priority, ...command], { stdout: 'pipe', stderr: 'inherit' })
-    const report = await new Response(child.stdout as ReadableStream).text()
-    if ((await child.exited) !== 0) throw new Error(`${command[0]} failed: ${report}`)
-    return report
-  }
-  if (Bun.which('wrk')) return { name: 'wrk', drive: async load => readWrk(await run(wrkCommand(load), load)) }
-  return { name: 'autocannon', drive: async load => readAutocannon(await run(autocannonCommand(load), load)) }
-}
-
-function wrkCommand({ origin, authorization, requests, connections, seconds }: Load): readonly string[] {
-  const { kind, petsPath, petFormat, listPath, fromId, toId } = requests
-  const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency']
-  const headers = ['-H', `Authorization: ${authorization}`]
+function wrkCommand({ seconds }: Bench, target: Target, workload: Workload): readonly string[] {
+  const { contender, origin, authorization, animals } = target
+  const { pets, pet, list } = contender.paths
+  const flags = ['-t1', '-c64', `-d${seconds}s`, '--latency', '-H', `Authorization: ${authorization}`]
   // Without a script wrk sends a fixed request, which costs it least.
-  if (kind === 'read') return ['wrk', ...flags, ...headers, `${origin}${listPath}`]
-  const script = ['-s', join(import.meta.dir, 'wrk.lua')]
-  const args = [kind, petsPath, petFormat, listPath, fromId, toId, newPet, `${crypto.randomUUID()}-`].map(String)
-  return ['wrk', ...flags, ...headers, ...script, `${origin}${petsPath}`, '--', ...args]
+  if (workload === 'list' || workload === 'filtered') return ['wrk', ...flags, `${origin}${contender.paths[workload]}`]
+  // Ids of the most common length: these responses are as long as the one of the fixed-bytes server.
+  const fromId = 10 ** Math.floor(Math.log10(animals / 2))
+  const toId = Math.min(fromId * 10, animals) - 1
+  const args = [workload, pets, pet, list, String(fromId), String(toId), newPet]
+  return ['wrk', ...flags, '-s', join(import.meta.dir, 'wrk.lua'), `${origin}${pets}`, '--', ...args]
 }
 
-function readWrk(report: string): Measured {
+function readReport(report: string): Measured {
   const found = (pattern: RegExp): string => {
     const value = pattern.exec(report)?.[1]
     if (value === undefined) throw new Error(`wrk printed no ${pattern}: ${report}`)
     return value
   }
-  const socketErrors =
-    /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(report)?.slice(1) ?? []
+  const socketErrors = /Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)/.exec(report) ?? []
   const badResponses = /Non-2xx or 3xx responses: (\d+)/.exec(report)?.[1] ?? '0'
   return {
     requestsPerSecond: Number(found(/Requests\/sec:\s+([\d.]+)/)),
     requests: Number(found(/(\d+) requests in/)),
-    p50Ms: milliseconds(found(/^\s+50%\s+(\S+)/m)),
     p99Ms: milliseconds(found(/^\s+99%\s+(\S+)/m)),
-    failures: [badResponses, ...socketErrors].reduce((sum, count) => sum + Number(count), 0),
+    failures: [badResponses, ...socketErrors.slice(1)].reduce((sum, count) => sum + Number(count), 0),
   }
 }
 
 function milliseconds(text: string): number {
   const [, amount = '', unit = ''] = /^([\d.]+)(us|ms|s)$/.exec(text) ?? []
   return Number(amount) * ({ us: 0.001, ms: 1, s: 1_000 }[unit] ?? Number.NaN)
-}
-
-function autocannonCommand(load: Load): readonly string[] {
-  const { origin, connections, seconds } = load
-  const plan = { url: origin, connections, duration: seconds, requests: autocannonRequests(load) }
-  return ['node', join(import.meta.dir, 'autocannon.js'), JSON.stringify(plan)]
-}
-
-function autocannonRequests({ authorization, requests }: Load): readonly object[] {
-  const { kind, petsPath, petFormat, listPath, fromId, toId } = requests
-  const read = (path: string) => ({ method: 'GET', path, headers: { authorization } })
-  const get = () => read(petPath(petFormat, fromId + Math.floor(Math.random() * (toId - fromId))))
-  const headers = { authorization, 'content-type': 'application/json' }
-  const create = { method: 'POST', path: petsPath, headers, body: newPet }
-  if (kind === 'read') return [read(listPath)]
-  if (kind === 'create' || kind === 'keyed') return [{ ...create, keyed: kind === 'keyed' }]
-  if (kind === 'get') return Array.from({ length: 200 }, get)
-  // The same mix as in wrk.lua.
-  return Array.from({ length: 200 }, (_, i) => {
-    const turn = (i * 11) % 50
-    if (turn < 45) return read(listPath)
-    return turn < 49 ? get() : create
-  })
-}
-
-function readAutocannon(report: string): Measured {
-  const counted: Omit<Measured, 'requestsPerSecond'> & { readonly seconds: number } = JSON.parse(report)
-  return { ...counted, requestsPerSecond: counted.requests / counted.seconds }
 }

@@ -1,69 +1,32 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os'
 import { join } from 'node:path'
-import type { WorkloadName } from './workloads.ts'
+import type { Workload } from './contenders.ts'
+
+export const parts = ['peers', 'processes', 'postgres'] as const
+export type Part = (typeof parts)[number]
 
 /** The figures of a run, as recorded.json holds them. Parts that were not measured are absent. */
-export interface Recorded {
+export interface Recorded extends Partial<Record<Part, Comparison>> {
   readonly at: string
   readonly rounds: number
   readonly seconds: number
-  readonly driver: string
-  readonly machine: ReturnType<typeof describeMachine>
-  readonly peers?: Comparison | undefined
-  /** Servers are named by their number of threads; the ratios of one thread are those of two threads against it. */
-  readonly threads?: Comparison | undefined
-  readonly postgres?: PostgresComparison | undefined
-  readonly transfer?: TransferComparison | undefined
-  readonly slowDisk?: Comparison | undefined
-  /** Servers are named by the size of their catalogue. */
-  readonly growth?: Comparison | undefined
+  readonly machine: string
 }
 
-/** Medians over the rounds, by contender name. */
-export interface Comparison {
-  readonly workloads: Readonly<Partial<Record<WorkloadName, Readonly<Record<string, Figures>>>>>
-  readonly servers: Readonly<Record<string, Footprint>>
-}
-
-export interface PostgresComparison {
-  readonly local: Comparison
-  /** With a round trip of 5 ms to PostgreSQL. */
-  readonly distant: Comparison
-  /** The same with four instances on one database. */
-  readonly distantFour: Comparison
-}
-
-/** A million animals, between PostgreSQL and a file. */
-export type TransferComparison = Readonly<Record<'export' | 'import', TransferFigures>>
-
-export interface TransferFigures {
-  readonly seconds: number
-  /** PostgreSQL's COPY of the same rows. */
-  readonly copySeconds: number
-  /** The petstore's time divided by that of COPY, in the same round. */
-  readonly ratio?: Spread
-  readonly peakMb: number
-}
+/** Medians over the rounds, by workload and contender. */
+export type Comparison = Readonly<Partial<Record<Workload, Readonly<Record<string, Figures>>>>>
 
 export interface Figures {
   readonly requestsPerSecond: number
-  readonly p50Ms?: number
   readonly p99Ms?: number
   /** For each request; null on systems without /proc. */
   readonly cpuMicroseconds?: number | null
-  /** Against the petstore in the same round: its requests per second divided by these. In `growth`: CPU time per
-   *  request, divided by that with the smallest catalogue. Absent for the petstore itself. */
-  readonly ratio?: Spread
-  /** The petstore's CPU time per request divided by this one, in the same round. In `threads`: that of two threads. */
-  readonly cpuRatio?: Spread
-  /** The CPU time in `Worker` threads: a petstore with one serving thread has only the writer. */
-  readonly workerMicroseconds?: number
-}
-
-interface Footprint {
-  readonly firstResponseMs?: number
   readonly peakMb?: number | null
+  /** The petstore's requests per second divided by these, in the same round. Absent for the petstore itself. */
+  readonly ratio?: Spread | undefined
+  /** The petstore's CPU time per request divided by this one, in the same round. */
+  readonly cpuRatio?: Spread | undefined
 }
 
 /** The median of some rounds, the lowest and the highest. */
@@ -86,7 +49,6 @@ export function spreadOf(values: readonly number[]): Spread | undefined {
 
 const file = join(import.meta.dir, 'recorded.json')
 
-/** Throws if there is no recorded.json. */
 export function readRecord(): Recorded {
   return JSON.parse(readFileSync(file, 'utf8'))
 }
@@ -97,29 +59,9 @@ export function writeRecord(recorded: Recorded): void {
   writeFileSync(file, `${JSON.stringify(recorded, round, 2)}\n`)
 }
 
-export function describeMachine() {
-  const manifestOf = (path: string) => JSON.parse(readFileSync(join(import.meta.dir, path), 'utf8'))
-  const { config, dependencies, optionalDependencies } = manifestOf('package.json')
-  return {
-    system: `${platform()} ${release()} ${arch()}`,
-    processor: cpus()[0]?.model.trim() ?? 'unknown',
-    cores: availableParallelism(),
-    memoryGb: Math.round(totalmem() / 1024 ** 3),
-    versions: {
-      petstore: manifestOf('../package.json').version,
-      bun: Bun.version,
-      node: programVersion(['node', '--version'], /v(\S+)/),
-      nginx: programVersion(['nginx', '-v'], /nginx\/(\S+)/),
-      wrk: programVersion(['wrk', '-v'], /wrk (\S+)/),
-      ...config,
-      ...dependencies,
-      ...optionalDependencies,
-    },
-  }
-}
-
-function programVersion(command: readonly string[], pattern: RegExp): string {
-  if (!Bun.which(command[0] ?? '')) return 'not installed'
-  const { stdout, stderr } = Bun.spawnSync([...command])
-  return pattern.exec(`${stdout}${stderr}`)?.[1] ?? 'unknown'
+export function describeMachine(): string {
+  const node = Bun.spawnSync(['node', '--version']).stdout.toString().trim()
+  const memoryGb = Math.round(totalmem() / 1024 ** 3)
+  const hardware = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, ${memoryGb} GB`
+  return `${hardware}, ${platform()} ${release()} ${arch()}, Bun ${Bun.version}, Node ${node.slice(1)}`
 }

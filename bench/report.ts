@@ -1,8 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Contender, contenders, petstore } from './contenders.ts'
+import { allWorkloads, fastify, fixedBun, petstore, plainBun, titles, type Workload } from './contenders.ts'
 import type { Comparison, Recorded, Spread } from './record.ts'
-import { selectWorkloads, type Workload, type WorkloadName } from './workloads.ts'
 
 const page = join(import.meta.dir, '../docs/benchmarks.md')
 const chart = join(import.meta.dir, '../docs/images/benchmark-throughput.svg')
@@ -17,7 +16,7 @@ export function writeReport(recorded: Recorded): void {
     text = `${text.slice(0, from + start.length)}\n${section}\n\n${text.slice(to)}`
   }
   writeFileSync(page, text)
-  writeFileSync(chart, drawChart(recorded))
+  writeFileSync(chart, drawChart(recorded.peers))
 }
 
 /** The same sections, for a terminal. */
@@ -27,17 +26,14 @@ export function printReport(recorded: Recorded): string {
 }
 
 function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
+  const { peers, processes, postgres } = recorded
   return {
     conditions: conditions(recorded),
-    ratios: ratioTable(recorded),
-    costs: costTable(recorded),
-    targets: targetTable(recorded),
-    threads: threadTable(recorded),
-    cores: coreTable(recorded),
-    postgres: postgresTable(recorded),
-    transfer: transferTable(recorded),
-    'slow-disk': fastifyTable(recorded.slowDisk),
-    growth: growthTable(recorded),
+    ratios: ratioTable(peers),
+    costs: costTable(peers),
+    targets: targetTable(peers),
+    processes: processTable(processes),
+    postgres: postgresTable(postgres),
   }
 }
 
@@ -63,151 +59,67 @@ function table(head: readonly string[], rows: readonly (readonly string[])[]): s
   return [line(head), `|---|${'--:|'.repeat(head.length - 1)}`, ...rows.map(line)].join('\n')
 }
 
-function conditions({ at, rounds, seconds, driver, machine }: Recorded): string {
-  const { processor, cores, memoryGb, system } = machine
-  const effort = `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load, sent by ${driver}`
-  return `${at.slice(0, 10)}: ${effort}, on ${processor}, ${cores} cores, ${memoryGb} GB, ${system}.`
+function conditions({ at, rounds, seconds, machine }: Recorded): string {
+  const effort = `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load`
+  return `${at.slice(0, 10)}: ${effort}, on ${machine}.`
 }
 
-/** The contenders of the first comparison that were measured, in the order of the tables. */
-function measuredIn({ peers }: Recorded): readonly Contender[] {
-  return contenders.filter(({ name }) => peers?.servers[name])
+const namesIn = (comparison: Comparison = {}) => Object.keys(comparison.list ?? {})
+
+function ratioTable(peers: Comparison | undefined): string {
+  const rows = namesIn(peers)
+    .filter(name => name !== petstore.name && name !== fixedBun.name)
+    .map(name => [name, ...allWorkloads.map(workload => short(peers?.[workload]?.[name]?.ratio?.median))])
+  return table(['The petstore against', ...Object.values(titles)], rows)
 }
 
-const isFixed = ({ name }: Contender) => name.startsWith('fixed-')
+const mainWorkloads = ['list', 'get', 'create'] as const
 
-function ratioTable(recorded: Recorded): string {
-  const columns = selectWorkloads('list', 'filtered', 'get', 'create', 'mix')
-  return table(
-    ['The petstore against', ...columns.map(({ title }) => title)],
-    measuredIn(recorded)
-      .filter(each => each !== petstore && !isFixed(each))
-      .map(({ name, title }) => [
-        title,
-        ...columns.map(column => short(recorded.peers?.workloads[column.name]?.[name]?.ratio?.median)),
-      ]),
-  )
+function costTable(peers: Comparison | undefined): string {
+  const rows = namesIn(peers).map(name => [
+    name,
+    ...mainWorkloads.map(workload => short(peers?.[workload]?.[name]?.cpuMicroseconds)),
+    short(peers?.mix?.[name]?.p99Ms),
+    short((peers?.mix?.[name] ?? peers?.get?.[name])?.peakMb),
+  ])
+  return table(['Server', ...mainWorkloads.map(each => `${titles[each]}, µs`), 'Mix, p99 ms', 'Memory, MB'], rows)
 }
 
-const mainWorkloads = selectWorkloads('list', 'get', 'create')
-
-function costTable(recorded: Recorded): string {
-  return table(
-    ['Server', ...mainWorkloads.map(({ title }) => `${title}, µs`), 'Mix, p99 ms', 'Start, ms', 'Memory, MB'],
-    measuredIn(recorded).map(({ name, title }) => [
-      title,
-      ...mainWorkloads.map(each => short(recorded.peers?.workloads[each.name]?.[name]?.cpuMicroseconds)),
-      short(recorded.peers?.workloads.mix?.[name]?.p99Ms),
-      short(recorded.peers?.servers[name]?.firstResponseMs),
-      short(recorded.peers?.servers[name]?.peakMb),
-    ]),
-  )
-}
-
-function fastifyTable(comparison: Comparison | undefined): string {
-  const rows = mainWorkloads.flatMap(({ name, title }) => {
-    const { petstore: ours, fastify } = comparison?.workloads[name] ?? {}
-    if (!ours || !fastify) return []
-    return [[title, whole(ours.requestsPerSecond), whole(fastify.requestsPerSecond), showRatio(fastify.ratio)]]
-  })
-  return table(['Requests per second', 'petstore', 'Fastify', 'Ratio'], rows)
-}
-
-function targetTable({ peers, threads }: Recorded): string {
-  const cpu = (workload: WorkloadName, name: string) => showRatio(peers?.workloads[workload]?.[name]?.cpuRatio)
-  const speed = (workload: WorkloadName, name: string, comparison = peers) =>
-    showRatio(comparison?.workloads[workload]?.[name]?.ratio)
+function targetTable(peers: Comparison | undefined): string {
+  const cpu = (workload: Workload, name: string) => showRatio(peers?.[workload]?.[name]?.cpuRatio)
+  const speed = (workload: Workload, name: string) => showRatio(peers?.[workload]?.[name]?.ratio)
   return table(
     ['The petstore', 'Target', 'Measured'],
     [
-      ['List of 20: CPU time, against Bun.serve with fixed bytes', '≤ 1.40', cpu('list', 'fixed-bun')],
-      ['Get one: CPU time, against plain Bun.serve + bun:sqlite', '≤ 1.40', cpu('get', 'plain-bun')],
-      ['Durable create: requests/s, against Fastify', '≥ 4.00', speed('create', 'fastify')],
-      ['Mix 90/8/2: requests/s, against Fastify', '≥ 5.00', speed('mix', 'fastify')],
-      ['List of 20: requests/s, two threads against one', '≥ 1.30', speed('list', '1', threads)],
-      ['Get one: requests/s, two threads against one', '≥ 1.50', speed('get', '1', threads)],
-      ['Durable create: requests/s, two threads against one', '≥ 0.95', speed('create', '1', threads)],
-      ['Memory of the second thread, MB', '≤ 12.0', short(secondThreadMb(threads))],
+      ['List of 20: CPU time, against Bun.serve with fixed bytes', '≤ 1.40', cpu('list', fixedBun.name)],
+      ['Get one: CPU time, against plain Bun.serve + bun:sqlite', '≤ 1.40', cpu('get', plainBun.name)],
+      ['Durable create: requests/s, against Fastify', '≥ 4.00', speed('create', fastify.name)],
+      ['Mix 90/8/2: requests/s, against Fastify', '≥ 5.00', speed('mix', fastify.name)],
     ],
   )
 }
 
-function secondThreadMb(threads: Comparison | undefined): number | undefined {
-  const [one, two] = ['1', '2'].map(name => threads?.servers[name]?.peakMb)
-  return one && two ? two - one : undefined
-}
-
-function threadTable({ threads }: Recorded): string {
-  const rows = mainWorkloads.flatMap(({ name, title }) => {
-    const { 1: one, 2: two } = threads?.workloads[name] ?? {}
+function processTable(processes: Comparison | undefined): string {
+  const rows = mainWorkloads.flatMap(workload => {
+    const { 1: one, 2: two } = processes?.[workload] ?? {}
     if (!one || !two) return []
-    const rates = [one, two].map(each => whole(each.requestsPerSecond))
-    const costs = [one, two].map(each => short(each.cpuMicroseconds))
-    return [[title, ...rates, showRatio(one.ratio), ...costs, showRatio(one.cpuRatio)]]
+    const rates = [one.requestsPerSecond, two.requestsPerSecond]
+    return [[titles[workload], ...rates.map(whole), short(two.requestsPerSecond / one.requestsPerSecond)]]
   })
-  const memory = ['1', '2'].map(name => short(threads?.servers[name]?.peakMb))
-  return table(
-    ['', '1 thread, requests/s', '2 threads', 'Ratio', '1 thread, CPU µs', '2 threads', 'Ratio'],
-    rows.length === 0 ? [] : [...rows, ['Peak memory, MB', ...memory, none, none, none, none]],
-  )
+  return table(['Requests per second', 'One process', 'Two processes', 'Ratio'], rows)
 }
 
-/** Calculated from the CPU time of a request: one core is left to the writer, and each other one serves. */
-function coreTable({ threads }: Recorded): string {
-  const [list, get, create] = mainWorkloads.map(({ name }) => threads?.workloads[name]?.['2']?.cpuMicroseconds)
-  const writer = threads?.workloads.create?.['1']?.workerMicroseconds
-  if (!list || !get || !create || !writer) return table([], [])
-  const rows = [4, 8, 16].map(cores => {
-    const perSecond = (microseconds: number) => ((cores - 1) * 1e6) / microseconds
-    const rates = [perSecond(list), perSecond(get), Math.min(perSecond(create - writer), 1e6 / writer)]
-    return [String(cores), String(cores - 1), ...rates.map(rate => whole(Number(rate.toPrecision(2))))]
+function postgresTable(postgres: Comparison | undefined): string {
+  const rows = mainWorkloads.flatMap(workload => {
+    const { petstore: ours, 'Bun.sql': theirs } = postgres?.[workload] ?? {}
+    if (!ours || !theirs) return []
+    return [[titles[workload], whole(ours.requestsPerSecond), whole(theirs.requestsPerSecond), showRatio(theirs.ratio)]]
   })
-  return table(['Cores', 'Serving threads', ...mainWorkloads.map(({ title }) => `${title}, requests/s`)], rows)
+  return table(['Requests per second', 'petstore', 'Bun.sql', 'Ratio'], rows)
 }
 
-function postgresTable({ postgres }: Recorded): string {
-  const row = (comparison: Comparison | undefined, { name, title }: Workload, where = '') => {
-    const { petstore: ours, bun_sql: bunSql, fastify } = comparison?.workloads[name] ?? {}
-    if (!ours) return []
-    const cells = [ours, bunSql, fastify].map(each => whole(each?.requestsPerSecond))
-    return [[`${title}${where}`, ...cells, showRatio(bunSql?.ratio), showRatio(fastify?.ratio)]]
-  }
-  const keyed = selectWorkloads('keyed')
-  const rows = [
-    ...selectWorkloads('list', 'get', 'create', 'keyed').flatMap(each => row(postgres?.local, each)),
-    ...keyed.flatMap(each => row(postgres?.distant, each, ', PostgreSQL 5 ms away')),
-    ...keyed.flatMap(each => row(postgres?.distantFour, each, ', 5 ms away, four instances')),
-  ]
-  return table(
-    ['Requests per second', 'petstore', 'Bun.sql', 'Fastify', 'petstore / Bun.sql', 'petstore / Fastify'],
-    rows,
-  )
-}
-
-function transferTable({ transfer }: Recorded): string {
-  const rows = (['export', 'import'] as const).flatMap(what => {
-    const figures = transfer?.[what]
-    if (!figures) return []
-    const { seconds, copySeconds, ratio, peakMb } = figures
-    return [[`petstore ${what}`, short(seconds), short(copySeconds), showRatio(ratio), short(peakMb)]]
-  })
-  return table(['A million animals', 'Seconds', 'COPY, seconds', 'Ratio', 'Memory, MB'], rows)
-}
-
-function growthTable({ growth = { workloads: {}, servers: {} } }: Recorded): string {
-  const sizes = Object.keys(growth.servers)
-  const costs = selectWorkloads('list', 'filtered', 'deep', 'get', 'create').map(({ name, title }) => [
-    title,
-    ...sizes.map((size, i) => (i === 0 ? '1.00' : showRatio(growth.workloads[name]?.[size]?.ratio))),
-  ])
-  const memory = ['Peak memory, MB', ...sizes.map(size => short(growth.servers[size]?.peakMb))]
-  const head = ['Animals', ...sizes.map(size => Number(size).toLocaleString('en'))]
-  return table(head, sizes.length === 0 ? [] : [...costs, memory])
-}
-
-const style = `
+const chartStyle = `
   text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-  .title { font-weight: 600 }
   .paper { fill: #fff }
   .bar { fill: #7d8590 }
   .ours { fill: #0969da }
@@ -217,42 +129,21 @@ const style = `
     .ours { fill: #4493f8 }
   }`
 
-const chartWidth = 760
-const labelWidth = 220
-const barWidthMax = 440
-const rowHeight = 22
-
-/** Bars of requests per second, one group for each workload, as SVG. */
-function drawChart(recorded: Recorded): string {
-  const shown = measuredIn(recorded).filter(each => !isFixed(each))
-  let y = 0
-  const groups = mainWorkloads.map(workload => {
-    const { svg, height } = drawGroup(recorded, workload, shown, y)
-    y += height
-    return svg
+/** Bars of the requests per second of the mix, as SVG. */
+function drawChart(peers: Comparison | undefined): string {
+  const rates = Object.entries(peers?.mix ?? {}).map(([name, figures]) => ({ name, rate: figures.requestsPerSecond }))
+  const rateMax = Math.max(...rates.map(({ rate }) => rate))
+  const bars = rates.map(({ name, rate }, i) => {
+    const [y, width] = [12 + i * 22, Math.round((rate / rateMax) * 440)]
+    return `<text x="220" y="${y + 13}" text-anchor="end">${name}</text>
+<rect class="bar${name === petstore.name ? ' ours' : ''}" x="230" y="${y}" width="${width}" height="16"/>
+<text x="${width + 238}" y="${y + 13}">${whole(rate)}</text>`
   })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${chartWidth} ${y + 8}" role="img" aria-label="Requests per second">
-<style>${style}
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 ${20 + rates.length * 22}" role="img" aria-label="Requests per second">
+<style>${chartStyle}
 </style>
 <rect class="paper" width="100%" height="100%"/>
-${groups.join('\n')}
+${bars.join('\n')}
 </svg>
 `
-}
-
-function drawGroup(recorded: Recorded, { name, title }: Workload, shown: readonly Contender[], top: number) {
-  const bars = shown.flatMap(contender => {
-    const rate = recorded.peers?.workloads[name]?.[contender.name]?.requestsPerSecond
-    return rate === undefined ? [] : [{ contender, rate }]
-  })
-  const rateMax = Math.max(...bars.map(({ rate }) => rate))
-  const rows = bars.map(({ contender, rate }, i) => {
-    const y = top + 36 + i * rowHeight
-    const width = Math.max(1, Math.round((rate / rateMax) * barWidthMax))
-    return `<text x="${labelWidth}" y="${y + 13}" text-anchor="end">${contender.title}</text>
-<rect class="bar${contender === petstore ? ' ours' : ''}" x="${labelWidth + 10}" y="${y}" width="${width}" height="16"/>
-<text x="${labelWidth + width + 18}" y="${y + 13}">${whole(rate)}</text>`
-  })
-  const heading = `<text class="title" x="16" y="${top + 24}">${title}, requests per second</text>`
-  return { svg: [heading, ...rows].join('\n'), height: 44 + bars.length * rowHeight }
 }

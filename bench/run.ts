@@ -1,71 +1,60 @@
 // `npm run bench`: measures the petstore against other servers in one run.
-import { compareGrowth, compareOnPostgres, compareOnSlowDisk, compareThreads, measurePeers } from './comparisons.ts'
-import { contenders, petstore } from './contenders.ts'
-import { Bench } from './measure.ts'
-import { type Options, type Part, parts, readOptions, usage } from './options.ts'
-import { describeMachine, type Recorded, readRecord, writeRecord } from './record.ts'
+import { parseArgs } from 'node:util'
+import { Bench } from './bench.ts'
+import { comparisons } from './comparisons.ts'
+import { describeMachine, parts, type Recorded, readRecord, writeRecord } from './record.ts'
 import { printReport, writeReport } from './report.ts'
-import { compareTransfers } from './transfer.ts'
-import { workloads } from './workloads.ts'
 
-async function main(args: readonly string[]): Promise<number> {
-  if (args.includes('--help')) {
-    process.stdout.write(usage)
-    return 0
-  }
-  let options: Options
-  try {
-    options = readOptions(args)
-  } catch (error) {
-    process.stderr.write(`petstore bench: ${(error as Error).message}\n`)
-    return 2
-  }
-  if (options.page) {
-    writeReport(readRecord())
-    return 0
-  }
-  const recorded = await measureParts(options)
+const usage = `Measures the petstore against other servers.
+
+Usage: npm run bench -- [options]
+
+  --quick         1 round of 1 s for each load
+  --part <name>   only this part, and more than one if given again: ${parts.join(', ')}
+  --write         also write the results of a quick or partial run; other parts keep their recorded figures
+  --page          measure nothing; write docs/benchmarks.md again from bench/recorded.json
+
+A full run writes docs/benchmarks.md, its chart and bench/recorded.json. It needs wrk.
+`
+
+const options = {
+  quick: { type: 'boolean', default: false },
+  part: { type: 'string', multiple: true },
+  write: { type: 'boolean', default: false },
+  page: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const
+
+async function main(): Promise<void> {
+  const { quick, part = parts, write, page, help } = parseArgs({ options }).values
+  if (help) return void process.stdout.write(usage)
+  if (page) return writeReport(readRecord())
+  const unknown = part.find(name => !parts.some(each => each === name))
+  if (unknown !== undefined) throw new Error(`--part is "${unknown}": expected one of ${parts.join(', ')}`)
+  const isPartial = part.length < parts.length
+  const recorded = { ...(isPartial && readRecord()), ...(await measureParts(quick, part)) }
   process.stdout.write(printReport(recorded))
-  if (options.write) {
-    const all = options.parts.length < parts.length ? { ...readRecord(), ...definedIn(recorded) } : recorded
-    writeRecord(all)
-    writeReport(readRecord())
-  }
-  return 0
+  if (!write && (quick || isPartial)) return
+  writeRecord(recorded)
+  writeReport(readRecord())
 }
 
-function definedIn(recorded: Recorded): Recorded {
-  return Object.fromEntries(Object.entries(recorded).filter(([, value]) => value !== undefined)) as Recorded
-}
-
-async function measureParts({ rounds, seconds, quick, only, parts }: Options): Promise<Recorded> {
-  await using bench = new Bench({ rounds, seconds, warmupSeconds: quick ? 1 : 4 })
-  const measured = async <T>(part: Part, measure: () => Promise<T>): Promise<T | undefined> => {
-    if (!parts.includes(part)) return undefined
+async function measureParts(quick: boolean, names: readonly string[]): Promise<Recorded> {
+  const [rounds, seconds] = quick ? [1, 1] : [5, 2]
+  await using bench = new Bench(rounds, seconds)
+  const measured: Partial<Recorded> = {}
+  for (const part of parts.filter(each => names.includes(each))) {
     bench.log(`part ${part}`)
-    return measure()
+    const comparison = await comparisons[part](bench)
+    if (comparison) Object.assign(measured, { [part]: comparison })
   }
-  const peers = contenders.filter(each => each === petstore || only.includes(each.name))
-  const peerWorkloads = workloads.filter(({ slow }) => !(quick && slow))
-  const sizes = [1_000, 1_000_000, ...(quick ? [] : [10_000_000])]
-  return {
-    at: new Date().toISOString(),
-    rounds,
-    seconds,
-    driver: bench.driver.name,
-    machine: describeMachine(),
-    peers: await measured('peers', async () =>
-      (await measurePeers(bench, { contenders: peers, workloads: peerWorkloads })).compare(petstore.name),
-    ),
-    threads: await measured('threads', () => compareThreads(bench)),
-    postgres: await measured('postgres', () => compareOnPostgres(bench)),
-    transfer: await measured('transfer', () => compareTransfers(bench)),
-    slowDisk: await measured('slow-disk', () => compareOnSlowDisk(bench)),
-    growth: await measured('growth', () => compareGrowth(bench, sizes)),
-  }
+  return { at: new Date().toISOString(), rounds, seconds, machine: describeMachine(), ...measured }
 }
 
-process.exitCode = await main(process.argv.slice(2)).catch((error: Error) => {
-  process.stderr.write(`petstore bench: ${error.message}\n`)
-  return 1
-})
+process.exitCode = await main().then(
+  () => 0,
+  (error: Error) => {
+    process.stderr.write(`petstore bench: ${error.message}\n`)
+    return 1
+  },
+)

@@ -1,5 +1,5 @@
--- The requests of wrk. Arguments: kind, path of the pets, path of a pet with its id as %d, path of the list, first id,
--- last id, body of a new pet, prefix of the idempotency keys.
+-- The requests of wrk. Arguments: workload, path of the pets, path of a pet with its id as %d, path of the list, first
+-- id, last id, body of a new pet.
 
 -- Builds the GET requests before the clock runs, so that they cost wrk no more than a fixed request.
 local function spread(format, from, to)
@@ -27,28 +27,15 @@ local function mix(list, get, create)
   end
 end
 
-local function keyed(pets, body, prefix)
-  local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
-  local last = 0
-  return function()
-    last = last + 1
-    headers["Idempotency-Key"] = prefix .. last
-    return wrk.format("POST", pets, headers, body)
-  end
-end
-
 function init(args)
-  local kind, pets, pet, list, from, to, body, prefix = unpack(args)
-  if kind == "get" then
-    request = spread(pet, from, to)
-  elseif kind == "create" then
-    wrk.method = "POST"
-    wrk.headers["Content-Type"] = "application/json"
-    wrk.body = body
-  elseif kind == "keyed" then
-    request = keyed(pets, body, prefix)
-  else
-    local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
-    request = mix(wrk.format("GET", list), spread(pet, from, to), wrk.format("POST", pets, headers, body))
-  end
+  local workload, pets, pet, list, from, to, body = unpack(args)
+  local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
+  local get = spread(pet, from, to)
+  local create = wrk.format("POST", pets, headers, body)
+  local requests = {
+    get = get,
+    create = function() return create end,
+    mix = mix(wrk.format("GET", list), get, create),
+  }
+  request = requests[workload]
 end

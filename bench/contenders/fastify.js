@@ -1,11 +1,60 @@
 // Fastify 5 and better-sqlite3, with schemas for requests and responses, as Fastify's documentation advises.
 import Database from 'better-sqlite3'
-import { createApp, createSchema, getSchema, listSchema, notFound } from './fastify-app.js'
-import { nextLink, openPets } from './pets.js'
+import Fastify from 'fastify'
+import { nextLink, openPets, statuses } from './pets.js'
 
 const [port, file] = process.argv.slice(2)
+const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
 const pets = openPets(new Database(file))
-const app = createApp()
+const app = Fastify()
+
+const status = { type: 'string', enum: statuses }
+const pet = {
+  type: 'object',
+  properties: {
+    id: { type: 'integer' },
+    name: { type: 'string' },
+    categoryId: { type: 'integer' },
+    status: { type: 'string' },
+  },
+}
+
+const listSchema = {
+  querystring: {
+    type: 'object',
+    properties: {
+      limit: { type: 'integer', minimum: 1, maximum: 100, default: 20 },
+      status,
+      cursor: { type: 'integer', minimum: 0, default: 0 },
+    },
+  },
+  response: { 200: { type: 'array', items: pet } },
+}
+
+const getSchema = {
+  params: { type: 'object', properties: { petId: { type: 'integer' } } },
+  response: { 200: pet },
+}
+
+const createSchema = {
+  body: {
+    type: 'object',
+    required: ['name', 'categoryId'],
+    properties: {
+      name: { type: 'string', minLength: 1, maxLength: 1_000, pattern: '\\S' },
+      categoryId: { type: 'integer', minimum: -(2 ** 63), maximum: 2 ** 63 },
+      status,
+    },
+  },
+  response: { 201: pet },
+}
+
+const refuse = (reply, status, code, message) => reply.code(status).send({ code, message, status })
+
+app.addHook('onRequest', (request, reply, done) => {
+  if (request.headers.authorization === credential) done()
+  else refuse(reply, 401, 'invalid_api_key', 'The API key is missing or unknown')
+})
 
 app.get('/v1/pets', { schema: listSchema }, (request, reply) => {
   const { limit, status, cursor: after } = request.query
@@ -17,7 +66,7 @@ app.get('/v1/pets', { schema: listSchema }, (request, reply) => {
 app.get('/v1/pets/:petId', { schema: getSchema }, (request, reply) => {
   const pet = pets.get(request.params.petId)
   if (pet) reply.send(pet)
-  else reply.code(404).send(notFound)
+  else refuse(reply, 404, 'pet_not_found', 'No animal has this id')
 })
 
 app.post('/v1/pets', { schema: createSchema }, (request, reply) => {

@@ -1,19 +1,29 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Spawn, Subprocess } from 'bun'
 
-/** A stopped server flushes its log, and json-server its animals. */
 const stopMsMax = 5_000
 
-/** The processes and folders of a run; none of them outlives it. */
-export class Session implements AsyncDisposable {
+/** A run with its processes and folders; none of them outlives it. */
+export class Bench implements AsyncDisposable {
+  readonly rounds: number
+  /** For each load. */
+  readonly seconds: number
+  readonly #startedMs = performance.now()
   readonly #root = mkdtempSync(join(tmpdir(), 'petstore-bench-'))
   readonly #running = new Set<Subprocess>()
-  #folders = 0
 
-  constructor() {
+  constructor(rounds: number, seconds: number) {
+    if (!Bun.which('wrk')) throw new Error('wrk is not installed: install it to send the load')
+    this.rounds = rounds
+    this.seconds = seconds
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => this.#abort())
+  }
+
+  log(line: string): void {
+    const elapsedSeconds = Math.round((performance.now() - this.#startedMs) / 1_000)
+    process.stderr.write(`${String(elapsedSeconds).padStart(5)} s  ${line}\n`)
   }
 
   spawn(
@@ -26,11 +36,8 @@ export class Session implements AsyncDisposable {
     return child
   }
 
-  /** Creates a folder that is deleted with the session. */
-  folder(name: string): string {
-    const path = join(this.#root, `${++this.#folders}-${name}`)
-    mkdirSync(path)
-    return path
+  folder(): string {
+    return mkdtempSync(join(this.#root, 'folder-'))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
