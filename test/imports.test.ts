@@ -35,5 +35,5 @@ function importedFrom(entries: readonly string[]): readonly string[] {
 // Each module takes milliseconds to load; node:tty, which process.stdout needs, took almost half of a start.
 test('a server starts with these modules alone', () => {
   const entries = ['main', 'serve'].map(name => join(projectFolder, `src/cli/${name}.ts`))
-  expect(importedFrom(entries)).toEqual(['bun:sqlite', 'node:fs', 'node:path'])
+  expect(importedFrom(entries)).toEqual(['bun:sqlite', 'node:fs', 'node:path', 'node:util'])
 })

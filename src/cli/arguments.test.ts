@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { command, parseArguments, readOptions, setting, switchOption } from './arguments.ts'
-import { UsageError } from './output.ts'
+import { command, readValues, setting, splitArguments, switchOption } from './arguments.ts'
 
 const digit = (text: string) => (/^\d$/.test(text) ? Number(text) : undefined)
 const options = {
@@ -8,7 +7,7 @@ const options = {
   food: { flag: '--food <name>', help: 'What', expected: 'food', default: 'none', optional: true, read: String },
   name: { flag: '--name, -n <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
   quiet: switchOption('--quietly, -q', 'Without a word'),
-} as const satisfies Parameters<typeof readOptions>[0]['options']
+} as const satisfies Parameters<typeof readValues>[0]['options']
 
 const feed = command({
   name: 'feed',
@@ -21,7 +20,7 @@ const feed = command({
   examples: [],
   run: async () => 0,
 })
-const parse = (args: readonly string[]) => parseArguments(feed, args, 'petstore')
+const split = (args: readonly string[]) => splitArguments(feed, args, 'petstore')
 
 test.each<[string[], Record<string, string>, string[]]>([
   [['Rex'], {}, ['Rex']],
@@ -38,10 +37,16 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['Rex', '-nAda'], { '--name': 'Ada' }, ['Rex']],
   [['Rex', '-n=Ada'], { '--name': 'Ada' }, ['Rex']],
   [['Rex', '-n='], { '--name': '' }, ['Rex']],
+  [['Rex', '-n', '-5'], { '--name': '-5' }, ['Rex']],
+  [['Rex', '-n', '-q'], { '--name': '-q' }, ['Rex']],
+  [['Rex', '-n-5'], { '--name': '-5' }, ['Rex']],
+  [['Rex', '--times', '-'], { '--times': '-' }, ['Rex']],
   [['-', '-1'], {}, ['-', '-1']],
+  [['-5n', 'Ada'], {}, ['-5n', 'Ada']],
+  [['Rex', '--', '-5'], {}, ['Rex', '-5']],
   [['--', '--times', '-x'], {}, ['--times', '-x']],
-])('%p is read', (args, flags, values) => {
-  expect(parse(args)).toEqual({ flags, values })
+])('%p is read', (given, flags, args) => {
+  expect(split(given)).toEqual({ flags, args, problems: [] })
 })
 
 describe('refused, without showing a value:', () => {
@@ -53,40 +58,53 @@ describe('refused, without showing a value:', () => {
     [['Rex', '--tiems', 'secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--tiems=secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--constructor'], 'Unknown option --constructor: petstore feed --help lists the options'],
+    [['Rex', '--__proto__', 'secret'], 'Unknown option --__proto__: petstore feed --help lists the options'],
     [['Rex', '-tsecret'], 'Unknown option -t: petstore feed --help lists the options'],
     [['Rex', '--times'], '--times has no value: expected --times <number>'],
     [['Rex', '--times', '--quietly'], '--times has no value: expected --times <number>'],
+    [['Rex', '--times', '--'], '--times has no value: expected --times <number>'],
     [['Rex', '--quietly=secret'], '--quietly takes no value: remove it'],
     [['Rex', '-qsecret'], '--quietly takes no value: remove it'],
+    [['Rex', '--quietly='], '--quietly takes no value: remove it'],
+    [['Rex', '-qn', 'Ada'], '--quietly takes no value: remove it'],
     [['Rex', '-n'], '--name has no value: expected --name, -n <name>'],
   ])('%p', (args, problem) => {
-    expect(() => parse(args)).toThrow(new UsageError(problem))
+    expect(split(args).problems).toEqual([problem])
   })
 })
 
 describe('options', () => {
+  const read = (flags: Record<string, string>, env: Record<string, string> = {}) => readValues({ options }, flags, env)
+
   test.each([
     [{}, {}, { times: 1, food: undefined, quiet: false }],
     [{ '--times': '2', '--food': '', '--quietly': 'true' }, { TIMES: 'x' }, { times: 2, food: '', quiet: true }],
     [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
     [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
   ])('%p and %p are read as %p', (flags, env, values) => {
-    expect<unknown>(readOptions({ options }, { '--name': 'Rex', ...flags }, env)).toEqual({ name: 'Rex', ...values })
+    expect<unknown>(read({ '--name': 'Rex', ...flags }, env)).toEqual({
+      values: { name: 'Rex', ...values },
+      problems: [],
+    })
   })
 
   test('contradictions are reported with the other problems', () => {
     const check = (_: unknown, isGiven: (name: 'food' | 'quiet') => boolean) =>
       isGiven('quiet') && !isGiven('food') ? ['--quietly needs --food'] : []
-    const read = (flags: Record<string, string>) => readOptions({ options, check }, { '--name': 'Rex', ...flags }, {})
-    expect(() => read({ '--quietly': 'true', '--times': 'x' })).toThrow(
-      new UsageError('--times is "x": expected a digit', '--quietly needs --food'),
-    )
-    expect(read({}).quiet).toBe(false)
+    const problemsOf = (flags: Record<string, string>) =>
+      readValues({ options, check }, { '--name': 'Rex', ...flags }, {}).problems
+    expect(problemsOf({ '--quietly': 'true', '--times': 'x' })).toEqual([
+      '--times is "x": expected a digit',
+      '--quietly needs --food',
+    ])
+    expect(problemsOf({})).toEqual([])
   })
 
   test('all problems are reported, a password not shown', () => {
-    const read = () => readOptions({ options }, { '--name': '' }, { TIMES: 'x://me:secret@y' })
-    expect(read).toThrow(new UsageError('TIMES is "x://…@y": expected a digit', '--name is "": expected a name'))
-    expect(() => readOptions({ options }, {}, {})).toThrow(new UsageError('--name is missing: expected a name'))
+    expect(read({ '--name': '' }, { TIMES: 'x://me:secret@y' }).problems).toEqual([
+      'TIMES is "x://…@y": expected a digit',
+      '--name is "": expected a name',
+    ])
+    expect(read({}).problems).toEqual(['--name is missing: expected a name'])
   })
 })

@@ -1,5 +1,6 @@
+import { parseArgs } from 'node:util'
 import { type Field, invalid, missing } from '../field.ts'
-import { exitCode, type Io, UsageError } from './output.ts'
+import type { Io } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence. */
 export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
@@ -76,110 +77,89 @@ export interface Command<O extends Options = Options> {
 /** Infers the types of the options. */
 export const command = <const O extends Options>(command: Command<O>): Command => command
 
-export interface CommandGroup {
-  readonly name: string
-  readonly summary: string
+export interface CommandGroup extends Pick<Command, 'name' | 'summary' | 'examples'> {
   readonly commands: readonly Entry[]
-  readonly examples: readonly string[]
 }
 
 export type Entry = Command | CommandGroup
 
 /** `--port` */
 export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
-/** `-p` */
-const shortFlag = ({ flag }: Option) => /, (-\w)/.exec(flag)?.[1]
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
 /** `petstore keys create` */
 const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
 /** `create` */
-const lastWord = ({ name }: Entry) => name.slice(name.lastIndexOf(' ') + 1)
+export const lastWord = ({ name }: Entry) => name.slice(name.lastIndexOf(' ') + 1)
 
-/** Runs the command that `args` name, or prints the help. */
-export async function runCommand(entry: Entry, args: readonly string[], io: Io): Promise<number> {
-  if (asksForHelp(args, entry)) {
-    await io.out(helpOf(entry, io.program))
-    return exitCode.success
-  }
-  if ('run' in entry) {
-    const { flags, values } = parseArguments(entry, args, io.program)
-    return (await entry.run(readOptions(entry, flags, io.env, values), values, io)) ?? exitCode.success
-  }
-  const [name, ...rest] = args
-  if (name === 'help') return runCommand(entry, [...rest, '--help'], io)
-  if (name === undefined) {
-    io.err(helpOf(entry, io.program))
-    return exitCode.usage
-  }
-  const found = entry.commands.find(command => lastWord(command) === name)
-  if (!found) throw unknown(name, entry, io.program)
-  return runCommand(found, rest, io)
-}
-
-function asksForHelp(args: readonly string[], entry: Entry): boolean {
-  const end = 'run' in entry ? args.indexOf('--') : 1
-  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
+/** The options' values and the other arguments, complete if there are no problems. */
+export function readCommand(command: Command, given: readonly string[], { env, program }: Pick<Io, 'env' | 'program'>) {
+  const { flags, args, problems } = splitArguments(command, given, program)
+  const read = readValues(command, flags, env, args)
+  return { ...read, args, problems: problems.length > 0 ? problems : read.problems }
 }
 
 /**
- * Flags are texts by name, such as `--port`; `true` for a switch.
- * Throws a UsageError, whose message shows no value: it could be a secret.
+ * Flags are texts by name, such as `--port`; `true` for a switch. Reports one problem, because others may follow from it;
+ * it shows no value, which could be a secret.
  */
-export function parseArguments(command: Command, args: readonly string[], program: string) {
+export function splitArguments(command: Command, given: readonly string[], program: string) {
   const options = Object.values(command.options)
   const flags: Record<string, string> = {}
-  const values: string[] = []
-  const rest = [...args]
-  for (let arg = rest.shift(); arg !== undefined && arg !== '--'; arg = rest.shift()) {
-    // `-` is stdin or stdout, and `-1` is a number.
-    if (!/^-\D/.test(arg)) {
-      values.push(arg)
-      continue
-    }
-    // `--port=9000`, `-p=9000` and `-p9000`
-    const [, name = arg, attached] = /^(--[^=]*|-[^-])=(.*)$/s.exec(arg) ?? /^(-[^-])(.+)$/s.exec(arg) ?? []
-    const option = options.find(option => flagName(option) === name || shortFlag(option) === name)
-    if (!option) throw unknown(name, command, program)
-    flags[flagName(option)] = textOf(option, attached, rest)
+  const args: string[] = []
+  const problems: string[] = []
+  for (const token of tokensOf(given, options)) {
+    const [arg = '', next = '--'] = given.slice(token.index)
+    if (token.kind === 'positional') args.push(arg)
+    if (token.kind !== 'option') continue
+    const option = options.find(({ flag }) => flag.split(/,? /).includes(token.rawName))
+    // `=9000` or `9000`
+    const attached = arg.slice(token.rawName.length)
+    if (!option) problems.push(unknownName(token.rawName, command, program))
+    else if (isSwitch(option) && attached) problems.push(`${flagName(option)} takes no value: remove it`)
+    else if (isSwitch(option)) flags[flagName(option)] = 'true'
+    else if (attached) flags[flagName(option)] = attached.replace(/^=/, '')
+    else if (next.startsWith('--')) problems.push(`${flagName(option)} has no value: expected ${option.flag}`)
+    else flags[flagName(option)] = next
   }
-  values.push(...rest)
-  checkValues(command, values, program)
-  return { flags, values }
+  problems.push(...argumentProblems(command, args, program))
+  return { flags, args, problems: problems.slice(0, 1) }
 }
 
-/** `true` for a switch; otherwise the text after the equals sign, or the next argument, removed from `rest`. */
-function textOf(option: Option, attached: string | undefined, rest: string[]): string {
-  const name = flagName(option)
-  if (isSwitch(option)) {
-    if (attached !== undefined) throw new UsageError(`${name} takes no value: remove it`)
-    return 'true'
-  }
-  const value = attached ?? (rest[0]?.startsWith('--') ? undefined : rest.shift())
-  if (value === undefined) throw new UsageError(`${name} has no value: expected ${option.flag}`)
-  return value
+function tokensOf(args: readonly string[], options: readonly Option[]) {
+  const config = options.map(option => {
+    const short = /, -(\w)/.exec(option.flag)?.[1]
+    return [
+      flagName(option).slice(2),
+      { type: isSwitch(option) ? 'boolean' : 'string', ...(short && { short }) },
+    ] as const
+  })
+  // parseArgs would take -1 for a flag. Tokens have the index of the original text.
+  const texts = args.map(arg => arg.replace(/^-(?=\d)/, ''))
+  return parseArgs({ args: texts, options: Object.fromEntries(config), strict: false, tokens: true }).tokens
 }
 
-function checkValues(command: Command, values: readonly string[], program: string): void {
+function argumentProblems(command: Command, args: readonly string[], program: string): readonly string[] {
   const { arguments: expected = [] } = command
-  for (const [index, { name, help, optional }] of expected.entries()) {
+  const problems = expected.flatMap(({ name, help, optional }, index) => {
     // A shell passes an empty argument for a variable that is not set.
-    if (values[index] === '') throw new UsageError(`<${name}> is empty: expected ${help}`)
-    if (values[index] === undefined && !optional) throw new UsageError(missing(`<${name}>`, { expected: help }))
-  }
-  if (values.length > expected.length) throw new UsageError(`Too many arguments: expected ${usageOf(command, program)}`)
+    if (args[index] === '') return `<${name}> is empty: expected ${help}`
+    return args[index] === undefined && !optional ? missing(`<${name}>`, { expected: help }) : []
+  })
+  return args.length > expected.length
+    ? [...problems, `Too many arguments: expected ${usageOf(command, program)}`]
+    : problems
 }
 
-/** Reads arguments, flags, variables and defaults. Throws a UsageError with all problems. Ignores empty variables. */
-export function readOptions<O extends Options>(
-  command: Pick<Command<O>, 'arguments' | 'options' | 'check'>,
-  flags: Readonly<Record<string, string | undefined>>,
+/** Reads flags, variables and defaults, and checks arguments. Ignores empty variables. An invalid value is undefined. */
+export function readValues<O extends Options>(
+  { arguments: expected = [], options, check }: Pick<Command<O>, 'arguments' | 'options' | 'check'>,
+  flags: Readonly<Record<string, string>>,
   env: Io['env'],
   args: readonly string[] = [],
-): Values<O> {
-  const { arguments: expected = [], options, check } = command
+): { readonly values: Values<O>; readonly problems: readonly string[] } {
   const problems = args.flatMap((text, index) => {
     const { name, field } = expected[index] ?? {}
-    return field && field.read(text) === undefined ? [invalid(`<${name}>`, text, field)] : []
+    return field && field.read(text) === undefined ? invalid(`<${name}>`, text, field) : []
   })
   const given = new Set<string>()
   const read = ([name, option]: [string, Option]) => {
@@ -192,64 +172,54 @@ export function readOptions<O extends Options>(
     }
     given.add(name)
     const value = option.read(text)
-    // A URL that was meant for another option is shown without user and password.
-    const shown = option.problem ? text : text.replace(/\/\/.*@/s, '//…@')
-    if (value === undefined) problems.push(invalid(label, shown, option))
+    // A URL that was meant for another option may contain a password.
+    if (value === undefined) problems.push(invalid(label, option.problem ? text : withoutUser(text), option))
     return [name, value]
   }
   const values: Values<O> = Object.fromEntries(Object.entries<Option>(options).map(read))
   problems.push(...(check?.(values, name => given.has(name)) ?? []))
-  if (problems.length > 0) throw new UsageError(...problems)
-  return values
+  return { values, problems }
 }
 
-function unknown(name: string, entry: Entry, program: string): UsageError {
+const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
+
+/** The problem of an option or a command that does not exist. */
+export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
   const known = 'run' in entry ? Object.values(entry.options).map(flagName) : entry.commands.map(lastWord)
   const advice = suggestion(name, known) ?? `${typed(entry, program)} --help lists the ${kind}s`
-  // It may hold a key or a password.
-  const shown = name
-    .replace(/\/\/.*@/s, '//…@')
-    .replace(/=.*/s, '')
-    .replace(/^(-[^-]).*/s, '$1')
-  return new UsageError(`Unknown ${kind} ${shown}: ${advice}`)
+  // A value behind the name may be a key or a password.
+  return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
 }
 
 /** `did you mean --port?`, if a known name is similar. */
 export function suggestion(name: string, known: readonly string[]): string | undefined {
-  const [nearest] = known
-    .map(candidate => ({ candidate, distance: editDistance(name, candidate) }))
-    .filter(({ candidate, distance }) => distance <= Math.min(3, candidate.length / 2))
-    .toSorted((a, b) => a.distance - b.distance)
-  return nearest && `did you mean ${nearest.candidate}?`
+  const near = (edits: number) => known.find(other => edits <= other.length / 2 && isWithin(edits, name, other))
+  const nearest = near(1) ?? near(2) ?? near(3)
+  return nearest && `did you mean ${nearest}?`
 }
 
-/** How many characters to insert, delete or replace (Levenshtein). */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
+/** Whether inserting, deleting or replacing at most this many characters turns `a` into `b`. */
+function isWithin(edits: number, a: string, b: string): boolean {
+  if (a === '' || b === '') return a.length + b.length <= edits
+  const [restOfA, restOfB] = [a.slice(1), b.slice(1)]
+  if (a[0] === b[0]) return isWithin(edits, restOfA, restOfB)
+  const isLess = (a: string, b: string) => isWithin(edits - 1, a, b)
+  return edits > 0 && (isLess(restOfA, b) || isLess(a, restOfB) || isLess(restOfA, restOfB))
 }
 
-const helpOption = switchOption('--help, -h', 'Show this help')
-const versionOption = switchOption('--version, -v', 'Show the version')
-
-function helpOf(entry: Entry, program: string): string {
-  const all: Partial<Command & CommandGroup> = entry
-  const { commands = [], arguments: values = [], options = entry.name === '' ? { versionOption } : {}, details } = all
+export function helpOf(entry: Entry, program: string): string {
+  const { commands = [], arguments: args = [], options = {}, details }: Partial<Command & CommandGroup> = entry
+  const commandRows = commands.map((command): Row => [lastWord(command), command.summary])
+  const argumentRows = args.map(({ name, help }): Row => [`<${name}>`, help])
+  const optionRows = Object.values(options).map(optionRow)
+  if (entry.name === '') optionRows.push(['--version, -v', 'Show the version'])
   const sections = [
     `${entry.summary}.\n`,
     `Usage: ${usageOf(entry, program)}\n`,
-    list('Commands', commands.map(commandRow)),
-    list('Arguments', values.map(argumentRow)),
-    list('Options', [...Object.values(options), helpOption].map(optionRow)),
+    list('Commands', commandRows),
+    list('Arguments', argumentRows),
+    list('Options', [...optionRows, ['--help, -h', 'Show this help']]),
     details ? `${details}\n` : '',
     `Examples:\n${entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`).join('')}`,
   ]
@@ -257,9 +227,6 @@ function helpOf(entry: Entry, program: string): string {
 }
 
 type Row = readonly [string, string]
-
-const commandRow = (entry: Entry): Row => [lastWord(entry), entry.summary]
-const argumentRow = ({ name, help }: { name: string; help: string }): Row => [`<${name}>`, help]
 
 function optionRow(option: Option): Row {
   const { flag, help, default: fallback, variable } = option

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { SetupError } from '../errors.ts'
 import type { PetStatus } from '../pet.ts'
 import type { Stores } from '../store.ts'
-import { command, readOptions } from './arguments.ts'
+import { command, readValues } from './arguments.ts'
 import { codeOf } from './output.ts'
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
@@ -20,8 +20,8 @@ Of the variables of serve, only PORT and HOST apply.`,
     const folder = newFolder()
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`
-      const defaults = readOptions({ options: settings }, {}, {})
-      return await serve({ ...defaults, port, host, databaseUrl, logLevel: 'warn' }, io, addAnimals)
+      const { values } = readValues({ options: settings }, {}, {})
+      return await serve({ ...values, port, host, databaseUrl, logLevel: 'warn' }, io, addAnimals)
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }

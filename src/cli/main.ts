@@ -1,7 +1,8 @@
 import { maskKeys } from '../api-key.ts'
 import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
-import { type CommandGroup, command, type Entry, runCommand } from './arguments.ts'
-import { codeOf, createProcessIo, exitCode, type Io, UsageError, versionLine } from './output.ts'
+import { type CommandGroup, command, type Entry, helpOf, lastWord, readCommand, unknownName } from './arguments.ts'
+import { codeOf, createProcessIo, exitCode, type Io, versionLine } from './output.ts'
+import { unknownVariables } from './settings.ts'
 
 /** Each command loads only the modules that it needs. */
 const commands = new Map<string, () => Promise<Entry>>([
@@ -21,11 +22,6 @@ const commands = new Map<string, () => Promise<Entry>>([
 /** `serve` and `demo` log these warnings; `version` reads no variable. */
 const withoutWarnings = ['serve', 'demo', 'version']
 
-async function warnOfVariables(io: Io): Promise<void> {
-  const { unknownVariables } = await import('./settings.ts')
-  for (const warning of unknownVariables(io.env, io.program)) io.err(`petstore: ${warning}\n`)
-}
-
 const versionCommand = command({
   name: 'version',
   summary: 'Show the version, the commit and the platform',
@@ -43,8 +39,9 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     const [name = '', ...rest] = args
     const command = /^(--version|-v)$/.test(name) ? 'version' : name
     const load = commands.get(command)
-    if (load && !withoutWarnings.includes(command)) await warnOfVariables(io)
-    return await (load ? runCommand(await load(), rest, io) : runCommand(await program(), args, io))
+    const warnings = load && !withoutWarnings.includes(command) ? unknownVariables(io.env, io.program) : []
+    for (const warning of warnings) io.err(`petstore: ${warning}\n`)
+    return await (load ? run(await load(), rest, io) : run(await program(), args, io))
   } catch (error) {
     return report(error, io)
   }
@@ -59,11 +56,37 @@ async function program(): Promise<CommandGroup> {
   }
 }
 
-function report(error: unknown, io: Io): number {
-  if (error instanceof UsageError) {
-    for (const problem of error.problems) io.err(`petstore: ${maskKeys(problem)}\n`)
+/** Runs the command that `args` name, or prints the help. */
+async function run(entry: Entry, args: readonly string[], io: Io): Promise<number> {
+  if (asksForHelp(args, entry)) {
+    await io.out(helpOf(entry, io.program))
+    return exitCode.success
+  }
+  if ('run' in entry) {
+    const { values, args: others, problems } = readCommand(entry, args, io)
+    return problems.length > 0 ? refuse(problems, io) : ((await entry.run(values, others, io)) ?? exitCode.success)
+  }
+  const [name, ...rest] = args
+  if (name === 'help') return run(entry, [...rest, '--help'], io)
+  if (name === undefined) {
+    io.err(helpOf(entry, io.program))
     return exitCode.usage
   }
+  const found = entry.commands.find(command => lastWord(command) === name)
+  return found ? run(found, rest, io) : refuse([unknownName(name, entry, io.program)], io)
+}
+
+function asksForHelp(args: readonly string[], entry: Entry): boolean {
+  const end = 'run' in entry ? args.indexOf('--') : 1
+  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
+}
+
+function refuse(problems: readonly string[], io: Io): number {
+  for (const problem of problems) io.err(`petstore: ${maskKeys(problem)}\n`)
+  return exitCode.usage
+}
+
+function report(error: unknown, io: Io): number {
   // The reader of a pipe has read enough: `keys list | head -1`.
   if (codeOf(error) === 'EPIPE') return exitCode.success
   io.err(`petstore: ${maskKeys(messageOf(error))}\n`)

@@ -29,17 +29,6 @@ export interface Io {
 
 export const exitCode = { success: 0, failure: 1, usage: 2 } as const
 
-/** The arguments or settings are invalid. Each problem is printed on its own line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-  readonly problems: readonly string[]
-
-  constructor(...problems: string[]) {
-    super(problems.join('\n'))
-    this.problems = problems
-  }
-}
-
 /** This process's environment and streams. Avoids `process.stdout`, which takes milliseconds to load. */
 export function createProcessIo(): Io {
   const [out, err] = [Bun.stdout.writer(), Bun.stderr.writer()]

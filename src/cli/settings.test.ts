@@ -2,26 +2,15 @@ import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { show } from '../field.ts'
-import { flagName, type Option, readOptions } from './arguments.ts'
-import { UsageError } from './output.ts'
+import { flagName, type Option, readValues } from './arguments.ts'
 import { checkSettings, otherVariables, settings, unknownVariables } from './settings.ts'
 
 type Name = keyof typeof settings
 type Given = Readonly<Record<string, string>>
 
-function readSettings(flags: Given, env: Given) {
-  return readOptions({ options: settings, check: checkSettings }, flags, env)
-}
-
-function problemsOf(flags: Given, env: Given): readonly string[] {
-  try {
-    readSettings(flags, env)
-  } catch (error) {
-    if (error instanceof UsageError) return error.problems
-    throw error
-  }
-  return []
-}
+const read = (flags: Given, env: Given) => readValues({ options: settings, check: checkSettings }, flags, env)
+const readSettings = (flags: Given, env: Given) => read(flags, env).values
+const problemsOf = (flags: Given, env: Given) => read(flags, env).problems
 
 test('the defaults apply to settings that are not set or empty', () => {
   const empty = Object.fromEntries(Object.values(settings).map(({ variable }) => [variable, '']))
