@@ -7,6 +7,7 @@ export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
   /** `--json` for a switch, `--host <address>`, or with a short form `--port, -p <number>`. */
   readonly flag: string
   readonly variable?: string
+  /** Empty for an option that the help does not list. */
   readonly help: string
   /** The text to read if the option is not given. Without one, the option is required. */
   readonly default?: string
@@ -212,7 +213,9 @@ export function helpOf(entry: Entry, program: string): string {
   const { commands = [], arguments: args = [], options = {}, details }: Partial<Command & CommandGroup> = entry
   const commandRows = commands.map((command): Row => [lastWord(command), command.summary])
   const argumentRows = args.map(({ name, help }): Row => [`<${name}>`, help])
-  const optionRows = Object.values(options).map(optionRow)
+  const optionRows = Object.values(options)
+    .filter(({ help }) => help !== '')
+    .map(optionRow)
   if (entry.name === '') optionRows.push(['--version, -v', 'Show the version'])
   const sections = [
     `${entry.summary}.\n`,

@@ -12,16 +12,16 @@ import { inBackground, Sweep } from './background.ts'
 import { greet } from './greeting.ts'
 import { BufferedLog } from './log.ts'
 import { build, exitCode, type Io } from './output.ts'
-import { checkSettings, type ServeSettings, settings, unknownVariables } from './settings.ts'
+import { checkSettings, removedSettings, type ServeSettings, settings, unknownVariables } from './settings.ts'
 
 export const serveCommand = command({
   name: 'serve',
   summary: 'Run the server until Ctrl-C or SIGTERM',
-  options: settings,
+  options: { ...settings, ...removedSettings },
   details: 'A flag takes precedence over its environment variable.',
   examples: ['petstore serve', 'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db'],
   check: checkSettings,
-  run: (settings, _, io) => serve(settings, io),
+  run: (settings, _, io) => serve({ ...settings, threads: 1 }, io),
 })
 
 /** Beyond the drain time, for the store to record the use of keys and to close. */

@@ -3,12 +3,13 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { show } from '../field.ts'
 import { flagName, type Option, readValues } from './arguments.ts'
-import { checkSettings, otherVariables, settings, unknownVariables } from './settings.ts'
+import { checkSettings, otherVariables, removedSettings, settings, unknownVariables } from './settings.ts'
 
 type Name = keyof typeof settings
 type Given = Readonly<Record<string, string>>
 
-const read = (flags: Given, env: Given) => readValues({ options: settings, check: checkSettings }, flags, env)
+const options = { ...settings, ...removedSettings }
+const read = (flags: Given, env: Given) => readValues({ options, check: checkSettings }, flags, env)
 const readSettings = (flags: Given, env: Given) => read(flags, env).values
 const problemsOf = (flags: Given, env: Given) => read(flags, env).problems
 
@@ -16,7 +17,7 @@ test('the defaults apply to settings that are not set or empty', () => {
   const empty = Object.fromEntries(Object.values(settings).map(({ variable }) => [variable, '']))
   for (const env of [{}, empty, { PORTS: 'x', port: 'x', API_KEY: 'x' }]) {
     expect<unknown>(readSettings({}, env)).toEqual({
-      ...{ port: 8080, host: '127.0.0.1', reusePort: false, threads: 1, logLevel: 'info', drainMs: 10_000 },
+      ...{ port: 8080, host: '127.0.0.1', reusePort: false, logLevel: 'info', drainMs: 10_000 },
       ...{ databaseUrl: 'sqlite:data/petstore.db', databasePooler: false, databasePool: 10, waitForDatabaseMs: 0 },
     })
   }
@@ -31,7 +32,6 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   port: { '0': 0, '65535': 65_535 },
   host: { '[::1]': '::1', ...sameText('0.0.0.0', 'pets-1.example.com', '::') },
   reusePort: { true: true, false: false },
-  threads: { '1': 1, '64': 64, auto: navigator.hardwareConcurrency },
   databaseUrl: sameText('postgres://db.example.com/pets'),
   readUrl: sameText('postgresql://a,b:6543/pets'),
   databasePooler: { true: true, false: false },
@@ -84,7 +84,6 @@ test.each<[Name, string, string]>([
   ['port', 'an integer from 0 to 65535', '65536|99999|100000|-1|+1|1.0|1e3|0x50| 80|80 |http|８０'],
   ['host', 'a host name or an IP address', ' |a b|http://localhost|localhost/|[]|[::1|a,b|höst|*'],
   ['reusePort', 'true or false', 'yes|1|TRUE| true'],
-  ['threads', 'an integer from 1 to 64, or auto', '0|65|-1|1.5|AUTO| 2|two'],
   ['databasePool', 'an integer from 1 to 1000', '0|1001|10000|-1|+1|1.5|1e2|0x10| 1|1 |many|１'],
   ['waitForDatabaseMs', time, '301s|300001ms|30|-1s|1.5s|1m|s|30 s| 30s|30S|forever'],
   ['drainMs', time, '301s|10'],
@@ -144,6 +143,15 @@ test('settings that contradict each other are refused', () => {
   expect(problemsOf({ '--tls-cert': 'nowhere.pem', '--tls-key': 'package.json' }, {})).toEqual([
     '--tls-cert is "nowhere.pem": expected a file that exists',
   ])
+})
+
+test('--threads and PETSTORE_THREADS are refused with the replacement', () => {
+  const advice =
+    'was removed: run several processes of one store instead (docs/scaling.md, "More cores on one machine")'
+  expect(problemsOf({ '--threads': 'auto' }, {})).toEqual([`--threads ${advice}`])
+  expect(problemsOf({}, { PETSTORE_THREADS: '1' })).toEqual([`PETSTORE_THREADS ${advice}`])
+  const scaling = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
+  expect(scaling).toContain('\n## More cores on one machine\n')
 })
 
 describe('an unknown variable', () => {

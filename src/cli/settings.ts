@@ -8,14 +8,13 @@ import type { Io } from './output.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 const keyCharsMin = 16
+const moreCores = 'docs/scaling.md, "More cores on one machine"'
 const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
 export const baseUrl = {
   expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
   read: readPublicUrl,
 }
 const pemFile = { expected: 'a file that exists', read: (file: string) => (existsSync(file) ? file : undefined) }
-
-const threadsMax = 64
 
 /** Every setting of `serve`, in the order of the help and the documentation. */
 export const settings = {
@@ -32,11 +31,6 @@ export const settings = {
     ...switchOption('--reuse-port', 'Share the port with other instances of the same store (Linux only)'),
     variable: 'PETSTORE_REUSE_PORT',
   },
-  threads: setting('PETSTORE_THREADS', '--threads <number|auto>', '1', {
-    help: `Serving threads, 1 to ${threadsMax}, or auto for one per core; above 1 on Linux only`,
-    expected: `an integer from 1 to ${threadsMax}, or auto`,
-    read: text => (text === 'auto' ? threadsForCores() : integer(1, threadsMax).read(text)),
-  }),
   databaseUrl: setting('DATABASE_URL', '--database-url <url>', 'sqlite:data/petstore.db', {
     help: `The store: sqlite:FILE, or ${postgresUrl}`,
     expected: `sqlite:FILE or ${postgresUrl}`,
@@ -88,12 +82,12 @@ export const settings = {
   corsOrigins: optional('PETSTORE_CORS_ORIGINS', '--cors-origins <origins>', 'none', {
     help: 'Origins whose pages may use the API from a browser, separated by commas',
     expected: 'origins separated by commas, such as https://shop.example.com,http://localhost:3000',
-    read: readOrigins,
+    read: listOf(isOrigin),
   }),
   trustedProxies: optional('PETSTORE_TRUSTED_PROXIES', '--trusted-proxies <addresses>', 'none', {
     help: "Proxies whose X-Forwarded-For gives the client's address for the log: IP addresses and CIDR ranges, separated by commas",
     expected: 'IP addresses and CIDR ranges separated by commas, such as 127.0.0.1,10.0.0.0/8,fd00::/8',
-    read: readAddressRanges,
+    read: listOf(isAddressRange),
   }),
   tlsCert: optional('PETSTORE_TLS_CERT', '--tls-cert <file>', 'plain HTTP', {
     help: 'Certificate file (PEM); with the key, the server speaks HTTPS',
@@ -109,19 +103,26 @@ export const settings = {
   }),
 }
 
+/** Settings of earlier versions. They are refused: a server that ignored them would use one core unnoticed. */
+export const removedSettings = {
+  threads: optional('PETSTORE_THREADS', '--threads <number>', '', {
+    help: '',
+    expected: '',
+    read: () => undefined,
+    problem: () => `was removed: run several processes of one store instead (${moreCores})`,
+  }),
+}
+
 /** For every command that opens the store. */
 export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
 
-export type ServeSettings = Values<typeof settings>
+export type ServeSettings = Values<typeof settings> & { readonly threads: number }
 
 type Check = Required<Command<typeof settings>>['check']
 
 /** Problems of settings that contradict each other. */
-export const checkSettings: Check = ({ reusePort, threads, readUrl, databaseUrl }, isGiven) => {
+export const checkSettings: Check = ({ reusePort, readUrl, databaseUrl }, isGiven) => {
   const problems: string[] = []
-  if (threads !== undefined && threads > 1 && process.platform !== 'linux') {
-    problems.push('--threads above 1 works on Linux only: start several instances behind a proxy')
-  }
   if (reusePort && process.platform !== 'linux') {
     problems.push('--reuse-port works on Linux only: put a proxy in front of several instances')
   }
@@ -140,12 +141,11 @@ const foreignVariable = /^PETSTORE_(PROGRAM=|TEST_|(\w+_)?(SERVICE_|PORT_\d+_|PO
 
 /** A warning for each variable that looks like a setting and is none: it is probably mistyped. */
 export function unknownVariables(env: Io['env'], program: string): readonly string[] {
-  const known = [...Object.values(settings).map(({ variable }) => variable), ...otherVariables]
-  const unknown = Object.entries(env).filter(
-    ([name, value]) => name.startsWith(variablePrefix) && value && !known.includes(name),
-  )
-  return unknown.flatMap(([name, value]) => {
-    if (foreignVariable.test(`${name}=${value}`)) return []
+  const all = Object.values({ ...settings, ...removedSettings })
+  const known = [...all.map(({ variable }) => variable), ...otherVariables]
+  const isUnknown = (name: string) => name.startsWith(variablePrefix) && !known.includes(name)
+  return Object.entries(env).flatMap(([name, value]) => {
+    if (!value || !isUnknown(name) || foreignVariable.test(`${name}=${value}`)) return []
     const bare = name.slice(variablePrefix.length)
     const advice = known.includes(bare) ? `did you mean ${bare}?` : suggestion(name, known)
     return `Unknown variable ${name}: ${advice ?? `${program} serve --help lists the variables`}`
@@ -156,11 +156,6 @@ export function unknownVariables(env: Io['env'], program: string): readonly stri
 export function originOf({ host, port, tlsCert }: Pick<ServeSettings, 'host' | 'port' | 'tlsCert'>): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `${tlsCert ? 'https' : 'http'}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
-}
-
-/** Only on Linux can threads share a port. */
-function threadsForCores(): number {
-  return process.platform === 'linux' ? Math.min(navigator.hardwareConcurrency, threadsMax) : 1
 }
 
 function readHost(text: string): string | undefined {
@@ -179,15 +174,15 @@ function readRate(text: string): { readonly requests: number; readonly seconds: 
   return unit === undefined ? undefined : { requests: Number(requests), seconds: { s: 1, m: 60, h: 3_600 }[unit] ?? 0 }
 }
 
-function readOrigins(text: string): readonly string[] | undefined {
-  const origins = text.split(',').map(origin => origin.trim())
-  const isOrigin = (origin: string) => /^https?:/.test(origin) && URL.parse(origin)?.origin === origin
-  return origins.every(isOrigin) ? origins : undefined
+function listOf(isValid: (item: string) => boolean) {
+  return (text: string): readonly string[] | undefined => {
+    const items = text.split(',').map(item => item.trim())
+    return items.every(isValid) ? items : undefined
+  }
 }
 
-function readAddressRanges(text: string): readonly string[] | undefined {
-  const ranges = text.split(',').map(range => range.trim())
-  return ranges.every(isAddressRange) ? ranges : undefined
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.parse(text)?.origin === text
 }
 
 /** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */
