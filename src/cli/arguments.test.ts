@@ -1,25 +1,16 @@
 import { describe, expect, test } from 'bun:test'
-import { command, readValues, setting, splitArguments, switchOption } from './arguments.ts'
+import { argument, command, readValues, setting, splitArguments, switchOption } from './arguments.ts'
 
 const digit = (text: string) => (/^\d$/.test(text) ? Number(text) : undefined)
 const options = {
+  animal: argument('<animal>', 'the name of an animal'),
+  food: { ...argument('<food>', 'its food'), default: 'none', optional: true },
   times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
-  food: { flag: '--food <name>', help: 'What', expected: 'food', default: 'none', optional: true, read: String },
   name: { flag: '--name, -n <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
   quiet: switchOption('--quietly, -q', 'Without a word'),
 } as const satisfies Parameters<typeof readValues>[0]['options']
 
-const feed = command({
-  name: 'feed',
-  summary: 'Feed an animal',
-  arguments: [
-    { name: 'animal', help: 'the name of an animal' },
-    { name: 'food', help: 'its food', optional: true },
-  ],
-  options,
-  examples: [],
-  run: async () => 0,
-})
+const feed = command({ name: 'feed', summary: 'Feed an animal', options, examples: [], run: async () => 0 })
 const split = (args: readonly string[]) => splitArguments(feed, args, 'petstore')
 
 test.each<[string[], Record<string, string>, string[]]>([
@@ -45,8 +36,8 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['-5n', 'Ada'], {}, ['-5n', 'Ada']],
   [['Rex', '--', '-5'], {}, ['Rex', '-5']],
   [['--', '--times', '-x'], {}, ['--times', '-x']],
-])('%p is read', (given, flags, args) => {
-  expect(split(given)).toEqual({ flags, args, problems: [] })
+])('%p is read', (args, flags, [animal, food]) => {
+  expect<unknown>(split(args)).toEqual({ texts: { ...flags, '<animal>': animal, '<food>': food }, problems: [] })
 })
 
 describe('refused, without showing a value:', () => {
@@ -74,37 +65,27 @@ describe('refused, without showing a value:', () => {
 })
 
 describe('options', () => {
-  const read = (flags: Record<string, string>, env: Record<string, string> = {}) => readValues({ options }, flags, env)
+  const check = (_: unknown, isGiven: (name: 'food' | 'quiet') => boolean) =>
+    isGiven('quiet') && !isGiven('food') ? ['--quietly needs <food>'] : []
+  const read = (line: string, env: Record<string, string> = {}) => {
+    const { texts } = split(['Rex', ...line.split(' ').filter(Boolean)])
+    return readValues({ options, check }, texts, env)
+  }
 
   test.each([
-    [{}, {}, { times: 1, food: undefined, quiet: false }],
-    [{ '--times': '2', '--food': '', '--quietly': 'true' }, { TIMES: 'x' }, { times: 2, food: '', quiet: true }],
-    [{}, { TIMES: '3' }, { times: 3, food: undefined, quiet: false }],
-    [{}, { TIMES: '' }, { times: 1, food: undefined, quiet: false }],
-  ])('%p and %p are read as %p', (flags, env, values) => {
-    expect<unknown>(read({ '--name': 'Rex', ...flags }, env)).toEqual({
-      values: { name: 'Rex', ...values },
-      problems: [],
-    })
+    ['-n Ada', {}, { times: 1, quiet: false }],
+    ['-n Ada meat --times 2 -q', { TIMES: 'x' }, { times: 2, food: 'meat', quiet: true }],
+    ['-n Ada', { TIMES: '3' }, { times: 3, quiet: false }],
+    ['-n Ada', { TIMES: '' }, { times: 1, quiet: false }],
+  ])('%p and %p are read as %p', (line, env, values) => {
+    expect<unknown>(read(line, env)).toEqual({ values: { animal: 'Rex', name: 'Ada', ...values }, problems: [] })
   })
 
-  test('contradictions are reported with the other problems', () => {
-    const check = (_: unknown, isGiven: (name: 'food' | 'quiet') => boolean) =>
-      isGiven('quiet') && !isGiven('food') ? ['--quietly needs --food'] : []
-    const problemsOf = (flags: Record<string, string>) =>
-      readValues({ options, check }, { '--name': 'Rex', ...flags }, {}).problems
-    expect(problemsOf({ '--quietly': 'true', '--times': 'x' })).toEqual([
-      '--times is "x": expected a digit',
-      '--quietly needs --food',
-    ])
-    expect(problemsOf({})).toEqual([])
-  })
-
-  test('all problems are reported, a password not shown', () => {
-    expect(read({ '--name': '' }, { TIMES: 'x://me:secret@y' }).problems).toEqual([
-      'TIMES is "x://…@y": expected a digit',
-      '--name is "": expected a name',
-    ])
-    expect(read({}).problems).toEqual(['--name is missing: expected a name'])
+  test.each<[string, Record<string, string>, ...problems: string[]]>([
+    ['', {}, '--name is missing: expected a name'],
+    ['--name=', { TIMES: 'x://me:secret@y' }, 'TIMES is "x://…@y": expected a digit', '--name is "": expected a name'],
+    ['-n Ada -q --times x', {}, '--times is "x": expected a digit', '--quietly needs <food>'],
+  ])('%p and %p: all problems are reported, a password not shown', (line, env, ...problems) => {
+    expect(read(line, env).problems).toEqual(problems)
   })
 })

@@ -2,9 +2,9 @@ import { parseArgs } from 'node:util'
 import { type Field, invalid, missing } from '../field.ts'
 import type { Io } from './output.ts'
 
-/** An option of a command: a flag and, for some, an environment variable of lower precedence. */
+/** An option of a command: a flag and, for some, an environment variable of lower precedence; or an argument. */
 export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
-  /** `--json` for a switch, `--host <address>`, or with a short form `--port, -p <number>`. */
+  /** `--json` for a switch, `--host <address>`, with a short form `--port, -p <number>`; `<file>` for an argument. */
   readonly flag: string
   readonly variable?: string
   /** Empty for an option that the help does not list. */
@@ -50,20 +50,15 @@ export function switchOption(flag: string, help: string) {
   return { flag, help, default: 'false', expected: 'true or false', read }
 }
 
-interface Argument {
-  readonly name: string
-  /** A valid value, in the words of a message: `a new file`. */
-  readonly help: string
-  readonly optional?: true
-  /** Checks the value, with the options. */
-  readonly field?: Pick<Option, 'expected' | 'read' | 'problem'>
+/** Any text without a flag. `help` describes it in messages, too: `a new file`. */
+export function argument(flag: string, help: string) {
+  return { flag, help, expected: help, read: (text: string) => text }
 }
 
 export interface Command<O extends Options = Options> {
   /** As it is typed after the program: `keys create`. */
   readonly name: string
   readonly summary: string
-  readonly arguments?: readonly Argument[]
   readonly options: O
   /** What else the help says. */
   readonly details?: string
@@ -72,7 +67,7 @@ export interface Command<O extends Options = Options> {
   /** Problems of options that contradict each other. A value is undefined if it is invalid. */
   check?(options: Partial<Values<O>>, isGiven: (name: keyof O & string) => boolean): readonly string[]
   /** Returns the exit code, if it is not 0. */
-  run(options: Values<O>, args: readonly string[], io: Io): Promise<number | undefined>
+  run(options: Values<O>, io: Io): Promise<number | undefined>
 }
 
 /** Infers the types of the options. */
@@ -87,86 +82,77 @@ export type Entry = Command | CommandGroup
 /** `--port` */
 export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
+const argumentsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('<'))
+const flagsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('-'))
 /** `petstore keys create` */
 const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
 /** `create` */
 export const lastWord = ({ name }: Entry) => name.slice(name.lastIndexOf(' ') + 1)
 
-/** The options' values and the other arguments, complete if there are no problems. */
-export function readCommand(command: Command, given: readonly string[], { env, program }: Pick<Io, 'env' | 'program'>) {
-  const { flags, args, problems } = splitArguments(command, given, program)
-  const read = readValues(command, flags, env, args)
-  return { ...read, args, problems: problems.length > 0 ? problems : read.problems }
+/** The values of flags, arguments and variables, complete if there are no problems. */
+export function readCommand(command: Command, args: readonly string[], { env, program }: Pick<Io, 'env' | 'program'>) {
+  const { texts, problems } = splitArguments(command, args, program)
+  return problems.length > 0 ? { values: {}, problems } : readValues(command, texts, env)
 }
 
 /**
- * Flags are texts by name, such as `--port`; `true` for a switch. Reports one problem, because others may follow from it;
- * it shows no value, which could be a secret.
+ * The texts by name, such as `--port` or `<file>`; `true` for a switch. Reports one problem, because others may follow
+ * from it; it shows no text, which could be a secret.
  */
-export function splitArguments(command: Command, given: readonly string[], program: string) {
-  const options = Object.values(command.options)
-  const flags: Record<string, string> = {}
-  const args: string[] = []
+export function splitArguments(command: Command, args: readonly string[], program: string) {
+  const flags = flagsOf(command)
+  const expected = argumentsOf(command)
+  const texts: Record<string, string> = {}
+  const others: string[] = []
   const problems: string[] = []
-  for (const token of tokensOf(given, options)) {
-    const [arg = '', next = '--'] = given.slice(token.index)
-    if (token.kind === 'positional') args.push(arg)
+  for (const token of tokensOf(args, flags)) {
+    const [arg = '', next = '--'] = args.slice(token.index)
+    if (token.kind === 'positional') others.push(arg)
     if (token.kind !== 'option') continue
-    const option = options.find(({ flag }) => flag.split(/,? /).includes(token.rawName))
+    const option = flags.find(({ flag }) => flag.split(/,? /).includes(token.rawName))
     // `=9000` or `9000`
     const attached = arg.slice(token.rawName.length)
     if (!option) problems.push(unknownName(token.rawName, command, program))
     else if (isSwitch(option) && attached) problems.push(`${flagName(option)} takes no value: remove it`)
-    else if (isSwitch(option)) flags[flagName(option)] = 'true'
-    else if (attached) flags[flagName(option)] = attached.replace(/^=/, '')
+    else if (isSwitch(option)) texts[flagName(option)] = 'true'
+    else if (attached) texts[flagName(option)] = attached.replace(/^=/, '')
     else if (next.startsWith('--')) problems.push(`${flagName(option)} has no value: expected ${option.flag}`)
-    else flags[flagName(option)] = next
+    else texts[flagName(option)] = next
   }
-  problems.push(...argumentProblems(command, args, program))
-  return { flags, args, problems: problems.slice(0, 1) }
+  for (const [index, { flag, help, optional }] of expected.entries()) {
+    const text = others[index]
+    if (text !== undefined) texts[flag] = text
+    else if (!optional) problems.push(missing(flag, { expected: help }))
+    // A shell passes an empty argument for a variable that is not set.
+    if (text === '') problems.push(`${flag} is empty: expected ${help}`)
+  }
+  if (others.length > expected.length) problems.push(`Too many arguments: expected ${usageOf(command, program)}`)
+  return { texts, problems: problems.slice(0, 1) }
 }
 
-function tokensOf(args: readonly string[], options: readonly Option[]) {
-  const config = options.map(option => {
+function tokensOf(args: readonly string[], flags: readonly Option[]) {
+  const options: Record<string, { type: 'boolean' | 'string'; short?: string }> = {}
+  for (const option of flags) {
     const short = /, -(\w)/.exec(option.flag)?.[1]
-    return [
-      flagName(option).slice(2),
-      { type: isSwitch(option) ? 'boolean' : 'string', ...(short && { short }) },
-    ] as const
-  })
+    options[flagName(option).slice(2)] = { type: isSwitch(option) ? 'boolean' : 'string', ...(short && { short }) }
+  }
   // parseArgs would take -1 for a flag. Tokens have the index of the original text.
   const texts = args.map(arg => arg.replace(/^-(?=\d)/, ''))
-  return parseArgs({ args: texts, options: Object.fromEntries(config), strict: false, tokens: true }).tokens
+  return parseArgs({ args: texts, options, strict: false, tokens: true }).tokens
 }
 
-function argumentProblems(command: Command, args: readonly string[], program: string): readonly string[] {
-  const { arguments: expected = [] } = command
-  const problems = expected.flatMap(({ name, help, optional }, index) => {
-    // A shell passes an empty argument for a variable that is not set.
-    if (args[index] === '') return `<${name}> is empty: expected ${help}`
-    return args[index] === undefined && !optional ? missing(`<${name}>`, { expected: help }) : []
-  })
-  return args.length > expected.length
-    ? [...problems, `Too many arguments: expected ${usageOf(command, program)}`]
-    : problems
-}
-
-/** Reads flags, variables and defaults, and checks arguments. Ignores empty variables. An invalid value is undefined. */
+/** Reads texts, variables and defaults. Ignores empty variables. An invalid value is undefined. */
 export function readValues<O extends Options>(
-  { arguments: expected = [], options, check }: Pick<Command<O>, 'arguments' | 'options' | 'check'>,
-  flags: Readonly<Record<string, string>>,
+  { options, check }: Pick<Command<O>, 'options' | 'check'>,
+  texts: Readonly<Record<string, string>>,
   env: Io['env'],
-  args: readonly string[] = [],
 ): { readonly values: Values<O>; readonly problems: readonly string[] } {
-  const problems = args.flatMap((text, index) => {
-    const { name, field } = expected[index] ?? {}
-    return field && field.read(text) === undefined ? invalid(`<${name}>`, text, field) : []
-  })
+  const problems: string[] = []
   const given = new Set<string>()
   const read = ([name, option]: [string, Option]) => {
     const { variable = '', default: fallback } = option
     const flag = flagName(option)
-    const [label, text] = flags[flag] === undefined ? [variable, env[variable] || undefined] : [flag, flags[flag]]
+    const [label, text] = texts[flag] === undefined ? [variable, env[variable] || undefined] : [flag, texts[flag]]
     if (text === undefined) {
       if (fallback === undefined) problems.push(missing(variable || flag, option))
       return [name, option.optional ? undefined : option.read(fallback ?? '')]
@@ -187,7 +173,7 @@ const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
 /** The problem of an option or a command that does not exist. */
 export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
-  const known = 'run' in entry ? Object.values(entry.options).map(flagName) : entry.commands.map(lastWord)
+  const known = 'run' in entry ? flagsOf(entry).map(flagName) : entry.commands.map(lastWord)
   const advice = suggestion(name, known) ?? `${typed(entry, program)} --help lists the ${kind}s`
   // A value behind the name may be a key or a password.
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
@@ -210,30 +196,31 @@ function isWithin(edits: number, a: string, b: string): boolean {
 }
 
 export function helpOf(entry: Entry, program: string): string {
-  const { commands = [], arguments: args = [], options = {}, details }: Partial<Command & CommandGroup> = entry
-  const commandRows = commands.map((command): Row => [lastWord(command), command.summary])
-  const argumentRows = args.map(({ name, help }): Row => [`<${name}>`, help])
-  const optionRows = Object.values(options)
-    .filter(({ help }) => help !== '')
-    .map(optionRow)
-  if (entry.name === '') optionRows.push(['--version, -v', 'Show the version'])
+  const isCommand = 'run' in entry
+  const commands = isCommand ? [] : entry.commands.map((command): Row => [lastWord(command), command.summary])
+  const args = isCommand ? argumentsOf(entry) : []
+  const flags = isCommand ? flagsOf(entry).filter(({ help }) => help !== '') : entry.name === '' ? [versionOption] : []
   const sections = [
     `${entry.summary}.\n`,
     `Usage: ${usageOf(entry, program)}\n`,
-    list('Commands', commandRows),
-    list('Arguments', argumentRows),
-    list('Options', [...optionRows, ['--help, -h', 'Show this help']]),
-    details ? `${details}\n` : '',
+    list('Commands', commands),
+    list('Arguments', args.map(optionRow)),
+    list('Options', [...flags, helpOption].map(optionRow)),
+    isCommand && entry.details ? `${entry.details}\n` : '',
     `Examples:\n${entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`).join('')}`,
   ]
   return sections.filter(section => section !== '').join('\n')
 }
 
+const helpOption = switchOption('--help, -h', 'Show this help')
+const versionOption = switchOption('--version, -v', 'Show the version')
+
 type Row = readonly [string, string]
 
 function optionRow(option: Option): Row {
   const { flag, help, default: fallback, variable } = option
-  const otherwise = isSwitch(option) ? '' : fallback === undefined ? ' (required)' : ` (default: ${fallback})`
+  const required = flag.startsWith('-') ? ' (required)' : ''
+  const otherwise = isSwitch(option) ? '' : fallback === undefined ? required : ` (default: ${fallback})`
   return [flag, `${help}${otherwise}${variable ? ` [${variable}]` : ''}`]
 }
 
@@ -250,6 +237,6 @@ function list(heading: string, rows: readonly Row[]): string {
 
 function usageOf(entry: Entry, program: string): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
-  const expected = (entry.arguments ?? []).map(({ name, optional }) => (optional ? ` [${name}]` : ` <${name}>`))
+  const expected = argumentsOf(entry).map(({ flag, optional }) => (optional ? ` [${flag.slice(1, -1)}]` : ` ${flag}`))
   return `${typed(entry, program)}${expected.join('')} [options]`
 }

@@ -2,17 +2,18 @@ import { createInterface } from 'node:readline'
 import type { Check } from '../conform/check.ts'
 import { addedMax, type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
-import { command, switchOption } from './arguments.ts'
+import { argument, command, switchOption } from './arguments.ts'
 import { exitCode, type Io, visible } from './output.ts'
 import { apiKeyOption, baseUrlOption } from './pets.ts'
 
 export const conformCommand = command({
   name: 'conform',
   summary: 'Check any server against the interface; exit code 1 if a check fails',
-  arguments: [
-    { name: 'url', help: 'the base URL of a server, such as http://127.0.0.1:8080/v1', field: baseUrlOption },
-  ],
   options: {
+    baseUrl: {
+      ...argument('<url>', 'the base URL of a server, such as http://127.0.0.1:8080/v1'),
+      ...baseUrlOption,
+    },
     key: { ...apiKeyOption, flag: '--key <key>' },
     strict: switchOption('--strict', 'Also check the decisions of this project where the interface is silent'),
     readOnly: switchOption('--read-only', 'Send only GET and HEAD; skip the checks that add animals'),
@@ -22,8 +23,7 @@ export const conformCommand = command({
   details: `Without --read-only, it adds up to ${addedMax.contract} animals, or ${addedMax.strict} with --strict, that cannot be deleted.
 It says so on stderr, and asks first on a terminal.`,
   examples: ['petstore conform http://127.0.0.1:8080/v1 --strict'],
-  async run({ key, strict, readOnly, json, yes }, [url = ''], io) {
-    const baseUrl = baseUrlOption.read(url) ?? url
+  async run({ baseUrl, key, strict, readOnly, json, yes }, io) {
     const results = await conform(
       { baseUrl, key, readOnly },
       {

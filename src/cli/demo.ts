@@ -16,7 +16,7 @@ export const demoCommand = command({
   details: `The store is in a new temporary folder, which is deleted at the end. Only warnings and errors are logged.
 Of the variables of serve, only PORT and HOST apply.`,
   examples: ['petstore demo', 'petstore demo --port 9000'],
-  async run({ port, host }, _, io) {
+  async run({ port, host }, io) {
     const folder = newFolder()
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`

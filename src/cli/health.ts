@@ -17,7 +17,7 @@ export const healthCommand = command({
   },
   details: 'It asks /healthz, with the same variables as serve. No API key is needed.',
   examples: ['petstore health', 'petstore health --port 9000'],
-  async run(options, _, io) {
+  async run(options, io) {
     const url = `${originOf(options)}/healthz`
     const { status, text } = await ask(url)
     if (status === 200 && ['ok', 'read-only'].includes(text)) {

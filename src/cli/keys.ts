@@ -10,7 +10,7 @@ import {
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
-import { type CommandGroup, command, switchOption } from './arguments.ts'
+import { argument, type CommandGroup, command, switchOption } from './arguments.ts'
 import { table, visible } from './output.ts'
 import { storeOptions } from './settings.ts'
 import { withStores } from './store-command.ts'
@@ -53,7 +53,7 @@ const createCommand = command({
     const isAllowed = !readOnly || !isGiven('permission') || permission === 'read-only'
     return isAllowed ? [] : ['--read-only contradicts --permission: remove one of them']
   },
-  async run({ name, expiresAt, readOnly, permission: given, ...store }, _, io) {
+  async run({ name, expiresAt, readOnly, permission: given, ...store }, io) {
     const permission = readOnly ? 'read-only' : given
     const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
@@ -79,7 +79,7 @@ const listCommand = command({
   summary: 'List all keys, by their first characters',
   options: { json: switchOption('--json', 'Print a JSON array'), ...storeOptions },
   examples: ['petstore keys list', 'petstore keys list --json'],
-  async run({ json, ...store }, _, io) {
+  async run({ json, ...store }, io) {
     await withStores({ ...store, create: false }, io, async stores => {
       const keys = await stores.keys.list()
       if (json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
@@ -92,10 +92,12 @@ const listCommand = command({
 const revokeCommand = command({
   name: 'keys revoke',
   summary: 'Revoke a key; running servers refuse it within 5 seconds',
-  arguments: [{ name: 'key', help: "the key's name, its first characters as in keys list, or the whole key" }],
-  options: storeOptions,
+  options: {
+    given: argument('<key>', "the key's name, its first characters as in keys list, or the whole key"),
+    ...storeOptions,
+  },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
-  async run(store, [given = ''], io) {
+  async run({ given, ...store }, io) {
     await withStores({ ...store, create: false }, io, async ({ keys }) => {
       const key = findKey(given, await keys.list(), io.program)
       await keys.revoke(key.id, new Date())

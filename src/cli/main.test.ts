@@ -66,6 +66,7 @@ const visibleKey = 'is invalid: expected visible ASCII characters'
 
 test.each<[string, ...problems: string[]]>([
   ['sevre', 'Unknown command sevre: did you mean serve?'],
+  ['xmport', 'Unknown command xmport: did you mean import?'],
   ['keys lsit', 'Unknown command lsit: did you mean list?'],
   ['bogus', 'Unknown command bogus: petstore --help lists the commands'],
   ['--bogus', 'Unknown option --bogus: petstore --help lists the options'],

@@ -27,9 +27,8 @@ const versionCommand = command({
   summary: 'Show the version, the commit and the platform',
   options: {},
   examples: ['petstore version'],
-  async run(_options, _args, io) {
+  async run(_, io) {
     await io.out(`${versionLine}\n`)
-    return undefined
   },
 })
 
@@ -63,8 +62,8 @@ async function run(entry: Entry, args: readonly string[], io: Io): Promise<numbe
     return exitCode.success
   }
   if ('run' in entry) {
-    const { values, args: others, problems } = readCommand(entry, args, io)
-    return problems.length > 0 ? refuse(problems, io) : ((await entry.run(values, others, io)) ?? exitCode.success)
+    const { values, problems } = readCommand(entry, args, io)
+    return problems.length > 0 ? refuse(problems, io) : ((await entry.run(values, io)) ?? exitCode.success)
   }
   const [name, ...rest] = args
   if (name === 'help') return run(entry, [...rest, '--help'], io)

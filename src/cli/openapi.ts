@@ -12,7 +12,7 @@ export const openApiCommand = command({
     }),
   },
   examples: ['petstore openapi > openapi.json', 'petstore openapi --server https://pets.example.com/v1'],
-  async run({ server }, _, io) {
+  async run({ server }, io) {
     const document = openApiDocument([{ url: server, description: 'The pet store' }])
     await io.out(`${JSON.stringify(document, null, 2)}\n`)
   },

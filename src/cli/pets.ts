@@ -12,7 +12,7 @@ import { int64 } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus, petToJson } from '../pet.ts'
-import { type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
+import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
 import { codeOf, type Io, table, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
@@ -65,7 +65,7 @@ const listCommand = command({
   },
   examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
   check: ({ all }, isGiven) => (all && isGiven('limit') ? ['--all contradicts --limit: remove one of them'] : []),
-  async run({ status, limit, all, json, ...server }, _, io) {
+  async run({ status, limit, all, json, ...server }, io) {
     const max = all ? Number.POSITIVE_INFINITY : limit
     await withClient(server, io, async client => {
       const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
@@ -80,15 +80,15 @@ const listCommand = command({
 const addCommand = command({
   name: 'pets add',
   summary: 'Add an animal and print it with its new id',
-  arguments: [{ name: 'name', help: "the animal's name" }],
   options: {
+    name: argument('<name>', "the animal's name"),
     categoryId: { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...integerText },
     status: { ...status, help: petStatus.expected, default: 'none' },
     json,
     ...serverOptions,
   },
   examples: ['petstore pets add Rex --category 7 --status available'],
-  async run({ categoryId, status, json, ...server }, [name = ''], io) {
+  async run({ name, categoryId, status, json, ...server }, io) {
     const pet = { name, categoryId, status }
     await withClient(server, io, async client => printPets([await client.pets.create(pet)], json, io))
   },
@@ -97,12 +97,10 @@ const addCommand = command({
 const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
-  arguments: [{ name: 'id', help: "the animal's id", field: integerText }],
-  options: { json, ...serverOptions },
+  options: { id: { ...argument('<id>', "the animal's id"), ...integerText }, json, ...serverOptions },
   examples: ['petstore pets get 1'],
-  async run({ json, ...server }, [id = ''], io) {
-    await withClient(server, io, async client => printPets([await client.pets.get(BigInt(id))], json, io))
-    return undefined
+  async run({ id, json, ...server }, io) {
+    await withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
   },
 })
 

@@ -21,7 +21,7 @@ export const serveCommand = command({
   details: 'A flag takes precedence over its environment variable.',
   examples: ['petstore serve', 'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db'],
   check: checkSettings,
-  run: (settings, _, io) => serve({ ...settings, threads: 1 }, io),
+  run: (settings, io) => serve({ ...settings, threads: 1 }, io),
 })
 
 /** Beyond the drain time, for the store to record the use of keys and to close. */

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
 import type { ImportIds, Stores } from '../store.ts'
-import { command, switchOption } from './arguments.ts'
+import { argument, command, switchOption } from './arguments.ts'
 import { InvalidLine, readPetLines } from './ndjson.ts'
 import { createNewFile, newFileProblem } from './new-file.ts'
 import { animals, explained, type Io, type Progress, startProgress, visible } from './output.ts'
@@ -13,13 +13,17 @@ import { interruptible, unlessAborted, withStores } from './store-command.ts'
 export const exportCommand = command({
   name: 'export',
   summary: 'Write every animal as a line of JSON (NDJSON), while the server runs',
-  arguments: [
-    { name: 'file', help: 'a new file, created when the export is complete (default: stdout)', optional: true },
-  ],
-  options: storeOptions,
+  options: {
+    file: {
+      ...argument('<file>', 'a new file, created when the export is complete'),
+      default: 'stdout',
+      optional: true,
+    },
+    ...storeOptions,
+  },
   details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
-  async run(store, [file = '-'], io) {
+  async run({ file = '-', ...store }, io) {
     const outcome = () => (file === '-' ? 'the output is incomplete' : `${file} was not created`)
     await interruptible(io, outcome, catchSignals =>
       withStores({ ...store, create: false }, io, stores =>
@@ -78,8 +82,8 @@ async function exportTo(write: Io['out'], { transfer, location }: Stores, signal
 export const importCommand = command({
   name: 'import',
   summary: 'Add animals from lines of JSON (NDJSON): all of them, or none',
-  arguments: [{ name: 'file', help: 'a file with an animal on each line, or - for stdin' }],
   options: {
+    file: argument('<file>', 'a file with an animal on each line, or - for stdin'),
     keepIds: switchOption(
       '--keep-ids',
       'Keep the ids of the lines instead of assigning new ones; the store must be empty',
@@ -90,7 +94,7 @@ export const importCommand = command({
 The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
 503 after 3 to 5 seconds.`,
   examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
-  async run({ keepIds, ...store }, [file = ''], io) {
+  async run({ file, keepIds, ...store }, io) {
     const source = openSource(file)
     const ids = keepIds ? 'keep' : 'new'
     const outcome = (error: unknown) =>
@@ -186,10 +190,12 @@ function unknownOutcome(label: string): string {
 export const backupCommand = command({
   name: 'backup',
   summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
-  arguments: [{ name: 'file', help: 'a new file; an existing one is not overwritten' }],
-  options: { databaseUrl: settings.databaseUrl },
+  options: {
+    file: argument('<file>', 'a new file; an existing one is not overwritten'),
+    databaseUrl: settings.databaseUrl,
+  },
   examples: ['petstore backup pets-2030-01-31.db'],
-  async run({ databaseUrl }, [file = ''], io) {
+  async run({ file, databaseUrl }, io) {
     const problem = backUpProblem(databaseUrl)
     if (problem) throw new SetupError(problem)
     const outcome = () => `${file} was not created`
