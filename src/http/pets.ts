@@ -7,7 +7,7 @@ import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { PageCache } from './page-cache.ts'
-import type { Query } from './query.ts'
+import type { Query } from './request.ts'
 import { headersWith, json, type Links, problem, type Reply } from './response.ts'
 import type { Operation, Route } from './router.ts'
 

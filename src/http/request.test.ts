@@ -4,8 +4,7 @@ import { pageLimit } from '../page.ts'
 import { petStatus } from '../pet.ts'
 import { loggedPath, requestId } from './masking.ts'
 import { idempotencyKey } from './pets.ts'
-import { Query } from './query.ts'
-import { prefersStrict, RequestContext, splitUrl } from './request.ts'
+import { prefersStrict, Query, RequestContext, splitUrl } from './request.ts'
 
 test.each([
   ['http://127.0.0.1:8080/v1/pets', '/v1/pets', ''],

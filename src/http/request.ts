@@ -1,6 +1,6 @@
 import type { Permission } from '../api-key.ts'
+import { type Field, invalid, unknownNames } from '../field.ts'
 import { requestId } from './masking.ts'
-import { Query } from './query.ts'
 
 /** The client, by its API key. */
 export interface Caller {
@@ -59,6 +59,40 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
   const end = hash === -1 ? url.length : hash
   if (queryStart === -1 || queryStart > end) return { path: url.slice(pathStart, end), query: '' }
   return { path: url.slice(pathStart, queryStart), query: url.slice(queryStart + 1, end) }
+}
+
+/** Query parameters. Problems are collected, so that one response names them all. */
+export class Query {
+  readonly text: string
+  readonly problems: string[] = []
+  #parameters: URLSearchParams | undefined
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  /** The parameter's value; undefined if it was not sent, or is a problem. */
+  read<T>(name: string, field: Field<T>): T | undefined {
+    const [text, ...others] = this.#parsed().getAll(name)
+    if (text === undefined) return undefined
+    if (others.length > 0) {
+      this.problems.push(`${name} occurs ${others.length + 1} times: expected once`)
+      return undefined
+    }
+    const value = field.read(text)
+    if (value === undefined) this.problems.push(invalid(name, text, field))
+    return value
+  }
+
+  refuseUnknown(known: readonly string[]): void {
+    this.problems.push(...unknownNames('parameter', [...new Set(this.#parsed().keys())], known))
+  }
+
+  /** Parsed on first use: a cached page is found by the text alone. */
+  #parsed(): URLSearchParams {
+    this.#parameters ??= new URLSearchParams(this.text)
+    return this.#parameters
+  }
 }
 
 /** A longer Prefer header is ignored. */

@@ -6,8 +6,10 @@ import type { Writer } from './writer.ts'
 const quietMs = 100
 
 /**
- * One read transaction for all reads of an event-loop tick: a read outside of one locks the file, which costs more than the
- * read. A commit of our own writer ends it early. A request sent after a commit of another process arrives in a later tick.
+ * Gives reads a snapshot of the file, and a version for the page cache. A read outside of a transaction locks the file, which
+ * costs more than the read. States: `idle`, before the first read of an event-loop tick; `shared`, all reads of the tick
+ * use one transaction; `single`, each read has its own, because there was a commit less than `quietMs` ago. A commit of our
+ * own writer starts the tick again. A request sent after a commit of another process arrives in a later tick.
  */
 export class TickSnapshot {
   readonly #database: Database
@@ -15,9 +17,7 @@ export class TickSnapshot {
   readonly #guard: DamageGuard
   readonly #begin
   readonly #dataVersion
-  #isTicking = false
-  /** Whether the reads of this tick share a transaction. */
-  #isShared = false
+  #state: 'idle' | 'shared' | 'single' = 'idle'
   #shareFromMs = 0
   #sharedVersion: bigint | undefined
   #commits = 0
@@ -47,33 +47,35 @@ export class TickSnapshot {
   }
 
   #isCurrent(): boolean {
-    return this.#isTicking && this.#commits === this.#writer.commits && this.#database.inTransaction === this.#isShared
+    if (this.#state === 'idle' || this.#commits !== this.#writer.commits) return false
+    return this.#database.inTransaction === (this.#state === 'shared')
   }
 
   #enter(): void {
     if (this.#isCurrent()) return
     endSnapshot(this.#database)
-    if (!this.#isTicking) setImmediate(this.#endTick)
-    this.#isTicking = true
+    if (this.#state === 'idle') setImmediate(this.#endTick)
+    this.#state = 'single'
     this.#commits = this.#writer.commits
     this.#version = undefined
     const nowMs = performance.now()
-    this.#isShared = nowMs >= this.#shareFromMs
-    if (this.#isShared) this.#share(nowMs)
+    if (nowMs >= this.#shareFromMs) this.#share(nowMs)
   }
 
   #share(nowMs: number): void {
     this.#begin.run()
     this.#version = this.#dataVersion.get()?.data_version
-    if (this.#version === this.#sharedVersion) return
+    if (this.#version === this.#sharedVersion) {
+      this.#state = 'shared'
+      return
+    }
     this.#sharedVersion = this.#version
     this.#shareFromMs = nowMs + quietMs
-    this.#isShared = false
     endSnapshot(this.#database)
   }
 
   readonly #endTick = () => {
-    this.#isTicking = false
+    this.#state = 'idle'
     try {
       endSnapshot(this.#database)
     } catch {
