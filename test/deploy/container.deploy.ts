@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { inspectStore, Load } from '../support/load.ts'
-import { startNginx } from '../support/nginx.ts'
+import { documentedConfiguration, startNginx } from '../support/nginx.ts'
 import { newDatabase, startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, type Server } from '../support/process.ts'
 import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
@@ -134,10 +134,7 @@ describe.skipIf(!programs)('the container image', () => {
     await using second = await start(two, ports[1])
     expect(first.stdout + second.stdout).not.toContain('API key')
     const port = freePort()
-    const configuration = textOf('deploy/nginx.conf')
-      .replace('listen 8080', `listen 127.0.0.1:${port}`)
-      .replace('petstore-1:8080', `127.0.0.1:${ports[0]}`)
-      .replace('petstore-2:8080', `127.0.0.1:${ports[1]}`)
+    const configuration = documentedConfiguration(port, `127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`)
     await using _ = await startNginx(configuration, port)
     const load = new Load(port, key, clients, { restMs: 5 })
     await load.makesProgress(200)

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, type Reply } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { allAnimals, key, Ledger, Load } from '../support/load.ts'
 import { ask, newDatabase } from '../support/postgres.ts'
-import { freePort, run, startServer, until } from '../support/process.ts'
-import { documentedHaproxy } from './haproxy.ts'
+import { freePort, projectFolder, run, startServer, until } from '../support/process.ts'
 import { PatroniCluster, type Role, ttlSeconds } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -41,7 +40,9 @@ class TimedLoad extends Load {
 /** HAProxy as documented, in front of the cluster. Gives the ports for its primary and for its replicas. */
 function startHaproxy(folder: ProcessFolder, cluster: PatroniCluster, program: string) {
   const ports = { primary: freePort(), replicas: freePort() }
-  let text = documentedHaproxy('tcp').replace(':5000', `:${ports.primary}`).replace(':5001', `:${ports.replicas}`)
+  let text = readFileSync(join(projectFolder, 'deploy/haproxy-patroni.cfg'), 'utf8')
+    .replace(':5000', `:${ports.primary}`)
+    .replace(':5001', `:${ports.replicas}`)
   for (const { name, port, restPort } of cluster.nodes) {
     text = text.replaceAll(`${name}.example.com:5432 check port 8008`, `127.0.0.1:${port} check port ${restPort}`)
   }

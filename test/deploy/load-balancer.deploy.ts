@@ -1,13 +1,12 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { expectOutageSurvived, key, serveFrom } from '../support/load.ts'
 import { restartPauseMs } from '../support/nginx.ts'
 import { newDatabase, startCluster } from '../support/postgres.ts'
-import { freePort, until } from '../support/process.ts'
-import { documentedHaproxy } from './haproxy.ts'
+import { freePort, projectFolder, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
 
 const programs = await findPrograms('the tests of load balancers', { haproxy: 'haproxy' })
@@ -20,7 +19,8 @@ async function deploy() {
   const { url } = await newDatabase(cluster.url())
   const instances = [stack.use(await serveFrom(url)), stack.use(await serveFrom(url))] as const
   const port = freePort()
-  let text = documentedHaproxy('http').replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+  const documented = readFileSync(join(projectFolder, 'deploy/haproxy.cfg'), 'utf8')
+  let text = documented.replace('127.0.0.1:8080', `127.0.0.1:${port}`)
   for (const [index, { server }] of instances.entries()) {
     text = text.replace(`127.0.0.1:${8081 + index}`, `127.0.0.1:${server.port}`)
   }

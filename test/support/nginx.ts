@@ -6,30 +6,17 @@ import { projectFolder, temporaryFolder, until } from './process.ts'
 /** The path of the program; undefined if it is not installed. */
 export const nginx = await findNginx()
 
-/** The documented configuration, on `port` of 127.0.0.1 and without TLS, in front of these instances. */
-export const documentedConfiguration = (port: number, ...instances: readonly string[]) =>
-  configurationAt(`127.0.0.1:${port}`, ...instances)
-
-/** The same at any address that nginx can listen on. */
-export function configurationAt(address: string, ...instances: readonly string[]): string {
-  const [first = '', second] = instances
-  const server = configurationIn('docs/operating.md')
-    .replace('127.0.0.1:8080', first)
-    .replace('listen 443 ssl', `listen ${address}`)
-    .replace(/^ *ssl_.*\n/gm, '')
-  if (second === undefined) return server
-  const upstream = configurationIn('docs/scaling.md').replace('127.0.0.1:8081', first).replace('127.0.0.1:8082', second)
-  return server.replace(/^upstream [^}]*}\n/, upstream)
+/** deploy/nginx.conf on `port` of 127.0.0.1, in front of one or two instances. */
+export function documentedConfiguration(port: number, first: string, second?: string): string {
+  const text = readFileSync(join(projectFolder, 'deploy/nginx.conf'), 'utf8')
+    .replace('listen 8080', `listen 127.0.0.1:${port}`)
+    .replace('petstore-1:8080', first)
+  return second === undefined ? text.replace(/^.*petstore-2.*\n/m, '') : text.replace('petstore-2:8080', second)
 }
 
 /** How long to wait between the restarts of two instances, as documented. */
 export const restartPauseMs =
   Number(/wait another (\d+) seconds/.exec(readFileSync(join(projectFolder, 'docs/scaling.md'), 'utf8'))?.[1]) * 1_000
-
-function configurationIn(document: string): string {
-  const text = readFileSync(join(projectFolder, document), 'utf8')
-  return /^```nginx\n([\s\S]*?)^```$/m.exec(text)?.[1] ?? ''
-}
 
 /** Serves until it is disposed of. Resolves when it answers. */
 export async function startNginx(server: string, port: number): Promise<AsyncDisposable> {
