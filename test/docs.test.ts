@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { generatedClients } from './generators/clients.ts'
 import { projectFolder } from './support/process.ts'
@@ -36,20 +36,7 @@ test.each(documents)('every test that %s names exists', document => {
   }
 })
 
-test('docs/interface.md has the table of generated clients', () => {
-  const rows = generatedClients.map(({ name, language, generator, version, generate, tested, know }) => {
-    const linked = `[${generator}](../test/generators/${name})`
-    return `| ${[language, linked, version, `\`${generate}\``, tested, know].join(' | ')} |`
-  })
-  const head =
-    '| Language | Generator | Version | Command | Seen to work with | What to know |\n|---|---|---|---|---|---|'
-  const file = join(projectFolder, 'docs/interface.md')
-  const text = readFileSync(file, 'utf8')
-  const table = `${head}\n${rows.toSorted().join('\n')}\n`
-  const expected = text.replace(/(?<=<!-- generators -->\n).*(?=<!-- \/generators -->)/s, () => table)
-  expect(text).toContain('<!-- generators -->')
-  if (process.env['UPDATE_DOCS']) writeFileSync(file, expected)
-  else if (text !== expected) {
-    throw new Error('The table is out of date. Update it with: UPDATE_DOCS=1 npx bun test test/docs.test.ts')
-  }
+test('docs/interface.md links to every generated client', () => {
+  const text = textOf('docs/interface.md')
+  for (const { name } of generatedClients) expect(text).toContain(`](../test/generators/${name})`)
 })

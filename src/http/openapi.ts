@@ -92,7 +92,7 @@ const schemas = {
       name: {
         ...petName.schema,
         description:
-          'The name, stored exactly as sent: 1 to 1,000 Unicode code points, not all white space, no U+0000. Unpaired surrogates, which the pattern cannot express, are refused.',
+          'The name, stored exactly as sent: 1 to 1,000 Unicode code points, not all white space, no U+0000, no unpaired surrogate.',
         examples: ['Rex'],
       },
       categoryId,
