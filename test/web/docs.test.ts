@@ -281,21 +281,17 @@ describeInBrowser('the reference page', () => {
       await fieldOf(page, 'createPet', 'Idempotency-Key').fill(`a'b"c$(exit)\\`)
       await fieldOf(page, 'createPet', 'body').fill(newPet(hostile))
       taken.push(await samplesOf(page, 'createPet'))
-      await fieldOf(page, 'createPet', 'Idempotency-Key').fill('exponent')
-      await fieldOf(page, 'createPet', 'body').fill('{ "name": "Ada", "categoryId": 1.2345678901234567890E+18 }')
-      taken.push(await samplesOf(page, 'createPet'))
       const results = await runSamples(taken, service)
       expect(results.map(({ curl }) => curl)).toEqual(results.map(({ typescript }) => typescript))
       const idsOf = ({ curl }: { curl: string }) => [JSON.parse(curl)].flat().map(({ id }) => id)
-      expect(results.map(idsOf)).toEqual([[1, 2, 3], [3], [3], [1], [4], [5]])
+      expect(results.map(idsOf)).toEqual([[1, 2, 3], [3], [3], [1], [4]])
       expect(results[4]?.curl).toContain(`"categoryId":${largest}`)
       expect(JSON.parse(results[4]?.curl ?? '')).toMatchObject({ name: hostile })
-      expect(results[5]?.curl).toContain('"categoryId":1234567890123456789')
       expect(taken[2]?.[1]).toContain("headers: { Prefer: 'handling=strict' }")
 
       await screen.click('Copy Add an animal as curl')
       await screen.says('Copied')
-      expect(String(await page.evaluate('navigator.clipboard.readText()'))).toBe(taken[5]?.[0] ?? '')
+      expect(String(await page.evaluate('navigator.clipboard.readText()'))).toBe(taken[4]?.[0] ?? '')
     }))
 
   test('quotes values that no sample may execute, and selects the sample where there is no clipboard', () =>

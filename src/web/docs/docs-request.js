@@ -143,7 +143,7 @@ function objectOf(properties) {
 }
 
 /**
- * JSON as TypeScript, with integers as bigint.
+ * JSON as TypeScript, with integers as bigint. A number with a fraction or an exponent stays as it is.
  * @param {string} json
  */
 function newPetOf(json) {
@@ -153,19 +153,8 @@ function newPetOf(json) {
     return '/* The body is not valid JSON. */'
   }
   return json.replace(/("(?:[^"\\]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*/g, (token, string, colon = '') => {
-    if (!string) return numberOf(token)
+    if (!string) return /^-?\d+$/.test(token) ? `${token}n` : token
     const text = JSON.parse(string)
     return (colon && /^[a-z]\w*$/i.test(text) ? text : literal(text)) + colon
   })
-}
-
-/**
- * A JSON number as bigint if it is an integer, also with a fraction or an exponent: `1.5e1` is `15n`.
- * @param {string} number
- */
-function numberOf(number) {
-  const [, whole = '', fraction = '', exponent = 0] = /^([^.e]*)(?:\.(\d*?)0*)?(?:e(.*))?$/i.exec(number) ?? []
-  const zeros = Number(exponent) - fraction.length
-  // No 64-bit integer needs more zeros.
-  return zeros >= 0 && zeros < 19 ? `${BigInt(whole + fraction + '0'.repeat(zeros))}n` : number
 }
