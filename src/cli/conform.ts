@@ -1,6 +1,5 @@
 import { createInterface } from 'node:readline'
-import type { Check } from '../conform/check.ts'
-import { addedMax, type Counts, conform, countsOf, type Result, reportJson } from '../conform/run.ts'
+import { addedMax, conform, countsOf, type Result, reportJson, whereOf } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { exitCode, type Io, visible } from './output.ts'
@@ -15,24 +14,23 @@ export const conformCommand = command({
       ...baseUrlOption,
     },
     key: { ...apiKeyOption, flag: '--key <key>' },
-    strict: switchOption('--strict', 'Also check the decisions of this project where the interface is silent'),
-    readOnly: switchOption('--read-only', 'Send only GET and HEAD; skip the checks that add animals'),
+    readOnly: switchOption('--read-only', 'Send only GET; skip the checks that add animals'),
     json: switchOption('--json', 'Print one JSON document'),
     yes: switchOption('--yes, -y', 'Add animals without asking'),
   },
-  details: `Without --read-only, it adds up to ${addedMax.contract} animals, or ${addedMax.strict} with --strict, that cannot be deleted.
+  details: `Without --read-only, it adds up to ${addedMax} animals that cannot be deleted.
 It says so on stderr, and asks first on a terminal.`,
-  examples: ['petstore conform http://127.0.0.1:8080/v1 --strict'],
-  async run({ baseUrl, key, strict, readOnly, json, yes }, io) {
+  examples: ['petstore conform http://127.0.0.1:8080/v1 --read-only'],
+  async run({ baseUrl, key, readOnly, json, yes }, io) {
+    const isColoured = process.stdout.isTTY === true && !io.env['NO_COLOR']
     const results = await conform(
       { baseUrl, key, readOnly },
       {
-        strict,
-        beforeWriting: () => confirmWriting(baseUrl, { strict, yes }, io),
-        ...(!json && { onResult: createPrinter(io) }),
+        beforeWriting: () => confirmWriting(baseUrl, yes, io),
+        ...(!json && { onResult: result => io.out(resultLines(result, isColoured)) }),
       },
     )
-    const lines = json ? reportJson({ url: baseUrl, strict, readOnly }, results) : summary(baseUrl, results)
+    const lines = json ? reportJson({ url: baseUrl, readOnly }, results) : summary(baseUrl, results)
     // Line breaks in a string of JSON are escaped already.
     await io.out(lines.split('\n').map(visible).join('\n'))
     return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
@@ -40,9 +38,8 @@ It says so on stderr, and asks first on a terminal.`,
 })
 
 /** Says what will be added. On a terminal, rejects unless the answer is yes. */
-async function confirmWriting(baseUrl: string, { strict, yes }: Record<'strict' | 'yes', boolean>, io: Io) {
-  const count = strict ? addedMax.strict : addedMax.contract
-  await io.err(`This adds up to ${count} animals, named "conform ...", to ${baseUrl}. They cannot be deleted.\n`)
+async function confirmWriting(baseUrl: string, yes: boolean, io: Io) {
+  await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl}. They cannot be deleted.\n`)
   if (yes || !io.isTerminal || !process.stdin.isTTY) return
   await io.err('Continue? [y/N] ')
   const answer = await readLine()
@@ -62,23 +59,6 @@ function readLine(): Promise<string | undefined> {
   }).finally(() => reader.close())
 }
 
-const headings = {
-  contract: 'Contract: what the interface says',
-  decision: 'Decisions: what this project decided where the interface is silent',
-}
-
-/** Prints a line for each check, and a heading before each kind of rule. */
-function createPrinter(io: Io): (result: Result) => Promise<void> {
-  const isColoured = process.stdout.isTTY === true && !io.env['NO_COLOR']
-  let current: Check['rule'] | undefined
-  return async result => {
-    const { rule } = result.check
-    const heading = rule === current ? '' : `${current === undefined ? '' : '\n'}${headings[rule]}\n`
-    current = rule
-    await io.out(`${heading}${resultLines(result, isColoured)}`)
-  }
-}
-
 const marks = { passed: '✓', failed: '✗', skipped: '-' }
 const colours = { passed: 32, failed: 31, skipped: 33 }
 
@@ -88,12 +68,10 @@ export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: 
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
   const [expected, found] = [visible(finding.expected), visible(finding.found)]
-  return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${check.where}\n`
+  return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${whereOf(check)}\n`
 }
 
 function summary(baseUrl: string, results: readonly Result[]): string {
-  const countsText = ({ passed, failed, skipped }: Counts) => `${passed} passed, ${failed} failed, ${skipped} skipped`
-  const hasDecisions = results.some(({ check }) => check.rule === 'decision')
-  const decisions = hasDecisions ? `; decisions: ${countsText(countsOf(results, 'decision'))}` : ''
-  return `\n${baseUrl}: contract: ${countsText(countsOf(results, 'contract'))}${decisions}\n`
+  const { passed, failed, skipped } = countsOf(results)
+  return `\n${baseUrl}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`
 }

@@ -36,7 +36,7 @@ test.each([
   ['export', '[file]|[DATABASE_URL]|| gzip'],
   ['import', '<file>|--keep-ids|[DATABASE_URL]|503'],
   ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
-  ['conform', '<url>|--key|--strict|--read-only|--json|[PETSTORE_API_KEY]'],
+  ['conform', '<url>|--key|--read-only|--json|[PETSTORE_API_KEY]'],
   ['demo', '30 sample animals|--port|--host|deleted'],
   ['health', '/healthz|--port|--host|--tls-cert'],
   ['version', 'commit'],

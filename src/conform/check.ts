@@ -1,80 +1,306 @@
-import { CheckEnded, type Fields, type Finding, type JsonObject, type Probe, type Sendable } from './exchange.ts'
+import { readLinks } from '../client/headers.ts'
+import { SetupError } from '../errors.ts'
+import { int64 } from '../field.ts'
+import { InexactNumber, isJsonObject, parseJson } from '../int64.ts'
+import type { PetStatus } from '../pet.ts'
 
-/** One rule. It accepts any content of the catalogue, and runs alone or after others. */
+/** One rule of the interface. It accepts any content of the catalogue. */
 export interface Check {
   readonly name: string
-  /** `contract`: the interface requires it. `decision`: our choice where the interface is silent. */
-  readonly rule: 'contract' | 'decision'
-  /** The section of the documentation with the rule. */
-  readonly where: string
-  /** Rejects only with SetupError, if the key may not write. */
-  run(probe: Probe): Promise<Finding>
+  /** The heading in docs/interface.md with the rule. */
+  readonly section: string
+  /** If this check fails and one of these has failed, directly or not, it counts as skipped: the cause may be the same. */
+  readonly needs: readonly Check[]
+  /** Returns if the server passes. Rejects with Failed, Skipped or, if the key may not write, SetupError. */
+  run(probe: Probe): Promise<void>
 }
 
-type CheckBody = (probe: Probe) => Promise<unknown>
-type NamedBodies = Readonly<Record<string, CheckBody>>
-
-/** The checks by section of docs/interface.md and by name. A check passes if its body returns. */
-export function checksOf(rule: Check['rule'], sections: Readonly<Record<string, NamedBodies>>): readonly Check[] {
-  return Object.entries(sections).flatMap(([heading, bodies]) => {
-    const where = `docs/interface.md, ${heading}`
-    return Object.entries(bodies).map(([name, body]) => ({ name, rule, where, run: probe => findingOf(body, probe) }))
-  })
-}
-
-async function findingOf(body: CheckBody, probe: Probe): Promise<Finding> {
-  try {
-    await body(probe)
-    return { outcome: 'passed' }
-  } catch (error) {
-    if (error instanceof CheckEnded) return error.finding
-    throw error
+/** Ends a check that found a mistake. */
+export class Failed extends Error {
+  readonly expected: string
+  readonly found: string
+  constructor(expected: string, found: string) {
+    super(`expected ${expected}, found ${found}`)
+    this.expected = expected
+    this.found = found
   }
 }
 
-/** A check for each of the values. */
-export function forEach<T>(
-  values: readonly T[],
-  checkOf: (value: T) => readonly [name: string, CheckBody],
-): NamedBodies {
-  return Object.fromEntries(values.map(checkOf))
+/** Ends a check that is not possible with this server or in this run. */
+export class Skipped extends Error {}
+
+export function fail(expected: string, found: string): never {
+  throw new Failed(expected, found)
 }
 
-/** A function makes its request when the check runs. */
-type Sent = Sendable | ((probe: Probe) => Promise<Sendable>)
-
-/** The server refuses each of the requests with this status. Other checks judge the Error. */
-export function refuses(
-  what: string,
-  status: number,
-  sent: Sent | readonly Sent[],
-  needed: readonly string[] = [],
-): NamedBodies {
-  return sendEach(`${what} is ${status}`, sent, (probe, request) => probe.refused(request, status, needed))
+export function skip(why: string): never {
+  throw new Skipped(why)
 }
 
-/** The server refuses each of the requests. One check reports all refusals with another 4xx than this. */
-export function refusesWith4xx(what: string, status: number, sent: Sent | readonly Sent[]): NamedBodies {
-  return sendEach(`${what} is refused`, sent, (probe, request) => probe.refusedWith4xx(request, status, what))
+export type JsonObject = Readonly<Record<string, unknown>>
+
+export interface FieldRule {
+  readonly expected: string
+  isValid(value: unknown, status: number): boolean
 }
 
-function sendEach(
-  name: string,
-  sent: Sent | readonly Sent[],
-  judge: (probe: Probe, request: Sendable) => Promise<unknown>,
-): NamedBodies {
-  const body: CheckBody = async probe => {
-    for (const one of [sent].flat()) await judge(probe, typeof one === 'function' ? await one(probe) : one)
+/** A request and its response. A method that does not find what it reads or expects fails the check. */
+export class Exchange {
+  /** With the start of its body: `GET /pets?limit=0`, `POST /pets {"name":7}`. */
+  readonly request: string
+  readonly response: Response
+  readonly text: string
+
+  constructor(request: string, response: Response, text: string) {
+    this.request = request
+    this.response = response
+    this.text = text
   }
-  return { [name]: body }
+
+  fail(expected: string, found = `returned ${this.response.status} ${this.text || 'without a body'}`): never {
+    return fail(expected, `${this.request} ${found}`)
+  }
+
+  expect(condition: boolean, expected: string, found?: string): void {
+    if (!condition) this.fail(expected, found)
+  }
+
+  expectStatus(status: number): this {
+    this.expect(this.response.status === status, `status ${status}`)
+    return this
+  }
+
+  expectJsonType(): this {
+    const type = this.response.headers.get('content-type')
+    const isJson = /^application\/json\s*(;|$)/i.test(type ?? '')
+    this.expect(isJson, 'Content-Type: application/json', `returned ${type ?? 'no Content-Type'}`)
+    return this
+  }
+
+  /** The query of the next page. The rest of the link is ignored, so that the key stays on the checked server. */
+  nextQuery(): string | undefined {
+    const links = readLinks(this.response.headers.get('link'), this.response.url)
+    const next = links.find(({ rel }) => rel === 'next')
+    return next && (new URL(next.href).search || undefined)
+  }
+
+  /** Undefined if the body is not JSON. */
+  json(): unknown {
+    const parsed = parseJson(this.text)
+    return parsed.ok ? parsed.value : undefined
+  }
+
+  object(): JsonObject {
+    const value = this.json()
+    return isJsonObject(value) ? value : this.fail('a JSON object')
+  }
+
+  /** The items of a list, unchecked. */
+  items(): readonly unknown[] {
+    this.expectStatus(200)
+    const items = this.json()
+    return Array.isArray(items) ? items : this.fail('a JSON array')
+  }
+
+  /** Checks one field of a Pet or an Error. */
+  expectField(object: unknown, field: string, { expected, isValid }: FieldRule): void {
+    if (!isJsonObject(object)) this.fail('a JSON object')
+    const value = object[field]
+    const found = value === undefined ? `no ${field}` : `the ${field} ${shown(value)}`
+    const { status } = this.response
+    this.expect(isValid(value, status), `${field}: ${expected}`, `returned ${status} with ${found}`)
+  }
+
+  /** Checks these fields of a Pet, and no other. */
+  expectValues(pet: JsonObject, values: JsonObject): void {
+    for (const [field, value] of Object.entries(values)) {
+      this.expectField(pet, field, { expected: shown(value), isValid: found => isSame(found, value) })
+    }
+  }
+
+  petId(pet: unknown = this.object()): bigint {
+    return int64.read(Object(pet)['id']) ?? this.fail('an animal with an int64 as its id')
+  }
+
+  petIds(): readonly bigint[] {
+    return this.items().map(item => this.petId(item))
+  }
 }
 
-/** A creation with these fields is 201 with a Pet that has the expected values. */
-export function creates(name: string, fields: Fields, expected: JsonObject): NamedBodies {
-  return {
-    [name]: async probe => {
-      const created = await probe.create(fields)
-      created.expectValues(created.object(), expected)
-    },
+export function isSame(one: unknown, other: unknown): boolean {
+  return shown(one) === shown(other)
+}
+
+/** Equal for equal JSON values. */
+function shown(value: unknown): string {
+  const integer = int64.read(value)
+  if (integer !== undefined) return String(integer)
+  return value instanceof InexactNumber ? value.source : (JSON.stringify(value) ?? 'absent')
+}
+
+interface ProbeRequest {
+  /** Under the base address. */
+  readonly path: string
+  /** Default: GET. */
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string | Uint8Array<ArrayBuffer>
+  /** The Authorization header; null sends none. Default: the key. */
+  readonly authorization?: string | null
+}
+
+/** A string is the path of a GET. */
+export type Sendable = string | ProbeRequest
+
+/** POST /pets with a JSON body, unless the options change that. */
+export function post(body: ProbeRequest['body'], { headers, ...options }: Partial<ProbeRequest> = {}): ProbeRequest {
+  const json = { 'Content-Type': 'application/json', ...headers }
+  return { path: '/pets', method: 'POST', headers: json, ...(body !== undefined && { body }), ...options }
+}
+
+/** JSON text of each field, so that a check can send invalid values; undefined omits the field. */
+export type Fields = Readonly<Record<string, string | undefined>>
+
+/** A NewPet as JSON. */
+export function newPet(fields: Fields = {}): string {
+  const all = Object.entries({ name: JSON.stringify(petName()), categoryId: '1', status: '"available"', ...fields })
+  const written = all.filter(([, value]) => value !== undefined)
+  return `{${written.map(([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`
+}
+
+/** Tells the operator where the animal comes from. */
+export function petName(): string {
+  return `conform ${crypto.randomUUID().slice(0, 8)}`
+}
+
+const invalid = { name: 'conform invalid', categoryId: 4_000_400 }
+
+/** An invalid creation for each value of this field; undefined omits it. */
+export function postEach(field: string, values: readonly unknown[]): readonly ProbeRequest[] {
+  const others = { name: JSON.stringify(invalid.name), categoryId: String(invalid.categoryId) }
+  // A bigint is written with all its digits.
+  const json = (value: unknown) => (typeof value === 'bigint' ? String(value) : JSON.stringify(value))
+  return values.map(value => post(newPet({ ...others, [field]: json(value) })))
+}
+
+/** Whether a server accepted this animal by mistake, in this run or an earlier one. */
+export function isInvalidPet(pet: unknown): boolean {
+  return isJsonObject(pet) && (pet['name'] === invalid.name || pet['categoryId'] === invalid.categoryId)
+}
+
+/** Random, near the end of the range: no animal has it. */
+export function absentId(): bigint {
+  return 2n ** 63n - 2n - BigInt(Math.floor(Math.random() * 1e12))
+}
+
+export const wrongBearer = `Bearer conform-wrong-key-${crypto.randomUUID()}`
+
+/** The server to check. */
+export interface Target {
+  /** Without a slash at the end: `https://pets.example.com/v1`. */
+  readonly baseUrl: string
+  readonly key: string
+  /** Send only GET. */
+  readonly readOnly: boolean
+}
+
+const responseMs = 10_000
+const bodyCharsShown = 100
+const rateLimitedMax = 5
+const retryAfterSecondsMax = 10
+
+/** Sends the requests of the checks, and remembers what later checks can use. */
+export class Probe {
+  readonly target: Target
+  readonly failed = new Set<Check>()
+  /** The animals that were added, oldest first. */
+  readonly added: { readonly id: bigint; readonly status: unknown }[] = []
+  /** Every response from 400 on. */
+  readonly errors: Exchange[] = []
+  /** The refusals with another 4xx than the contract says, by kind: `422 instead of 400`. */
+  readonly otherStatuses = new Map<string, Set<string>>()
+
+  constructor(target: Target) {
+    this.target = target
   }
+
+  /** Fails the check if there is no response. */
+  async send(what: Sendable): Promise<Exchange> {
+    const request: ProbeRequest = typeof what === 'string' ? { path: what } : what
+    if (this.target.readOnly && (request.method ?? 'GET') !== 'GET') skip('it writes, and this run only reads')
+    for (let attempt = 1; ; attempt++) {
+      const exchange = await this.#exchange(request)
+      const { status, headers } = exchange.response
+      if (status !== 429) {
+        if (status >= 400) this.errors.push(exchange)
+        return exchange
+      }
+      const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+      if (attempt === rateLimitedMax || !(seconds <= retryAfterSecondsMax)) skip("the server's rate limit is reached")
+      await Bun.sleep(seconds * 1_000)
+    }
+  }
+
+  async #exchange({ path, method = 'GET', headers, body, authorization }: ProbeRequest): Promise<Exchange> {
+    const credential = authorization === undefined ? `Bearer ${this.target.key}` : authorization
+    const shownBody = typeof body === 'string' ? body.slice(0, bodyCharsShown) : ''
+    const request = `${method} ${path} ${shownBody}`.trimEnd()
+    try {
+      const response = await fetch(`${this.target.baseUrl}${path}`, {
+        method,
+        headers: { ...(credential !== null && { Authorization: credential }), ...headers },
+        ...(body !== undefined && { body }),
+        // A redirect may lead to another server, which must not receive the key.
+        redirect: 'manual',
+        signal: AbortSignal.timeout(responseMs),
+      })
+      return new Exchange(request, response, await response.text())
+    } catch (error) {
+      const { code, name } = error as { code?: string | number; name?: string }
+      const cause = name === 'TimeoutError' ? 'time-out' : (code ?? name)
+      return fail(`a response to ${request} within ${responseMs / 1_000} s`, `none (${cause})`)
+    }
+  }
+
+  /** The response to a creation: 201 with a JSON object. */
+  async create(request: Fields | ProbeRequest = {}): Promise<Exchange> {
+    const created = await this.send(isRequest(request) ? request : post(newPet(request)))
+    if (created.response.status === 403 && this.added.length === 0) {
+      const { baseUrl } = this.target
+      throw new SetupError(`${baseUrl} refuses to add animals (403): use a key that may write, or --read-only`)
+    }
+    const pet = created.expectStatus(201).object()
+    const id = int64.read(pet['id'])
+    if (id !== undefined) this.added.push({ id, status: pet['status'] })
+    return created
+  }
+
+  /** GET /pets with this query: 200 with a JSON array. */
+  async list(query: string): Promise<Exchange> {
+    const list = await this.send(`/pets${query}`)
+    list.items()
+    return list
+  }
+
+  /** Adds animals until the catalogue has this many (at most 100), with this status if one is given. */
+  async ensurePets(count: number, status?: PetStatus): Promise<void> {
+    const ours = this.added.filter(pet => status === undefined || pet.status === status).length
+    if (ours >= count) return
+    const list = await this.list(`?limit=100${status === undefined ? '' : `&status=${status}`}`)
+    for (let present = list.items().length; present < count; present++) {
+      if (this.target.readOnly) skip('the catalogue has too few animals for it, and this run only reads')
+      await this.create(status && { status: JSON.stringify(status) })
+    }
+  }
+
+  /** The path of an animal of the catalogue. */
+  async petPath(): Promise<string> {
+    await this.ensurePets(1)
+    const id = this.added[0]?.id ?? (await this.list('?limit=1')).petIds()[0]
+    return `/pets/${id}`
+  }
+}
+
+function isRequest(request: Fields | ProbeRequest): request is ProbeRequest {
+  return 'path' in request
 }

@@ -1,10 +1,12 @@
 import { SetupError } from '../errors.ts'
-import type { Check } from './check.ts'
+import { type Check, Failed, Probe, Skipped, type Target } from './check.ts'
 import { contractChecks } from './contract.ts'
-import { decisionChecks } from './decisions.ts'
-import { type Finding, Probe, type Target } from './exchange.ts'
 
-export const checks: readonly Check[] = [...contractChecks, ...decisionChecks]
+/** The outcome of a check. */
+type Finding =
+  | { readonly outcome: 'passed' }
+  | { readonly outcome: 'failed'; readonly expected: string; readonly found: string }
+  | { readonly outcome: 'skipped'; readonly why: string }
 
 export interface Result {
   readonly check: Check
@@ -13,31 +15,30 @@ export interface Result {
 }
 
 /** At most this many animals are added to a server that refuses invalid ones. */
-export const addedMax = { contract: 30, strict: 45 }
+export const addedMax = 30
 
 interface RunOptions {
-  readonly strict: boolean
   /** Called before the first request that writes. If it rejects, nothing is written. */
   readonly beforeWriting?: () => Promise<void>
   readonly onResult?: (result: Result) => Promise<void>
 }
 
 /**
- * Checks a server against the interface and, with `strict`, against our decisions, one check after another. Throws
- * SetupError if nothing can be checked. No result contains the key. Findings quote the server: escape them for a terminal.
+ * Checks a server against the interface, one check after another. Throws SetupError if nothing can be checked. No result
+ * contains the key. Findings quote the server: escape them for a terminal.
  */
 export async function conform(
   target: Target,
-  { strict, beforeWriting, onResult }: RunOptions,
+  { beforeWriting, onResult }: RunOptions = {},
 ): Promise<readonly Result[]> {
   await expectReachable(target)
   if (!target.readOnly) await beforeWriting?.()
   const probe = new Probe(target)
   const results: Result[] = []
-  for (const check of strict ? checks : contractChecks) {
+  for (const check of contractChecks) {
     const startMs = performance.now()
-    const finding = presentable(await check.run(probe), target.key)
-    if (finding.outcome === 'failed') probe.failed.add(check.name)
+    const finding = await findingOf(check, probe)
+    if (finding.outcome === 'failed') probe.failed.add(check)
     const result = { check, finding, ms: Math.round(performance.now() - startMs) }
     results.push(result)
     await onResult?.(result)
@@ -58,40 +59,50 @@ async function expectReachable({ baseUrl, key }: Target): Promise<void> {
   throw new SetupError(`${baseUrl}/pets does not exist (404): expected a base address such as …/v1`)
 }
 
+async function findingOf(check: Check, probe: Probe): Promise<Finding> {
+  try {
+    await check.run(probe)
+    return { outcome: 'passed' }
+  } catch (error) {
+    if (error instanceof Skipped) return { outcome: 'skipped', why: error.message }
+    if (!(error instanceof Failed)) throw error
+    const cause = failedNeedOf(check, probe.failed)
+    if (cause) return { outcome: 'skipped', why: `depends on the failed check: ${cause.name}` }
+    const { key } = probe.target
+    return { outcome: 'failed', expected: presentable(error.expected, key), found: presentable(error.found, key) }
+  }
+}
+
+/** A failed check among those that this one needs, directly or not. */
+function failedNeedOf({ needs }: Check, failed: ReadonlySet<Check>): Check | undefined {
+  for (const need of needs) {
+    const found = failed.has(need) ? need : failedNeedOf(need, failed)
+    if (found) return found
+  }
+  return undefined
+}
+
 const shownCharsMax = 400
 
 /** Masks the key and shortens what the server sent. */
-function presentable(finding: Finding, key: string): Finding {
-  if (finding.outcome !== 'failed') return finding
+function presentable(text: string, key: string): string {
   const spellings = [key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key)]
-  const short = (text: string) => {
-    const masked = spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[key]'), text)
-    return `${masked.slice(0, shownCharsMax).toWellFormed()}${masked.length > shownCharsMax ? '…' : ''}`
-  }
-  return { ...finding, expected: short(finding.expected), found: short(finding.found) }
+  const masked = spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[key]'), text)
+  return `${masked.slice(0, shownCharsMax).toWellFormed()}${masked.length > shownCharsMax ? '…' : ''}`
 }
 
-export type Counts = Readonly<Record<Finding['outcome'], number>>
-
-export function countsOf(results: readonly Result[], rule?: Check['rule']): Counts {
+export function countsOf(results: readonly Result[]): Record<Finding['outcome'], number> {
   const counts = { passed: 0, failed: 0, skipped: 0 }
-  for (const { check, finding } of results) {
-    if (rule === undefined || check.rule === rule) counts[finding.outcome]++
-  }
+  for (const { finding } of results) counts[finding.outcome]++
   return counts
 }
 
 /** One JSON document. */
-export function reportJson(
-  run: { url: string; strict: boolean; readOnly: boolean },
-  results: readonly Result[],
-): string {
-  const entries = results.map(({ check: { name, rule, where }, finding, ms }) => ({
-    name,
-    rule,
-    where,
-    ...finding,
-    ms,
-  }))
-  return `${JSON.stringify({ ...run, summary: countsOf(results), checks: entries }, null, 2)}\n`
+export function reportJson(run: { url: string; readOnly: boolean }, results: readonly Result[]): string {
+  const checks = results.map(({ check, finding, ms }) => ({ name: check.name, where: whereOf(check), ...finding, ms }))
+  return `${JSON.stringify({ ...run, summary: countsOf(results), checks }, null, 2)}\n`
+}
+
+export function whereOf({ section }: Check): string {
+  return `docs/interface.md, ${section}`
 }
