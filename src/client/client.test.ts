@@ -95,22 +95,17 @@ async function idsOf(pets: AsyncIterable<{ id: bigint }>): Promise<bigint[]> {
 }
 
 describe('a list', () => {
-  test('follows links exactly, absolute and relative ones, also over empty pages', async () => {
+  test('follows next links exactly, absolute and relative ones, also over empty pages', async () => {
     const paths = ['/v1/pets?limit=2&status=sold', '/elsewhere?cursor=a%2Fb&x=1', '/elsewhere?cursor=c']
     const absolute = () => page([1, 2], `${server.origin}${paths[1]}`)
-    await using server = startScriptedServer(absolute, page([], '?cursor=c'), page([3]))
+    const last = page([3], undefined, { link: '</v1/pets?cursor=a>; rel="prev"' })
+    await using server = startScriptedServer(absolute, page([], '?cursor=c'), last)
     const list = petsAt(server).list({ limit: 2, status: 'sold' })
     expect(await idsOf(list)).toEqual([1n, 2n, 3n])
     expect(server.requests.map(({ path }) => path)).toEqual(paths)
     // Each iteration starts again; the server repeats its last page.
     expect(await idsOf(list)).toEqual([3n])
     expect(server.requests.at(-1)?.path).toBe(paths[0] ?? '')
-  })
-
-  test('ignores links that do not lead to the next page', async () => {
-    const headers = { link: '</v1/pets?cursor=a>; rel="prev"' }
-    await using server = startScriptedServer(Response.json([], { headers }))
-    expect(await petsAt(server).list().page()).toStrictEqual({ pets: [] })
   })
 
   test('sends nothing before it is iterated, and fetches no page that is not needed', async () => {
@@ -120,75 +115,45 @@ describe('a list', () => {
     expect(server.requests).toHaveLength(0)
     for await (const pet of list) if (pet.id === 2n) break
     expect(server.requests).toHaveLength(1)
+    expect(server.requests[0]?.headers.has('idempotency-key')).toBe(false)
   })
 
-  test('stops when its signal is aborted', async () => {
-    await using server = startScriptedServer(page([1], '?cursor=a'), page([2], '?cursor=b'))
-    const controller = new AbortController()
-    const iterate = async () => {
-      for await (const pet of petsAt(server).list({ signal: controller.signal })) {
-        if (pet.id === 2n) controller.abort(new Error('enough'))
-      }
-    }
-    expect(await iterate().catch(error => error)).toMatchObject({ message: 'enough' })
-  })
-
-  test('can be read page by page, with options for the next page alone', async () => {
-    await using server = startScriptedServer(page([1], '?cursor=a'), page([2]))
-    const first = await petsAt(server).list({ limit: 1 }).page()
-    expect(first.pets).toEqual([{ id: 1n, name: 'Rex', categoryId: 7n }])
-    const error = await first.next?.({ signal: AbortSignal.abort(new Error('enough')) }).catch(error => error)
-    expect(error).toMatchObject({ message: 'enough' })
-    expect(await first.next?.()).toStrictEqual({ pets: [{ id: 2n, name: 'Rex', categoryId: 7n }] })
-  })
-
-  test('keeps its options on each page, except those that a page overrides', async () => {
+  test('can be read page by page, with its options on each page, except those that a page overrides', async () => {
     await using server = startScriptedServer(page([1], '?cursor=a'), page([2], '?cursor=b'), page([3]))
-    const first = await petsAt(server)
-      .list({ headers: { 'x-a': '1' } })
-      .page()
+    const list = petsAt(server).list({ headers: { 'x-a': '1' } })
+    const first = await list.page()
+    expect(first.pets).toEqual([{ id: 1n, name: 'Rex', categoryId: 7n }])
+    const aborted = first.next?.({ signal: AbortSignal.abort(new Error('enough')) })
+    expect(await aborted?.catch(error => error)).toMatchObject({ message: 'enough' })
     const second = await first.next?.({ timeoutMs: 5_000 })
-    await second?.next?.({ headers: { 'x-a': '2' } })
+    const third = await second?.next?.({ headers: { 'x-a': '2' } })
+    expect(third).toStrictEqual({ pets: [{ id: 3n, name: 'Rex', categoryId: 7n }] })
     expect(server.requests.map(({ headers }) => headers.get('x-a'))).toEqual(['1', '1', '2'])
   })
 
-  test('has on each page the cursor of the next one, where another list starts', async () => {
-    const withHeader = page([1], '?cursor=link', { 'x-next-cursor': 'header' })
-    await using server = startScriptedServer(withHeader, page([2], '?cursor=a%2Fb'), page([3], '?page=4'), page([4]))
-    const cursors: unknown[] = []
-    for await (const page of petsAt(server).list().pages()) cursors.push('nextCursor' in page && page.nextCursor)
-    expect(cursors).toEqual(['header', 'a/b', false, false])
+  test('has each response, and on each page the cursor of the next one, where another list starts', async () => {
+    const withHeaders = page([1], '?cursor=link', { 'x-next-cursor': 'header', 'x-request-id': 'r-1' })
+    await using server = startScriptedServer(withHeaders, page([2], '?cursor=a%2Fb'), page([3], '?page=4'), page([4]))
+    const pages = await Array.fromAsync(petsAt(server).list().pages())
+    expect(pages.map(page => 'nextCursor' in page && page.nextCursor)).toEqual(['header', 'a/b', false, false])
+    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['r-1', undefined, undefined, undefined])
     await petsAt(server).list({ status: 'sold', cursor: 'a/b&c ä' }).page()
     expect(server.requests.at(-1)?.path).toBe('/v1/pets?status=sold&cursor=a%2Fb%26c+%C3%A4')
   })
 
   test.each([
-    [1, 1, 1],
-    [2, 1, 2],
-    [3, 2, 3],
-    [5, 3, 4],
-  ])('has at most %d animals in an array, from %d pages', async (max, pages, found) => {
+    [1, undefined, 1, 1, [1n]],
+    [2, undefined, 2, 1, [1n, 2n]],
+    [3, undefined, 3, 2, [1n, 2n, 3n]],
+    [1_000, undefined, 100, 3, [1n, 2n, 3n, 4n]],
+    [1_000, 7, 7, 3, [1n, 2n, 3n, 4n]],
+  ])('as an array of at most %d, with limit %p, asks for %d animals a page and for %d pages', async (...row) => {
+    const [max, limit, size, pages, found] = row
     await using server = startScriptedServer(page([1, 2], '?cursor=a'), page([3], '?cursor=b'), page([4]))
-    const pets = await petsAt(server).list().toArray({ max })
-    expect(pets.map(({ id }) => id)).toEqual([1n, 2n, 3n, 4n].slice(0, found))
-    expect(server.requests).toHaveLength(pages)
-  })
-
-  test.each([
-    [3, undefined, 3],
-    [1_000, undefined, 100],
-    [1_000, 7, 7],
-  ])('of at most %d animals in an array and limit %p has pages of %d', async (max, limit, size) => {
-    await using server = startScriptedServer(page([1]))
-    await petsAt(server).list({ limit, status: 'sold' }).toArray({ max })
+    const pets = await petsAt(server).list({ limit, status: 'sold' }).toArray({ max })
+    expect(pets.map(({ id }) => id)).toEqual(found)
     expect(server.requests[0]?.path).toBe(`/v1/pets?limit=${size}&status=sold`)
-  })
-
-  test('has the response of each page', async () => {
-    const [first, second] = ['1', '2'].map(id => ({ 'x-request-id': id }))
-    await using server = startScriptedServer(page([1, 2], '?cursor=a', first), page([3], undefined, second))
-    const pages = await Array.fromAsync(petsAt(server).list().pages())
-    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['1', '2'])
+    expect(server.requests).toHaveLength(pages)
   })
 })
 
@@ -214,26 +179,8 @@ test.each<[string, string, string, Record<string, string>?]>([
 const rex = { name: 'Rex', categoryId: 7 }
 const invalidKeys = ['', ' ', 'a b', 'ä', 'a\r\nx: y', '~'.repeat(256), 7 as never]
 
-const ownHeaders = [
-  'authorization',
-  'Accept',
-  'content-type',
-  'Idempotency-Key',
-  'content-length',
-  'Host',
-  'connection',
-  'expect',
-]
-const invalidValues = ['secret\r\nx: y', 'secret\u0000', 'secret ä', '犬 secret', 7, null, undefined, ['secret']]
-const invalidHeaders = [
-  ...ownHeaders.flatMap(name => [{ [name]: 'secret' }, new Headers({ [name]: 'secret' })]),
-  ...invalidValues.map(value => ({ 'x-a': value })),
-  ...['', 'a b', 'a:', 'ä', 'a\n'].map(name => ({ [name]: 'secret' })),
-  ...['x-a: secret', 7, null],
-]
-
 /** Not a TypeError of the runtime. */
-const argumentIs = /^(id|categoryId|idempotencyKey|timeoutMs|retries|signal|cursor|max|headers(\[".*"\])?) is .*: \w/
+const argumentIs = /^(id|categoryId|idempotencyKey|timeoutMs|retries|signal|cursor|max|headers\["x-a"\]) is .*: \w/
 
 type Invalid = [string, (pets: Pets) => Promise<unknown>]
 
@@ -246,17 +193,12 @@ test.each<Invalid>([
   ['too many retries', pets => pets.create(rex, { retries: 101 })],
   ['an array without options', pets => pets.list().toArray(undefined as never)],
   ['a signal of another type', pets => pets.create(rex, { signal: {} as AbortSignal })],
+  ['an invalid header', pets => pets.create(rex, { headers: { 'x-a': 'secret\n' } })],
   ...['', `x${apiKey}`, 7 as never, null as never].map(
     (cursor): Invalid => [`the cursor ${JSON.stringify(cursor)}`, pets => pets.list({ cursor }).page()],
   ),
   ...[0, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '1' as never, undefined as never].map(
     (max): Invalid => [`an array of ${max}`, pets => pets.list().toArray({ max })],
-  ),
-  ...invalidHeaders.map(
-    (headers): Invalid => [
-      `the headers ${JSON.stringify(headers)}`,
-      pets => pets.create(rex, { headers: headers as never }),
-    ],
   ),
   ...invalidKeys.map(
     (idempotencyKey): Invalid => [
@@ -281,13 +223,10 @@ async function keysOf(...given: (string | undefined)[]): Promise<string[]> {
 }
 
 describe('the Idempotency-Key', () => {
-  test('is sent as given', async () => {
-    const keys = ['a', '"quoted"', '~'.repeat(255)]
-    expect(await keysOf(...keys)).toEqual(keys)
-  })
-
-  test('is a new UUID', async () => {
-    const [first = '', second] = await keysOf(undefined, undefined)
+  test('is sent as given, and otherwise a new UUID', async () => {
+    const given = ['a', '"quoted"', '~'.repeat(255)]
+    const [first = '', second, ...others] = await keysOf(undefined, undefined, ...given)
+    expect(others).toEqual(given)
     expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
     expect(first).not.toBe(second)
   })
@@ -298,7 +237,6 @@ describe('the Idempotency-Key', () => {
   })
 
   test.each([
-    [0, '00000000-0000-4000-8000-000000000000'],
     [1, '01010101-0101-4101-9101-010101010101'],
     [255, 'ffffffff-ffff-4fff-bfff-ffffffffffff'],
   ])('of random bytes %d is %s without randomUUID, as in a page over plain HTTP', async (byte, uuid) => {

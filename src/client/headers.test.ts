@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readDeprecation, readLinks, readRetryAfter } from './headers.ts'
+import { readDeprecation, readHeaders, readLinks, readRetryAfter } from './headers.ts'
 
 const url = 'http://127.0.0.1:8080/v1/pets?limit=2'
 const at = (path: string) => `http://127.0.0.1:8080${path}`
@@ -73,6 +73,21 @@ test.each<[Record<string, string>, object]>([
 
 test('a response without Deprecation and Sunset announces nothing', () => {
   expect(readDeprecation('listPets', new Headers({ link: '</a>; rel="deprecation"' }), url)).toBeUndefined()
+})
+
+const ownHeaders = 'authorization Accept content-type Idempotency-Key content-length Host connection expect'.split(' ')
+const invalidValues = ['secret\r\nx: y', 'secret\u0000', 'secret ä', '犬 secret', 7, null, undefined, ['secret']]
+
+test.each([
+  ...ownHeaders.flatMap(name => [{ [name]: 'secret' }, new Headers({ [name]: 'secret' })]),
+  ...invalidValues.map(value => ({ 'x-a': value })),
+  ...['', 'a b', 'a:', 'ä', 'a\n'].map(name => ({ [name]: 'secret' })),
+  ...['x-a: secret', 7, null],
+])('%j cannot be headers of a request, and the TypeError shows no secret', headers => {
+  const read = () => readHeaders(headers as never)
+  expect(read).toThrow(TypeError)
+  expect(read).toThrow(/^headers(\[".*"\])? is .*: \w/)
+  expect(read).not.toThrow('secret')
 })
 
 test('Retry-After is a number of seconds, or a date', () => {

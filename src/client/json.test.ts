@@ -13,35 +13,25 @@ const baitText = fc
   .map(parts => parts.join(''))
 
 describe('an integer', () => {
-  test('is read exactly, next to any text', () => {
+  test('is read exactly, next to any text and property names', () => {
     const anyText = fc.oneof(fc.string({ unit: 'binary' }), baitText)
+    const named = fc.dictionary(baitText, fc.oneof(baitText, fc.array(baitText)))
     fc.assert(
-      fc.property(int64, int64, anyText, fc.constantFrom('', '\n  '), (id, other, text, gap) => {
-        const name = JSON.stringify(text)
-        const json = `[{${gap}"name":${gap}${name},${gap}"id":${gap}${id}${gap},"otherId":${other},"name2":${name}}]`
+      fc.property(int64, int64, anyText, named, fc.constantFrom('', '\n  '), (id, other, text, named, gap) => {
+        const [name, names] = [JSON.stringify(text), JSON.stringify(named)]
+        const json = `[{${gap}"name":${gap}${name},${gap}"id":${gap}${id}${gap},"otherId":${other},"names":${names}}]`
         const [parsed] = parseJson(json) as [Record<string, unknown>]
         expect(integerOf(parsed['id'])).toBe(id)
         expect(integerOf(parsed['otherId'])).toBe(other)
-        expect([parsed['name'], parsed['name2']]).toEqual([text, text])
+        expect([parsed['name'], parsed['names']]).toEqual([text, named])
       }),
-      { numRuns: 1_000 },
-    )
-  })
-
-  test('is not found in strings and property names that look like one', () => {
-    fc.assert(
-      fc.property(fc.array(baitText), fc.dictionary(baitText, baitText), (texts, named) => {
-        const value = { texts, named }
-        expect(parseJson(JSON.stringify(value))).toEqual(value)
-      }),
-      { numRuns: 1_000 },
+      { numRuns: 2_000 },
     )
   })
 
   test.each([
     ['{"id":7.0}', 7n],
     ['{"id":7e2}', 700n],
-    ['{"id" : -9223372036854775808 }', -9223372036854775808n],
     ['{"x\\"id":1,"id":9007199254740993}', 9007199254740993n],
   ])('in %s is %p', (text, id) => {
     expect(integerOf((parseJson(text) as { id: unknown }).id)).toBe(id)
@@ -134,11 +124,7 @@ describe('an animal to send', () => {
   test.each<[field: string, expected: string, invalid: Record<string, unknown>]>([
     ['categoryId', 'a 64-bit bigint or a number that is a safe integer', { 1.5: 1.5, 9007199254740992: 2 ** 53 }],
     ['categoryId', 'a 64-bit bigint', { [`${2n ** 63n}`]: 2n ** 63n, '-9223372036854775809': -(2n ** 63n) - 1n }],
-    [
-      'categoryId',
-      'a 64-bit bigint',
-      { NaN: Number.NaN, '"7"': '7', null: null, 'an object': {}, undefined: undefined },
-    ],
+    ['categoryId', 'a 64-bit bigint', { NaN: Number.NaN, '"7"': '7', null: null, 'an object': {} }],
     ['name', 'a string', { 7: 7, undefined: undefined }],
     ['status', 'available, pending or sold', { '"lost"': 'lost', [`"${'x'.repeat(40)}"`]: 'x'.repeat(50), null: null }],
   ])('with an invalid %s is a TypeError: expected %s', (field, expected, invalid) => {
@@ -158,28 +144,18 @@ describe('a response', () => {
     expect(readPet(parseJson(`{"id":1,${rex},"age":3}`))).toStrictEqual(pet)
   })
 
-  test.each([
+  test.each<[string, ...string[]]>([
     ['the animal is not an object', 'null', '[]', '"Rex"'],
     ['id is not a 64-bit integer', `{${rex}}`, `{"id":"1",${rex}}`, `{"id":9223372036854775808,${rex}}`],
     ['name is not a string', '{"id":1,"categoryId":7}', '{"id":1,"name":9007199254740993,"categoryId":7}'],
-    [
-      'categoryId is not a 64-bit integer',
-      ...['1.5', '-9223372036854775809'].map(id => `{"id":1,"name":"","categoryId":${id}}`),
-    ],
-    [
-      'status is not available, pending or sold',
-      ...['"lost"', 'null'].map(status => `{"id":1,${rex},"status":${status}}`),
-    ],
+    ['categoryId is not a 64-bit integer', '{"id":1,"name":"","categoryId":-9223372036854775809}'],
+    ['status is not available, pending or sold', `{"id":1,${rex},"status":"lost"}`, `{"id":1,${rex},"status":null}`],
   ])('is not a Pet: %s', (problem, ...texts) => {
     for (const text of texts) {
       expect(() => readPet(parseJson(text))).toThrow(new json.InvalidResponse(problem))
       const second = `[{"id":1,${rex}},${text}]`
       expect(() => readPets(parseJson(second))).toThrow(problem.replace(' is not', ' at index 1 is not'))
     }
-  })
-
-  test('of an object is not a list', () => {
-    expect(() => readPets(parseJson(`{"id":1,${rex}}`))).toThrow(new json.InvalidResponse('the body is not an array'))
   })
 
   test('with a code and a message is an Error', () => {
