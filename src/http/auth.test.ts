@@ -53,11 +53,10 @@ describe('a credential', () => {
   const environmentKey = 'from-the-environment!'
   const verifiedForMs = 60_000
   let authenticator: Authenticator
-  const started = (options: { verifiedKeysMax?: number } = {}) =>
-    new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs, ...options })
-  beforeEach(() => {
-    authenticator = started()
-  })
+  const start = (options: Partial<ConstructorParameters<typeof Authenticator>[0]> = {}) => {
+    authenticator = new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs, ...options })
+  }
+  beforeEach(() => start())
 
   const refusal = async (authorization: string | undefined, laterMs = 0) => {
     const context = contextOf(authorization)
@@ -65,6 +64,11 @@ describe('a credential', () => {
   }
   const outcome = async (authorization: string | undefined, laterMs = 0) =>
     codeOf(await refusal(authorization, laterMs))
+  const ofEnvironment = (key: string): Caller => ({
+    keyName: 'PETSTORE_API_KEY',
+    permission: 'all',
+    scope: hashSecret(key),
+  })
 
   /** Accepted twice as this caller: the second time at once, not as a promise, because it is remembered. */
   async function expectAccepted(header: string, caller: Caller): Promise<void> {
@@ -80,55 +84,47 @@ describe('a credential', () => {
   })
 
   test('may be the key from the environment, which may do everything and is named in the log', async () => {
-    const caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hashSecret(environmentKey) } as const
-    await expectAccepted(`Bearer ${environmentKey}`, caller)
+    await expectAccepted(`Bearer ${environmentKey}`, ofEnvironment(environmentKey))
     expect(lookups).toEqual([])
   })
 
   test('is judged by the store if the environment has a key that the store knows', async () => {
-    const started = (environmentKey: string) =>
-      new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs })
     const readOnly = await newKey({ name: 'screen', permission: 'read-only' })
-    authenticator = started(readOnly.key)
+    start({ environmentKey: readOnly.key })
     await expectAccepted(readOnly.header, { keyName: 'screen', permission: 'read-only', scope: readOnly.hash })
-    const revoked = await newKey()
+    const [revoked, expired] = [await newKey(), await newKey({ expiresAt: new Date(0) })]
     await stores.keys.revoke(revoked.id, new Date())
-    authenticator = started(revoked.key)
-    expect(await outcome(revoked.header)).toBe('invalid_api_key')
-    const expired = await newKey({ expiresAt: new Date(0) })
-    authenticator = started(expired.key)
-    expect(await outcome(expired.header)).toBe('invalid_api_key')
+    for (const { key, header } of [revoked, expired]) {
+      start({ environmentKey: key })
+      expect(await outcome(header)).toBe('invalid_api_key')
+    }
   })
 
   test('may be a key from the environment in the form of a stored one, if the store can be asked and does not know it', async () => {
     const environmentKey = generateApiKey()
-    const caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hashSecret(environmentKey) } as const
-    authenticator = new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs })
-    await expectAccepted(`Bearer ${environmentKey}`, caller)
-    expect(lookups).toEqual([caller.scope])
+    start({ environmentKey })
+    await expectAccepted(`Bearer ${environmentKey}`, ofEnvironment(environmentKey))
+    expect(lookups).toEqual([hashSecret(environmentKey)])
     const find = () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))
-    const away = { ...keys, find }
-    authenticator = new Authenticator({ keys: away, usage: new KeyUsage(away), environmentKey, verifiedForMs })
+    start({ environmentKey, keys: { ...keys, find } })
     await expect(outcome(`Bearer ${environmentKey}`)).rejects.toBeInstanceOf(StoreUnavailable)
   })
 
-  test.each<[string, ...string[]]>([
-    ['The API key is missing', '', 'Bearer', 'bearer'],
-    ['Authorization does not begin with "Bearer "', generateApiKey(), 'Basic dXNlcjpwYXNz', 'Bearerx', 'Token a b'],
-  ])('gets the message "%s" without a Bearer token', async (problem, ...headers) => {
+  test.each<[string, string, ...(string | undefined)[]]>([
+    ['missing_api_key', 'The API key is missing', undefined, '', 'Bearer', 'bearer'],
+    ['missing_api_key', 'Authorization does not begin with "Bearer "', 'Basic dXNlcjpwYXNz', generateApiKey()],
+    ['missing_api_key', 'Authorization does not begin', `Bearer${environmentKey}`, `XBearer ${environmentKey}`],
+    ['invalid_api_key', 'Malformed credential: expected one API key after Bearer', `Bearer ${environmentKey} x`],
+    ['invalid_api_key', 'Unknown API key', `Bearer ${environmentKey}?`, `Bearer pets_${'0'.repeat(36)}`],
+    ['invalid_api_key', '', `Bearer \u00e9${environmentKey}`, `Bearer ${environmentKey}\u00a0`],
+  ])('is refused without a query: %s, %s', async (code, problem, ...headers) => {
+    const advice = code === 'missing_api_key' ? ': send the header "Authorization: Bearer <API_KEY>"' : ''
     for (const header of headers) {
-      const { message } = JSON.parse(String((await refusal(header))?.body))
-      expect([header, message]).toEqual([header, `${problem}: send the header "Authorization: Bearer <API_KEY>"`])
+      const refused = JSON.parse(String((await refusal(header))?.body))
+      expect([header, refused.code, lookups]).toEqual([header, code, []])
+      expect(refused.message).toStartWith(problem)
+      expect(refused.message).toEndWith(advice)
     }
-  })
-
-  test.each<[string, ...(string | undefined)[]]>([
-    ['missing_api_key', undefined, '', 'Bearer', 'Basic dXNlcjpwYXNz'],
-    ['missing_api_key', `Bearer${environmentKey}`, `XBearer ${environmentKey}`],
-    ['invalid_api_key', `Bearer ${environmentKey} x`, `Bearer ${environmentKey}\u00a0`, `Bearer ${environmentKey}?`],
-    ['invalid_api_key', `Bearer \u00e9${environmentKey}`, 'Bearer pets_000000000000000000000000000000000000'],
-  ])('is refused without a query: %s', async (code, ...headers) => {
-    for (const header of headers) expect([header, await outcome(header), lookups]).toEqual([header, code, []])
   })
 
   test('is refused with a challenge that says why', async () => {
@@ -141,7 +137,6 @@ describe('a credential', () => {
     const { id, header } = await newKey()
     await stores.keys.revoke(id, new Date())
     expect(await challengeOf(header)).toContain('"The API key is revoked: use another one"')
-    expect(await challengeOf('Bearer a b')).toContain('"Malformed credential: expected one API key after Bearer"')
   })
 
   test('is looked up once while it is remembered, and each time if it is unknown', async () => {
@@ -173,7 +168,7 @@ describe('a credential', () => {
   })
 
   test('is forgotten first if it was verified longest ago, when as many as allowed are remembered', async () => {
-    authenticator = started({ verifiedKeysMax: 2 })
+    start({ verifiedKeysMax: 2 })
     const [first, second, third] = [await newKey(), await newKey(), await newKey()]
     const lookupsFor = async (...asked: (typeof first)[]) => {
       for (const { header } of asked) await outcome(header)
@@ -254,34 +249,25 @@ describe('the usage of keys', () => {
   }
   const deprecatedUses = async () => (await stores.keys.find(till.hash))?.deprecatedUses
 
-  test('is stored at the next flush', async () => {
+  test('is stored once, at the next flush', async () => {
     const other = await newKey()
     usage.recordUse(callerOf(other.hash), other.id)
     for (let i = 0; i < 1_000; i++) use()
     expect(writes).toEqual([])
+    await Promise.all([usage.flush(), usage.flush(), usage.flush()])
+    const later = new Date(usedAt.getTime() + 1_000)
+    setSystemTime(later)
+    usage.recordUse(callerOf(till.hash), till.id)
+    await usage.flush()
     await usage.flush()
     expect(writes).toEqual([
       [
         { id: other.id, lastUsedAt: usedAt, deprecatedUses: 0 },
         { id: till.id, lastUsedAt: usedAt, deprecatedUses: 1_000, deprecatedLastUsedAt: usedAt },
       ],
+      [{ id: till.id, lastUsedAt: later, deprecatedUses: 0 }],
     ])
     expect(await deprecatedUses()).toBe(1_000n)
-  })
-
-  test('is stored once', async () => {
-    await usage.flush()
-    expect(writes).toHaveLength(0)
-    use()
-    await Promise.all([usage.flush(), usage.flush(), usage.flush()])
-    expect(writes).toHaveLength(1)
-    use()
-    await usage.flush()
-    setSystemTime(new Date(usedAt.getTime() + 1_000))
-    usage.recordUse(callerOf(till.hash), till.id)
-    await usage.flush()
-    const uses = [{ deprecatedUses: 1 }, { deprecatedUses: 1 }, { deprecatedUses: 0, lastUsedAt: new Date() }]
-    expect(writes).toMatchObject(uses.map(use => [use]))
   })
 
   test('during a flush is stored by the next one', async () => {

