@@ -71,16 +71,9 @@ describe('a message about a field', () => {
 })
 
 describe('unknown names', () => {
-  test.each<[string, string[], string[], string[]]>([
-    [
-      'each is one problem',
-      ['id', 'name', 'colour'],
-      ['name', 'status'],
-      ['unknown property "id": expected name or status', 'unknown property "colour": expected name or status'],
-    ],
-    ['known names are no problem', ['status', 'name'], ['name', 'status'], []],
-  ])('%s', (_what, sent, known, problems) => {
-    expect(unknownNames('property', sent, known)).toEqual(problems)
+  test('are one problem each', () => {
+    const problems = ['id', 'colour'].map(name => `unknown property "${name}": expected name or status`)
+    expect(unknownNames('property', ['id', 'name', 'colour'], ['name', 'status'])).toEqual(problems)
   })
 
   test.each(['Name', 'name ', '', '__proto__', 'constructor', 'length'])('%j is not name', sent => {

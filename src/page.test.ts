@@ -63,12 +63,10 @@ describe('a cursor', () => {
 
   test.each([
     ['the empty text', ''],
-    ['an id', '20'],
     ['a cursor with padding', `${sold}==`],
     ['a space before a cursor', ` ${sold}`],
     ['a line end after a cursor', `${sold}\n`],
     ['a cursor with one character more', `${sold}A`],
-    ['two cursors', sold + sold],
     ['plain base64', 'AX//////////+iOzEA'],
     ['another version', `Ag${sold.slice(2)}`],
     ['a checksum of zeros', 'AQAAAAAAAAAUAAAAAA'],

