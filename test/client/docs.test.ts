@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { petstore, projectFolder, run, temporaryFolder } from '../support/process.ts'
+import { programFolder } from '../support/package.ts'
+import { petstore, projectFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 
 const page = readFileSync(join(projectFolder, 'docs/client.md'), 'utf8')
@@ -19,18 +20,6 @@ function readExamples() {
 
 const examples = readExamples()
 
-/** A clone has no built package, so its name leads to the sources. */
-const tsconfig = {
-  extends: join(projectFolder, 'tsconfig.json'),
-  compilerOptions: {
-    // Not every example uses the first block.
-    noUnusedLocals: false,
-    typeRoots: [join(projectFolder, 'node_modules/@types')],
-    paths: { 'petstore-client': [join(projectFolder, 'src/client/index.ts')] },
-  },
-  include: ['*.ts'],
-}
-
 /** A service with one animal, and the variables that lead to it. */
 async function startStocked() {
   const service = await startService()
@@ -39,21 +28,17 @@ async function startStocked() {
 }
 
 test.each(examples)('docs/client.md, %s: the example prints what the page shows', async (_title, code, output) => {
-  using folder = temporaryFolder()
+  using folder = programFolder()
   await using service = await startStocked()
-  writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
-  writeFileSync(join(folder.path, 'example.ts'), code)
-  const ended = await run([process.execPath, '--no-env-file', 'example.ts'], { cwd: folder.path, env: service.env })
-  expect(ended).toEqual({ exitCode: 0, stdout: output, stderr: '' })
+  folder.write('example.ts', code)
+  expect(await folder.run('example.ts', service.env)).toEqual({ exitCode: 0, stdout: output, stderr: '' })
 })
 
 test('the examples of docs/client.md pass the type checker', async () => {
-  using folder = temporaryFolder()
-  writeFileSync(join(folder.path, 'tsconfig.json'), JSON.stringify(tsconfig))
-  for (const [index, [, code]] of examples.entries()) writeFileSync(join(folder.path, `example-${index}.ts`), code)
+  using folder = programFolder()
+  for (const [index, [, code]] of examples.entries()) folder.write(`example-${index}.ts`, code)
   expect(examples.length).toBeGreaterThan(4)
-  const ended = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], { cwd: folder.path })
-  expect(ended).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+  await folder.expectTypesToPass()
 })
 
 test.each(['docs/client.md', 'docs/conformance.md'])('the commands of %s work', async file => {

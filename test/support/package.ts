@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { cpSync, symlinkSync } from 'node:fs'
+import { cpSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { projectFolder, run, temporaryFolder } from './process.ts'
 
@@ -20,6 +20,31 @@ export async function npm(cwd: string, ...args: string[]): Promise<string> {
   const { exitCode, stdout, stderr } = await run(['npm', ...args], { cwd, env: network, waitMs: npmWaitMs })
   expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
   return stdout
+}
+
+/** A folder for programs that import `petstore-client`: a clone has no built package, so its name leads to the sources. */
+export function programFolder() {
+  const folder = temporaryFolder()
+  const compilerOptions = {
+    // Not every example uses all that it imports.
+    noUnusedLocals: false,
+    typeRoots: [join(projectFolder, 'node_modules/@types')],
+    paths: { 'petstore-client': [join(projectFolder, 'src/client/index.ts')] },
+  }
+  const write = (name: string, text: string) => writeFileSync(join(folder.path, name), text)
+  const strict = join(projectFolder, 'tsconfig.json')
+  write('tsconfig.json', JSON.stringify({ extends: strict, compilerOptions, include: ['*.ts'] }))
+  return {
+    write,
+    /** Runs a program of the folder. */
+    run: (name: string, env: Record<string, string>) =>
+      run([process.execPath, '--no-env-file', name], { cwd: folder.path, env }),
+    async expectTypesToPass(): Promise<void> {
+      const tsc = await run([join(projectFolder, 'node_modules/.bin/tsc'), '--project', '.'], { cwd: folder.path })
+      expect(tsc).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+    },
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  }
 }
 
 /** Packs the server, or the package in the folder `from`. */
