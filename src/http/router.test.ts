@@ -14,10 +14,8 @@ describe('a path', () => {
   test.each<[string, Route, Record<string, string>]>([
     ['/pets', pets, {}],
     ['/p%65ts', pets, {}],
-    ['/pets/-5', pet, { petId: '-5' }],
     ['/pets/%31', pet, { petId: '1' }],
     ['/pets/a%2Fb', pet, { petId: 'a/b' }],
-    ['/pets/%25', pet, { petId: '%' }],
     ['/pets/%F0%9F%98%80', pet, { petId: '😀' }],
     ['/pets/{petId}', pet, { petId: '{petId}' }],
     ['/pets/__proto__', pet, { petId: '__proto__' }],
@@ -51,7 +49,6 @@ describe('a method', () => {
     ['PUT', pets, undefined],
     ['post', pets, undefined],
     ['POST', pet, undefined],
-    ['GET', petTag, undefined],
     ['HEAD', petTag, undefined],
   ])('%s: %#', (method, route, operation) => {
     expect(operationFor(route, method)).toBe(operation)

@@ -72,9 +72,11 @@ test('a body of 5 MB is refused, with and without a length, and the next request
 
 test('a client whose body is refused and then stops arriving still gets the response', async () => {
   await using hasty = await startService({ limits: { discardMs: 50 } })
-  const head = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1000\r\n\r\nhalf'
-  const { replies, closed } = await exchange(hasty.port, [head], { expected: 1 })
-  expect([replies.map(({ status }) => status), closed]).toEqual([[401], true])
+  for (const framing of ['Connection: close\r\nContent-Length: 1000', 'Transfer-Encoding: chunked']) {
+    const half = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n4\r\nhalf`
+    const { replies, closed } = await exchange(hasty.port, [half], { expected: 1 })
+    expect([replies.map(({ status, closes }) => [status, closes]), closed]).toEqual([[[401, true]], true])
+  }
 })
 
 describe('Idempotency-Key', () => {

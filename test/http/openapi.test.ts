@@ -45,9 +45,8 @@ test('the document publishes the rules by which requests are read', () => {
   })
   const inQuery = Object.values(parameters).flatMap(({ name, in: place }) => (place === 'query' ? [name] : []))
   expect(inQuery).toEqual(['limit', 'status', 'cursor'])
-  expect([parameters.petId.in, parameters['Idempotency-Key'].in, parameters.Prefer.in]).toEqual([
-    ...['path', 'header', 'header'],
-  ])
+  const { petId, Prefer, 'Idempotency-Key': key } = parameters
+  expect([petId.in, key.in, Prefer.in]).toEqual(['path', 'header', 'header'])
   expect(cursorFor('available').read(String((parameters.cursor.schema['examples'] as string[])[0]))).toBe(20n)
   expect(document.paths['/pets'].post.requestBody.required).toBe(true)
   expect(document.security).toEqual([{ bearerAuth: [] }])
