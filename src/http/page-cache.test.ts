@@ -58,42 +58,31 @@ describe('a full cache', () => {
   const cachedIn = (cache: PageCache, queries: string) => [...queries].filter(query => cache.get(query)).join('')
 
   test.each([
-    [3 * pageBytes, 'abc'],
-    [3 * pageBytes - 1, 'bc'],
-  ])('of %p bytes holds the newest pages: %s', (bytesMax, held) => {
+    ['pages that fit exactly', 3 * pageBytes, 'abc', 'abc'],
+    ['the newest pages if a byte is missing', 3 * pageBytes - 1, 'abc', 'bc'],
+    ['the newest pages, however often older ones are asked for', 3 * pageBytes, 'abcabd', 'bcd'],
+  ])('holds %s', (_what, bytesMax, asked, held) => {
     const cache = new PageCache(pets, bytesMax)
-    for (const query of 'abc') ask(cache, query, reply)
-    expect(cachedIn(cache, 'abc')).toBe(held)
+    for (const query of asked) ask(cache, query, reply)
+    expect(cachedIn(cache, 'abcd')).toBe(held)
   })
 
-  test('evicts the oldest pages, as many as the new one needs', () => {
+  test('evicts as many pages as the new one needs, but none for a page that is larger than the whole cache', () => {
     const cache = new PageCache(pets, 3 * pageBytes)
-    for (const query of 'abcab') ask(cache, query, reply)
-    ask(cache, 'd', page('x'.repeat(41)))
-    expect(cachedIn(cache, 'abcd')).toBe('cd')
-    for (const query of 'ef') ask(cache, query, reply)
-    expect(cachedIn(cache, 'abcdef')).toBe('ef')
-    for (const query of 'g') ask(cache, query, reply)
-    expect(cachedIn(cache, 'abcdefg')).toBe('efg')
+    for (const query of 'abc') ask(cache, query, reply)
+    ask(cache, 'd', page('x'.repeat(3 * pageBytes)))
+    expect(cachedIn(cache, 'abcd')).toBe('abc')
+    ask(cache, 'e', page('x'.repeat(41)))
+    expect(cachedIn(cache, 'abce')).toBe('ce')
+    for (const query of 'fgh') ask(cache, query, reply)
+    expect(cachedIn(cache, 'cefgh')).toBe('fgh')
   })
 
-  test('is not emptied for a page that is larger than all of it', () => {
-    const cache = new PageCache(pets, 2 * pageBytes)
-    ask(cache, 'a', reply)
-    ask(cache, 'b', page('x'.repeat(2 * pageBytes)))
-    expect(cachedIn(cache, 'ab')).toBe('a')
-  })
-
-  test('counts a page once that two requests have read at the same time', () => {
+  test('counts a page once that two requests have read at the same time, and has room when the store changes', () => {
     const cache = new PageCache(pets, 2 * pageBytes)
     const asked = cache.version()
     for (const query of 'aaab') cache.set(query, reply, asked)
     expect(cachedIn(cache, 'ab')).toBe('ab')
-  })
-
-  test('has room again when the store changes', () => {
-    const cache = new PageCache(pets, 2 * pageBytes)
-    for (const query of 'ab') ask(cache, query, reply)
     version = 2n
     for (const query of 'cd') ask(cache, query, reply)
     expect(cachedIn(cache, 'abcd')).toBe('cd')

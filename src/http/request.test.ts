@@ -108,10 +108,8 @@ describe('an Idempotency-Key header', () => {
   const long = 'k'.repeat(255)
 
   test.each([
-    ['a1', 'a1'],
     ['"a1"', 'a1'],
     ['a"1"', 'a"1"'],
-    ['\\', '\\'],
     ['"a\\"1\\\\"', 'a"1\\'],
     [long, long],
     [`"${long}"`, long],
