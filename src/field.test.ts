@@ -29,15 +29,12 @@ describe('a field with a set of words', () => {
 
 describe('a value in a message', () => {
   test.each<[unknown, string]>([
-    ['abc', '"abc"'],
     ['', '""'],
     ['say "hi"', '"say \\"hi\\""'],
-    ['two\nlines', '"two\\nlines"'],
     ['\u0000', '"\\u0000"'],
     ['\ud83d', '"\\ud83d"'],
     [-0.5, '-0.5'],
     [9223372036854775808n, '9223372036854775808'],
-    [true, 'true'],
     [null, 'null'],
     [undefined, 'undefined'],
     [[1, 2], '[…]'],

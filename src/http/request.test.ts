@@ -13,13 +13,11 @@ test.each([
   ['http://a/?a=/v1/pets', '/', 'a=/v1/pets'],
   ['http://a/v1/pets??limit=5', '/v1/pets', '?limit=5'],
   ['http://a/v1/pets?next=http://b/c?d', '/v1/pets', 'next=http://b/c?d'],
-  ['http://a/v1/pets#top', '/v1/pets', ''],
   ['http://a/v1/pets?limit=5#top', '/v1/pets', 'limit=5'],
   ['http://a/v1#a?b', '/v1', ''],
   ['http://a//b/v1', '//b/v1', ''],
   ['http://a/v1/../p%65ts%2F1?status=s%6Fld', '/v1/../p%65ts%2F1', 'status=s%6Fld'],
   ['/v1/pets?limit=5', '/v1/pets', 'limit=5'],
-  ['/?a=http://b/c', '/', 'a=http://b/c'],
   ['//a/v1', '//a/v1', ''],
   ['/http://a/b', '/http://a/b', ''],
 ])('%s has the path %s and the query "%s"', (url, path, query) => {
@@ -40,7 +38,6 @@ describe('a query', () => {
 
   test.each<[string, ReturnType<typeof petStatus.read>, number | undefined]>([
     ['', undefined, undefined],
-    ['&', undefined, undefined],
     ['limit=5', undefined, 5],
     ['status=available&&limit=100&', 'available', 100],
     ['status=s%6Fld', 'sold', undefined],
@@ -56,7 +53,6 @@ describe('a query', () => {
     ['limit=+5', 'limit is " 5": expected an integer from 1 to 100'],
     ['limit=5;status=sold', 'limit is "5;status=sold": expected an integer from 1 to 100'],
     ['status=sold%00', 'status is "sold\\u0000": expected available, pending or sold'],
-    ['limit=5&limit=5', 'limit occurs 2 times: expected once'],
     ['status=sold&limit=5&status=sold&status=lost', 'status occurs 3 times: expected once'],
   ])('"%s" has one problem: %s', (text, problem) => {
     expect(read(text).problems).toEqual([problem])
@@ -226,9 +222,7 @@ describe('a path in the log', () => {
     ['other characters', '/v1/a!/x', '/v1/…/x'],
     ['the environment key, encoded', `/v1/${encodeURIComponent(environmentKey)}/x`, '/v1/…/x'],
     ['the environment key, not encoded', `/v1/${environmentKey}/x`, '/v1/…/x'],
-    ['the environment key inside other text', `/v1/x${environmentKey}y/x`, '/v1/…/x'],
     ['a part of the environment key', '/v1/a/key?x', '/v1/a/key'],
-    ['control characters for a terminal', '/v1/%1b%5B31m/x', '/v1/…/x'],
     ['a malformed escape', '/v1/%zz/x', '/v1/…/x'],
     ['10 segments', '/a'.repeat(10), '/a'.repeat(10)],
     ['11 segments', '/a'.repeat(11), `${'/a'.repeat(10)}/…`],
