@@ -371,6 +371,7 @@ describe('an unexpected response', () => {
     ['a 304', () => new Response(null, { status: 304 }), '304, expected 200'],
     ['another success', () => Response.json([], { status: 202 }), '202, expected 200'],
     ['null', () => Response.json(null), '200, the body is not an array'],
+    ['an object', () => Response.json({}), '200, the body is not an array'],
     ['a page for 404', () => html('Gone', 404), '404, the body is not an Error (text/html): "Gone"'],
     ['another shape for 400', () => Response.json({ error: 'no' }, { status: 400 }), '{\\"error\\":\\"no\\"}"'],
     ['an empty 500', () => new Response(null, { status: 500 }), '500, the body is not an Error (no Content-Type): ""'],
