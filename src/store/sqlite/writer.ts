@@ -47,23 +47,34 @@ export interface CommittedBatch {
   readonly failures?: ReadonlyMap<number, Failure>
 }
 
+/** A thread that ended by itself starts again after this time. */
+const restartMs = 500
 /** A write waits at most this long for a writer thread that starts again. */
 const startMsMax = 1_000
+/** A thread opens fewer files than this when it starts. */
+const filesToStart = 24
+
+type BatchReply = PromiseWithResolvers<BatchResult<WriteResult | undefined>>
 
 /** Sends writes to the writer thread, which it starts when it is needed, and again if it ends by itself. */
 export class Writer {
+  readonly #file: string
+  readonly #identity: string | undefined
   readonly #guard: DamageGuard
-  readonly #thread: RestartingThread<ThreadRequest, ThreadReply>
+  readonly #onEnd: (message: string) => void
+  readonly #module: URL
   readonly #queue = new CommitQueue<Write, WriteResult | undefined>(batch => this.#commit(batch), { overlap: true })
+  #worker: Worker | undefined
+  #restart: ReturnType<typeof setTimeout> | undefined
   /** Batches that await a reply, in order. */
-  #batches: PromiseWithResolvers<BatchResult<WriteResult | undefined>>[] = []
-  readonly #opened = Promise.withResolvers<void>()
-  #closed = Promise.withResolvers<void>()
-  #restarted = Promise.withResolvers<void>()
+  #batches: BatchReply[] = []
   #isStarted = false
+  readonly #opened = Promise.withResolvers<void>()
+  #restarted = Promise.withResolvers<void>()
+  #closing: PromiseWithResolvers<void> | undefined
   #commits = 0
 
-  /** `onEnd` is called when the thread has ended by itself. The message says why and when the next one starts. */
+  /** `onEnd` is called when the thread has ended by itself. The message says why, if that is known. */
   constructor(
     file: string,
     {
@@ -72,22 +83,11 @@ export class Writer {
       module = new URL('./writer-thread.ts', import.meta.url),
     } = {},
   ) {
+    this.#file = file
+    this.#identity = identityOf(file)
     this.#guard = guard
-    const identity = identityOf(file)
-    this.#thread = new RestartingThread({
-      module,
-      onStart: () => {
-        this.#closed = Promise.withResolvers()
-        this.#thread.post({ type: 'open', file, identity })
-        this.#restarted.resolve()
-        this.#restarted = Promise.withResolvers()
-      },
-      onMessage: reply => this.#receive(reply),
-      onEnd: message => {
-        this.#lose()
-        onEnd(`The writer thread ${message}`)
-      },
-    })
+    this.#onEnd = onEnd
+    this.#module = module
   }
 
   /** How many batches were committed. It grows before their writes resolve. */
@@ -101,10 +101,7 @@ export class Writer {
 
   /** Resolves when the file is open or the thread has ended: the first write reports a failure. */
   start(): Promise<void> {
-    if (!this.#isStarted) {
-      this.#isStarted = true
-      this.#thread.start()
-    }
+    if (!this.#isStarted) this.#startThread()
     return this.#opened.promise
   }
 
@@ -123,31 +120,60 @@ export class Writer {
   /** Drains, and ends the thread after it has closed the file. */
   async close(): Promise<void> {
     await this.drain()
-    if (this.#thread.isRunning) {
-      this.#thread.post({ type: 'close' })
-      await this.#closed.promise
+    clearTimeout(this.#restart)
+    if (!this.#worker) return
+    this.#closing = Promise.withResolvers()
+    this.#post({ type: 'close' })
+    await this.#closing.promise
+    clearTimeout(this.#restart)
+    const worker = this.#worker
+    this.#worker = undefined
+    worker?.terminate()
+  }
+
+  #startThread(): void {
+    this.#isStarted = true
+    // A small heap that is collected often saves 13 MB and costs no measurable time.
+    const worker = new Worker(this.#module, { smol: true })
+    let failure = ''
+    worker.onmessage = ({ data }: MessageEvent<ThreadReply>) => this.#receive(data)
+    worker.onerror = ({ message }) => {
+      failure = ` (${firstErrorLine(message)})`
     }
-    this.#thread.stop()
+    worker.addEventListener('close', () => {
+      if (this.#worker === worker) this.#onThreadEnd(failure)
+    })
+    this.#worker = worker
+    this.#post({ type: 'open', file: this.#file, identity: this.#identity })
+    this.#restarted.resolve()
+    this.#restarted = Promise.withResolvers()
+  }
+
+  #restartLater(): void {
+    const restart = () => (canOpenFiles() ? this.#startThread() : this.#restartLater())
+    this.#restart = setTimeout(restart, restartMs).unref()
+  }
+
+  #post(request: ThreadRequest): void {
+    this.#worker?.postMessage(request)
   }
 
   async #commit(batch: readonly Write[]): Promise<BatchResult<WriteResult | undefined>> {
     void this.start()
-    if (!this.#thread.isRunning) await this.#restart()
-    const result = Promise.withResolvers<BatchResult<WriteResult | undefined>>()
-    this.#batches.push(result)
-    this.#thread.post({ type: 'commit', batch })
-    return result.promise
-  }
-
-  #restart(): Promise<void> {
-    return withTimeout(this.#restarted.promise, startMsMax, () => {
-      throw new StoreUnavailable('the writer thread has not started')
-    })
+    if (!this.#worker) {
+      await withTimeout(this.#restarted.promise, startMsMax, () => {
+        throw new StoreUnavailable('the writer thread has not started')
+      })
+    }
+    const reply: BatchReply = Promise.withResolvers()
+    this.#batches.push(reply)
+    this.#post({ type: 'commit', batch })
+    return reply.promise
   }
 
   #receive(reply: ThreadReply): void {
     if (reply.type === 'opened') this.#opened.resolve()
-    else if (reply.type === 'closed') this.#closed.resolve()
+    else if (reply.type === 'closed') this.#closing?.resolve()
     else this.#onCommitted(reply)
   }
 
@@ -162,93 +188,15 @@ export class Writer {
     else batch?.resolve({ values, errors })
   }
 
-  /** The writer thread has ended. */
-  #lose(): void {
+  #onThreadEnd(failure: string): void {
+    this.#worker = undefined
     const batches = this.#batches
     this.#batches = []
     for (const { reject } of batches) reject(new StoreUnavailable('the writer thread ended'))
     this.#opened.resolve()
-    this.#closed.resolve()
-  }
-}
-
-/** If a thread ends sooner than this, the next start is delayed. */
-const shortLifeMs = 10_000
-const firstPauseMs = 100
-const pauseMsMax = 30_000
-/** A thread opens fewer files than this when it starts. */
-const filesToStart = 24
-/** Between two checks whether these files can be opened. */
-const filesPauseMs = 500
-
-interface ThreadParts<Reply> {
-  readonly module: URL
-  /** The thread has just started: messages can be posted. */
-  onStart(): void
-  onMessage(message: Reply): void
-  /** The thread has ended by itself. The message says why, if that is known, and when the next one starts. */
-  onEnd(message: string): void
-}
-
-/** Runs a module in a thread, and starts it again whenever it ends by itself: at once, then with growing pauses. */
-export class RestartingThread<Request, Reply> {
-  readonly #parts: ThreadParts<Reply>
-  #worker: Worker | undefined
-  #timer: ReturnType<typeof setTimeout> | undefined
-  #startedMs = 0
-  #pauseMs = 0
-  #failure: string | undefined
-
-  constructor(parts: ThreadParts<Reply>) {
-    this.#parts = parts
-  }
-
-  get isRunning(): boolean {
-    return this.#worker !== undefined
-  }
-
-  start(): void {
-    const { module, onStart, onMessage } = this.#parts
-    // A small heap that is collected often saves 13 MB and costs no measurable time.
-    const worker = new Worker(module, { smol: true })
-    worker.onmessage = ({ data }: MessageEvent<Reply>) => onMessage(data)
-    worker.onerror = ({ message }) => {
-      this.#failure = firstErrorLine(message)
-    }
-    worker.addEventListener('close', () => this.#ended(worker))
-    this.#worker = worker
-    this.#startedMs = performance.now()
-    onStart()
-  }
-
-  /** Does nothing if the thread is not running. */
-  post(message: Request): void {
-    this.#worker?.postMessage(message)
-  }
-
-  /** Ends the thread for good. */
-  stop(): void {
-    clearTimeout(this.#timer)
-    const worker = this.#worker
-    this.#worker = undefined
-    worker?.terminate()
-  }
-
-  #ended(worker: Worker): void {
-    if (this.#worker !== worker) return
-    this.#worker = undefined
-    if (performance.now() - this.#startedMs >= shortLifeMs) this.#pauseMs = 0
-    const pause = this.#pauseMs > 0 ? ` in ${this.#pauseMs} ms` : ''
-    const cause = this.#failure === undefined ? '' : ` (${this.#failure})`
-    this.#failure = undefined
-    this.#restartAfter(this.#pauseMs)
-    this.#pauseMs = Math.min(Math.max(2 * this.#pauseMs, firstPauseMs), pauseMsMax)
-    this.#parts.onEnd(`ended${cause}; restarting${pause}`)
-  }
-
-  #restartAfter(pauseMs: number): void {
-    const restart = () => (canOpenFiles() ? this.start() : this.#restartAfter(filesPauseMs))
-    this.#timer = setTimeout(restart, pauseMs).unref()
+    this.#closing?.resolve()
+    this.#restartLater()
+    this.#onEnd(`The writer thread ended${failure}; restarting`)
   }
 }
 
