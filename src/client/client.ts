@@ -1,8 +1,7 @@
-import { parseUrl, readHeaders, readLinks } from './headers.ts'
+import { readHeaders, readLinks } from './headers.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
-import { definedIn, InvalidResponse, newPetToJson, readPet, readPets, toInt64 } from './json.ts'
+import { definedIn, InvalidResponse, newPetToJson, orUndefined, readPet, readPets, toInt64 } from './json.ts'
 import { type Call, type CallOptions, type RequestOptions, type RequestSettings, send } from './request.ts'
-import { setResponse } from './response.ts'
 
 export type Environment = 'production' | 'staging'
 
@@ -15,9 +14,9 @@ export type Deployment =
       readonly baseUrl?: never
     }
 
-export type ClientOptions = Deployment & RequestOptions & Pick<CallOptions, 'headers'>
+export type ClientOptions = Deployment & RequestOptions
 
-interface ListFilter {
+export interface ListOptions extends CallOptions {
   /** Only animals with this status. */
   readonly status?: PetStatus | undefined
   /** The largest number of animals on a page, 1 to 100. Default: 20; for `toArray`, `max` or 100. */
@@ -26,7 +25,7 @@ interface ListFilter {
   readonly cursor?: string | undefined
 }
 
-export interface ListOptions extends CallOptions, ListFilter {}
+type ListFilter = Omit<ListOptions, keyof CallOptions>
 
 export interface CreateOptions extends CallOptions {
   /** Your name for this creation: repeating it adds nothing, even from another process. Default: a new UUID. */
@@ -109,17 +108,10 @@ export class Pets {
     if (!isVisible(key) || key.length > 255) {
       throw new TypeError('idempotencyKey is invalid: expected 1 to 255 visible ASCII characters')
     }
-    return await this.#send(
-      {
-        operation: 'createPet',
-        method: 'POST',
-        url: `${this.#settings.baseUrl}/pets`,
-        headers: { 'content-type': 'application/json', 'idempotency-key': key },
-        body: newPetToJson(newPet),
-        read: body => readPet(body),
-      },
-      options,
-    )
+    const url = `${this.#settings.baseUrl}/pets`
+    const headers = { 'content-type': 'application/json', 'idempotency-key': key }
+    const request = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
+    return await this.#send({ ...request, read: body => readPet(body) }, options)
   }
 
   /** The animals in ascending order of id. */
@@ -156,17 +148,14 @@ export class Pets {
     return await this.#send({ operation: 'listPets', method: 'GET', url, read }, options)
   }
 
-  async #send<T extends Pet | PetPage>(request: Omit<Call<T>, 'signal'>, options: CallOptions): Promise<T> {
+  async #send<T extends object>(call: Call<T>, options: CallOptions): Promise<T> {
     const { signal, timeoutMs = this.#settings.timeoutMs, retries = this.#settings.retries, headers = {} } = options
     if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
       throw new TypeError('signal is invalid: expected an AbortSignal')
     }
-    const merged = { ...this.#settings.headers, ...readHeaders(headers), ...request.headers }
-    const call = { ...request, signal, headers: merged }
-    const numbers = { timeoutMs: readNumber('timeoutMs', timeoutMs), retries: readNumber('retries', retries) }
-    const { result, details } = await send(call, { ...this.#settings, ...numbers })
-    setResponse(result, details)
-    return result
+    checkNumbers({ timeoutMs, retries })
+    const merged = { ...this.#settings.headers, ...readHeaders(headers), ...call.headers }
+    return await send({ ...call, signal, headers: merged }, { ...this.#settings, timeoutMs, retries })
   }
 }
 
@@ -199,9 +188,8 @@ function nextIn(headers: Headers, url: string, apiKey: string) {
   throw new InvalidResponse(`the next link leads to ${origin}, which must not receive the API key`)
 }
 
-/** A UUID, version 4. Browsers offer randomUUID only to pages from HTTPS or localhost. */
+/** A UUID, version 4. Browsers offer crypto.randomUUID only to pages from HTTPS or localhost. */
 function newIdempotencyKey(): string {
-  if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   const digits = Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
   const variant = '89ab'[(bytes[8] ?? 0) & 3]
@@ -227,23 +215,15 @@ function readOptions(options: ClientOptions): ClientSettings {
   const { retryAfterMaxMs = 60_000, onRequest = ignore, onResponse = ignore, onDeprecation = ignore } = options
   // Called as a method of the global object, because browsers refuse any other `this`.
   const { headers = {}, fetch = (url, init) => globalThis.fetch(url, init) } = options
+  const numbers = { timeoutMs, retries, backoffMs, backoffMaxMs, retryAfterMaxMs }
+  checkNumbers(numbers)
   const functions = { onRequest, onResponse, onDeprecation, fetch }
   for (const [name, value] of Object.entries(functions)) {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
   }
   // Any other character would fail in fetch, whose message may contain the key.
   if (!isVisible(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
-  return {
-    baseUrl: readDeployment(options),
-    apiKey,
-    headers: readHeaders(headers),
-    timeoutMs: readNumber('timeoutMs', timeoutMs),
-    retries: readNumber('retries', retries),
-    backoffMs: readNumber('backoffMs', backoffMs),
-    backoffMaxMs: readNumber('backoffMaxMs', backoffMaxMs),
-    retryAfterMaxMs: readNumber('retryAfterMaxMs', retryAfterMaxMs),
-    ...functions,
-  }
+  return { baseUrl: readDeployment(options), apiKey, headers: readHeaders(headers), ...numbers, ...functions }
 }
 
 function ignore(): void {}
@@ -260,7 +240,8 @@ function readDeployment({ baseUrl, baseUrls, environment }: ClientOptions): stri
 /** A base address without a slash at the end. The TypeError does not show the value: it may contain a password. */
 export function readBaseUrl(name: string, address: unknown): string {
   const example = 'such as https://pets.example.com/v1'
-  const url = parseUrl(String(address))
+  // Node 20 has no URL.parse.
+  const url = orUndefined(() => new URL(String(address)))
   if (!url || !/^https?:$/.test(url.protocol)) {
     throw new TypeError(`${name} is not an http or https address: expected one ${example}`)
   }
@@ -270,10 +251,11 @@ export function readBaseUrl(name: string, address: unknown): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
 }
 
-function readNumber(name: keyof typeof ranges, value: number): number {
-  const [min, max] = ranges[name]
-  const isWhole = name === 'retries'
-  const isValid = isWhole ? Number.isInteger(value) : typeof value === 'number'
-  if (isValid && value >= min && value <= max) return value
-  throw new TypeError(`${name} is ${value}: expected ${isWhole ? 'an integer' : 'a number'} from ${min} to ${max}`)
+function checkNumbers(numbers: Readonly<Partial<Record<keyof typeof ranges, number>>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    const [min, max] = ranges[name as keyof typeof ranges]
+    const [kind, isValid] = name === 'retries' ? ['an integer', Number.isInteger] : ['a number', Number.isFinite]
+    if (isValid(value) && value >= min && value <= max) continue
+    throw new TypeError(`${name} is ${value}: expected ${kind} from ${min} to ${max}`)
+  }
 }

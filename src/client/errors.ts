@@ -1,5 +1,5 @@
+import type { RateLimit } from './headers.ts'
 import { definedIn } from './json.ts'
-import type { RateLimit } from './response.ts'
 
 type ErrorDetails = Pick<PetstoreError, 'code'> &
   Partial<Pick<PetstoreError, 'status' | 'requestId' | 'retryAfterSeconds' | 'rateLimit' | 'cause'>>

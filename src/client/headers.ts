@@ -1,3 +1,5 @@
+import { orUndefined } from './json.ts'
+
 export type OperationName = 'listPets' | 'createPet' | 'getPet'
 
 /** A link of a response (RFC 8288). */
@@ -19,44 +21,51 @@ export interface DeprecationNotice {
   readonly links: readonly Link[]
 }
 
-/** An address, a quoted string, a separator or other text. A string without an end is read once, in linear time. */
-const linkToken = /<([^<>]*)>|"((?:[^"\\]|\\.)*)(?:"|\\?$)|[,;=]|[^\s<",;=]+/gs
+/** How many requests the API key may still send. */
+export interface RateLimit {
+  /** The most requests in a window. */
+  readonly limit: number
+  readonly windowSeconds: number
+  /** Requests that are left in this window. */
+  readonly remaining: number
+  /** Seconds until the next window. */
+  readonly resetSeconds: number
+}
 
 /** Reads a Link header. A link with several relations is returned once for each; invalid addresses are skipped. */
 export function readLinks(header: string | null, base: string): Link[] {
-  return linksIn(header ?? '').flatMap(({ address, rel = '' }) => {
-    const url = parseUrl(address, base)
-    return url ? (rel.toLowerCase().match(/\S+/g) ?? []).map(rel => ({ rel, href: url.href })) : []
+  return itemsIn(header).flatMap(item => {
+    const [, address] = /<([^<>]*)>/.exec(item[0] ?? '') ?? []
+    const url = address === undefined ? undefined : orUndefined(() => new URL(address, base))
+    const rels =
+      parameterIn(item, 'rel')
+        .toLowerCase()
+        .match(/[^\s"]+/g) ?? []
+    return url ? rels.map(rel => ({ rel, href: url.href })) : []
   })
 }
 
-/** Only the first rel parameter of a link counts (RFC 8288, section 3.3). */
-function linksIn(header: string): readonly { readonly address: string; readonly rel?: string }[] {
-  const links: { address: string; rel?: string }[] = []
-  let link: (typeof links)[number] | undefined
-  let before = ''
-  let isFirstRel = false
-  for (const [token, address, quoted] of header.matchAll(linkToken)) {
-    if (address !== undefined) {
-      link = { address }
-      links.push(link)
-    } else if (token === ',') link = undefined
-    else if (before === ';' && token !== ';' && link) {
-      isFirstRel = token.toLowerCase() === 'rel' && link.rel === undefined
-      if (isFirstRel) link.rel = ''
-    } else if (before === '=' && token !== ';' && isFirstRel && link) link.rel = quoted ?? token
-    before = token
+/** An address, a quoted string, a separator or other text. A string without an end is read once, in linear time. */
+const token = /<[^<>]*>|"(?:[^"\\]|\\.)*(?:"|\\?$)|[,;<]|[^<",;]+/gs
+
+/** The items of a header, such as `"default";r=42;t=1`: each is a list of its value and its parameters. */
+function itemsIn(header: string | null): readonly string[][] {
+  let item = ['']
+  const items = [item]
+  for (const [text] of (header ?? '').matchAll(token)) {
+    if (text === ',') {
+      item = ['']
+      items.push(item)
+    } else if (text === ';') item.push('')
+    else item[item.length - 1] += text
   }
-  return links
+  return items
 }
 
-/** Undefined for an invalid address. Node 20 has no URL.parse. */
-export function parseUrl(address: string, base?: string): URL | undefined {
-  try {
-    return new URL(address, base)
-  } catch {
-    return undefined
-  }
+/** Empty if there is none. Only the first parameter with a name counts (RFC 8288, section 3.3). */
+function parameterIn([, ...parameters]: readonly string[], name: string): string {
+  const found = parameters.map(text => text.split('=')).find(([first = '']) => first.trim().toLowerCase() === name)
+  return found?.slice(1).join('=').trim() ?? ''
 }
 
 /** Reads Deprecation (RFC 9745) and Sunset (RFC 8594); undefined if the response has neither. */
@@ -71,8 +80,8 @@ export function readDeprecation(operation: OperationName, headers: Headers, url:
 /** `@1794700800` or an HTTP date. Drafts of RFC 9745 also allowed `true`, which has no date. */
 function dateIn(text: string | null): Date | undefined {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(text ?? '') ?? []
-  const date = new Date(seconds === undefined ? parseHttpDate(text) : Number(seconds) * 1_000)
-  return Number.isNaN(date.getTime()) ? undefined : date
+  const ms = seconds === undefined ? parseHttpDate(text) : Number(seconds) * 1_000
+  return Number.isNaN(ms) ? undefined : new Date(ms)
 }
 
 /** NaN for other text. Date.parse alone reads almost any text with a number in it. */
@@ -105,4 +114,19 @@ export function readRetryAfter(header: string | null, now: Date): number | undef
   if (header !== null && /^\d{1,10}$/.test(header)) return Number(header)
   const seconds = Math.ceil((parseHttpDate(header) - now.getTime()) / 1_000)
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
+}
+
+/** Reads RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers); undefined unless both are complete. */
+export function readRateLimit(headers: Headers): RateLimit | undefined {
+  const read = (header: string, name: string) => {
+    const [item = []] = itemsIn(headers.get(header))
+    const text = parameterIn(item, name)
+    return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  }
+  const limit = read('ratelimit-policy', 'q')
+  const windowSeconds = read('ratelimit-policy', 'w')
+  const remaining = read('ratelimit', 'r')
+  const resetSeconds = read('ratelimit', 't')
+  const values = { limit, windowSeconds, remaining, resetSeconds }
+  return Object.values(values).some(Number.isNaN) ? undefined : values
 }

@@ -1,7 +1,7 @@
 import * as errors from './errors.ts'
-import { type DeprecationNotice, type OperationName, readDeprecation, readRetryAfter } from './headers.ts'
-import { InvalidResponse, parseJson, readError } from './json.ts'
-import { mask, type ResponseDetails, readDetails } from './response.ts'
+import type { DeprecationNotice, OperationName, RateLimit } from './headers.ts'
+import { readDeprecation, readRateLimit, readRetryAfter } from './headers.ts'
+import { InvalidResponse, orUndefined, parseJson, readError } from './json.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -9,9 +9,9 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 export interface CallOptions {
   /** Aborts the call, also between attempts. The call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Default: the client's `timeoutMs`. */
+  /** Time for each attempt, until its response is complete. Default: of a client 30,000, of a call the client's. */
   readonly timeoutMs?: number | undefined
-  /** Default: the client's `retries`. */
+  /** How many attempts may follow the first. Default: of a client 2, of a call the client's. */
   readonly retries?: number | undefined
   /**
    * Further headers, such as `traceparent` or `Prefer`, but none that the client or `fetch` sets. A call's headers
@@ -29,6 +29,17 @@ export interface RequestAttempt {
   readonly attempt: number
 }
 
+/** The response to a call. */
+export interface ResponseDetails {
+  readonly status: number
+  /** Identifies the request in the operator's log. */
+  readonly requestId: string | undefined
+  /** Undefined if the service has no rate limit. */
+  readonly rateLimit: RateLimit | undefined
+  /** A copy. If the server echoed the API key, `***` replaces it. */
+  readonly headers: Headers
+}
+
 /** The response to one attempt. */
 export interface ResponseAttempt extends RequestAttempt, ResponseDetails {
   /** From the start of the attempt until its response was complete. */
@@ -36,12 +47,8 @@ export interface ResponseAttempt extends RequestAttempt, ResponseDetails {
 }
 
 /** Options of every client. */
-export interface RequestOptions {
+export interface RequestOptions extends Omit<CallOptions, 'signal'> {
   readonly apiKey: string
-  /** Time for each attempt, until its response is complete. Default: 30,000. */
-  readonly timeoutMs?: number | undefined
-  /** How many attempts may follow the first. Default: 2. */
-  readonly retries?: number | undefined
   /** The longest wait before the first retry; it doubles for each further one. The actual wait is random. Default: 250. */
   readonly backoffMs?: number | undefined
   /** The longest wait before any retry. Default: 8,000. */
@@ -61,46 +68,48 @@ export interface RequestOptions {
 /** The options, checked and with their defaults. */
 export type RequestSettings = { readonly [Name in keyof RequestOptions]-?: NonNullable<RequestOptions[Name]> }
 
-export interface Call<T> {
-  readonly operation: OperationName
-  readonly method: 'GET' | 'POST'
-  readonly url: string
+export interface Call<T> extends Omit<RequestAttempt, 'attempt'> {
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
-  readonly signal: AbortSignal | undefined
+  readonly signal?: AbortSignal | undefined
   /** Throws {@link InvalidResponse} for a response of another shape. */
   read(body: unknown, headers: Headers): T
 }
 
-/** Browsers report a redirect as the type `opaqueredirect` with status 0. */
-interface Received extends Pick<Response, 'status' | 'headers' | 'type'> {
+interface Received {
+  readonly response: Response
+  readonly details: ResponseDetails
   /** Undefined if the body is not UTF-8. */
   readonly text: string | undefined
-  readonly details: ResponseDetails
 }
 
-interface Answer<T> {
-  readonly result: T
-  readonly details: ResponseDetails
+/** Weak and outside of the animals, so that these stay plain objects. */
+const responses = new WeakMap<object, ResponseDetails>()
+
+/** The response that a call got for this animal or page; undefined for a copy and for an animal of a page. */
+export function responseOf(petOrPage: object): ResponseDetails | undefined {
+  return responses.get(petOrPage)
 }
 
-/** Sends a request, with retries. Returns what `read` makes of the response, and the response's details. */
-export async function send<T>(call: Call<T>, settings: RequestSettings): Promise<Answer<T>> {
+/** Sends a request, with retries. Returns what `read` makes of the response. */
+export async function send<T extends object>(call: Call<T>, settings: RequestSettings): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await attemptOnce(call, settings, attempt)
-    if (!(answer instanceof errors.PetstoreError)) return answer
-    const waitMs = waitMsBeforeRetry(answer, attempt, settings)
-    if (waitMs === undefined) throw answer
+    const result = await attemptOnce(call, settings, attempt)
+    if (!(result instanceof errors.PetstoreError)) return result
+    const waitMs = waitMsBeforeRetry(result, attempt, settings)
+    if (waitMs === undefined) throw result
     await wait(waitMs, call.signal)
   }
 }
 
 /** Returns a failure instead of throwing it: a thrown error is a hook's or the signal's, and ends the call. */
-async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt: number) {
+async function attemptOnce<T extends object>(call: Call<T>, settings: RequestSettings, attempt: number) {
   const { operation, method, url, signal } = call
   signal?.throwIfAborted()
   const request = { operation, method, url, attempt }
   await settings.onRequest(request)
+  // A hook may have aborted it.
+  signal?.throwIfAborted()
   const startMs = performance.now()
   const received = await exchange(call, settings)
   if (received instanceof errors.PetstoreError) return received
@@ -108,18 +117,14 @@ async function attemptOnce<T>(call: Call<T>, settings: RequestSettings, attempt:
   await settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
   const notice = readDeprecation(operation, details.headers, url)
   if (notice) await settings.onDeprecation(notice)
-  // A hook may have aborted it.
   signal?.throwIfAborted()
-  const result = resultOf(call, received, settings.apiKey)
-  return result instanceof errors.PetstoreError ? result : { result, details }
+  return resultOf(call, received, settings.apiKey)
 }
 
 /** Sends the request and receives the complete response, within the time-out. */
-async function exchange(call: Call<unknown>, settings: RequestSettings): Promise<Received | errors.PetstoreError> {
+async function exchange(call: Call<object>, settings: RequestSettings): Promise<Received | errors.PetstoreError> {
   const { method, url, body, signal } = call
   const { apiKey, fetch, timeoutMs } = settings
-  // A hook may have aborted it.
-  signal?.throwIfAborted()
   const controller = new AbortController()
   const abort = () => controller.abort()
   signal?.addEventListener('abort', abort)
@@ -133,9 +138,9 @@ async function exchange(call: Call<unknown>, settings: RequestSettings): Promise
       redirect: 'manual',
       signal: controller.signal,
     })
-    const { status, headers, type } = response
-    const text = decode(await response.arrayBuffer())
-    return { status, headers, type, text, details: readDetails(response, apiKey) }
+    const bytes = await response.arrayBuffer()
+    const text = orUndefined(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    return { response, details: readDetails(response, apiKey), text }
   } catch (error) {
     signal?.throwIfAborted()
     if (controller.signal.aborted) {
@@ -150,14 +155,15 @@ async function exchange(call: Call<unknown>, settings: RequestSettings): Promise
   }
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+function readDetails({ status, headers: received }: Response, apiKey: string): ResponseDetails {
+  const headers = new Headers([...received].map(([name, value]) => [name, mask(value, apiKey)]))
+  const requestId = headers.get('x-request-id') ?? undefined
+  return { status, requestId, rateLimit: readRateLimit(headers), headers }
+}
 
-function decode(bytes: ArrayBuffer): string | undefined {
-  try {
-    return utf8.decode(bytes)
-  } catch {
-    return undefined
-  }
+/** No error and no hook shows the key, even if the server or `fetch` echoes it. */
+function mask(text: string, apiKey: string): string {
+  return text.replaceAll(apiKey, '***')
 }
 
 /** Copies only these fields, because others may hold the request with its key. */
@@ -178,33 +184,35 @@ function reasonOf({ message, cause }: Error): string {
 }
 
 /** An error unless the response is a success. */
-function resultOf<T>(call: Call<T>, received: Received, apiKey: string): T | errors.PetstoreError {
-  const { status, type, text, details } = received
-  const expectedStatus = call.method === 'POST' ? 201 : 200
-  const masked = (message: string) => mask(message, apiKey)
+function resultOf<T extends object>(call: Call<T>, received: Received, apiKey: string): T | errors.PetstoreError {
+  const { response } = received
+  const { status, requestId, rateLimit, headers } = received.details
+  const retryAfterSeconds = readRetryAfter(response.headers.get('retry-after'), new Date())
+  const known = { status, requestId, retryAfterSeconds, rateLimit }
   const unexpected = (problem: string, ErrorClass: typeof errors.PetstoreError = errors.UnexpectedResponseError) => {
-    const message = `Unexpected response to ${call.method} ${call.url}: ${status}, ${masked(problem)}`
-    return new ErrorClass(message, detailsOf(received, 'unexpected_response'))
+    const message = `Unexpected response to ${call.method} ${call.url}: ${status}, ${mask(problem, apiKey)}`
+    return new ErrorClass(message, { ...known, code: 'unexpected_response' })
   }
-  // Masked before it is cut, so that no part of the key remains.
-  const shown = () => describe(details.headers, text && masked(text))
-  if (type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)) {
-    const location = details.headers.get('location') ?? 'another address'
-    return unexpected(`a redirect to ${location}; correct the base address`)
+  // Browsers report a redirect as this type with status 0.
+  if (response.type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)) {
+    return unexpected(`a redirect to ${headers.get('location') ?? 'another address'}; correct the base address`)
   }
   const json = jsonIn(received)
   if (status >= 400) {
     const ErrorClass = errorClasses.get(status) ?? (status < 500 ? errors.InvalidRequestError : errors.ServerError)
-    const error = readError(json?.value)
-    if (error) return new ErrorClass(masked(error.message), detailsOf(received, masked(error.code)))
+    const error = readError(json)
+    if (error) return new ErrorClass(mask(error.message, apiKey), { ...known, code: mask(error.code, apiKey) })
+    const problem = `the body is not an Error ${describe(received, apiKey)}`
     // Proxies send these with pages of their own.
-    const fromProxy = ErrorClass === errors.RateLimitedError || ErrorClass === errors.ServiceUnavailableError
-    return unexpected(`the body is not an Error ${shown()}`, fromProxy ? ErrorClass : undefined)
+    return [429, 502, 503, 504].includes(status) ? unexpected(problem, ErrorClass) : unexpected(problem)
   }
+  const expectedStatus = call.method === 'POST' ? 201 : 200
   if (status !== expectedStatus) return unexpected(`expected ${expectedStatus}`)
-  if (!json) return unexpected(`the body is not JSON ${shown()}`)
+  if (json === undefined) return unexpected(`the body is not JSON ${describe(received, apiKey)}`)
   try {
-    return call.read(json.value, received.headers)
+    const result = call.read(json, response.headers)
+    responses.set(result, received.details)
+    return result
   } catch (error) {
     if (error instanceof InvalidResponse) return unexpected(error.message)
     throw error
@@ -222,45 +230,33 @@ const errorClasses = new Map<number, typeof errors.PetstoreError>([
   [504, errors.ServiceUnavailableError],
 ])
 
-function detailsOf({ headers, details: { status, requestId, rateLimit } }: Received, code: string) {
-  const retryAfterSeconds = readRetryAfter(headers.get('retry-after'), new Date())
-  return { code, status, requestId, retryAfterSeconds, rateLimit }
+/** Undefined if the body is not JSON. Drops the parser's error: it may quote the text. */
+function jsonIn({ response, text = '' }: Received): unknown {
+  const isJson = /^application\/json *(?:;|$)/i.test(response.headers.get('content-type') ?? '')
+  return isJson ? orUndefined(() => parseJson(text)) : undefined
 }
 
-/** Wrapped in an object, because null is valid JSON. Drops the parser's error: it may quote the text. */
-function jsonIn({ headers, text }: Received): { readonly value: unknown } | undefined {
-  const isJson = /^application\/json *(?:;|$)/i.test(headers.get('content-type') ?? '')
-  if (text === undefined || !isJson) return undefined
-  try {
-    return { value: parseJson(text) }
-  } catch {
-    return undefined
-  }
-}
-
-const shownCharsMax = 80
-
-function describe(headers: Headers, text: string | undefined): string {
-  const type = headers.get('content-type') ?? 'no Content-Type'
+/** The start of the body. Masked before it is cut, so that no part of the key remains. */
+function describe({ details, text }: Received, apiKey: string): string {
+  const type = details.headers.get('content-type') ?? 'no Content-Type'
   if (text === undefined) return `(${type}, not UTF-8)`
-  return `(${type}): ${JSON.stringify(text.slice(0, shownCharsMax))}${text.length > shownCharsMax ? '…' : ''}`
-}
-
-/** Undefined if there is no further attempt. The random part spreads the retries of many clients. */
-export function waitMsBeforeRetry(error: errors.PetstoreError, attemptsMade: number, settings: RequestSettings) {
-  const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
-  if (attemptsMade > retries || !isTemporary(error)) return undefined
-  const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1_000
-  if (retryAfterMs > retryAfterMaxMs) return undefined
-  return retryAfterMs + Math.random() * Math.min(backoffMaxMs, backoffMs * 2 ** (attemptsMade - 1))
+  const masked = mask(text, apiKey)
+  return `(${type}): ${JSON.stringify(masked.slice(0, 80))}${masked.length > 80 ? '…' : ''}`
 }
 
 const temporary = [errors.ConnectionError, errors.TimeoutError, errors.RateLimitedError, errors.ServiceUnavailableError]
 
-/** Repeating is always safe: reads change nothing, and creations carry an Idempotency-Key. */
-function isTemporary(error: errors.PetstoreError): boolean {
+/**
+ * Undefined if there is no further attempt. The random part spreads the retries of many clients. Repeating is always
+ * safe: reads change nothing, and creations carry an Idempotency-Key.
+ */
+export function waitMsBeforeRetry(error: errors.PetstoreError, attemptsMade: number, settings: RequestSettings) {
+  const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
   // Waiting does not give a store new ids.
-  return error.code !== 'ids_exhausted' && temporary.some(ErrorClass => error instanceof ErrorClass)
+  const isTemporary = error.code !== 'ids_exhausted' && temporary.some(ErrorClass => error instanceof ErrorClass)
+  const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1_000
+  if (!isTemporary || attemptsMade > retries || retryAfterMs > retryAfterMaxMs) return undefined
+  return retryAfterMs + Math.random() * Math.min(backoffMaxMs, backoffMs * 2 ** (attemptsMade - 1))
 }
 
 /** Ends early when the signal is aborted; the next attempt then throws the signal's reason. */

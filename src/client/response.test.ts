@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { readRateLimit, responseOf } from './response.ts'
+import { readRateLimit } from './headers.ts'
+import { responseOf } from './index.ts'
 
 const policy = '"default";q=100;w=60'
 const state = '"default";r=42;t=7'
