@@ -92,7 +92,6 @@ export class PetstoreClient {
   }
 }
 
-/** The base address has no slash at the end. */
 type ClientSettings = RequestSettings & { readonly baseUrl: string; readonly headers: Record<string, string> }
 
 export class Pets {
@@ -105,7 +104,7 @@ export class Pets {
   /** Adds an animal exactly once, however many attempts that takes. */
   async create(newPet: NewPet, options: CreateOptions = {}): Promise<Pet> {
     const { idempotencyKey: key = newIdempotencyKey() } = options
-    if (!isVisible(key) || key.length > 255) {
+    if (!isVisibleAscii(key) || key.length > 255) {
       throw new TypeError('idempotencyKey is invalid: expected 1 to 255 visible ASCII characters')
     }
     const url = `${this.#settings.baseUrl}/pets`
@@ -169,8 +168,7 @@ for (const { name, prototype } of [PetstoreClient, Pets, PetList]) {
   Object.defineProperty(prototype, Symbol.for('nodejs.util.inspect.custom'), { value })
 }
 
-/** Whether a value is text of visible ASCII characters. */
-function isVisible(value: unknown): value is string {
+function isVisibleAscii(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
 }
 
@@ -222,7 +220,7 @@ function readOptions(options: ClientOptions): ClientSettings {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
   }
   // Any other character would fail in fetch, whose message may contain the key.
-  if (!isVisible(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
+  if (!isVisibleAscii(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
   return { baseUrl: readDeployment(options), apiKey, headers: readHeaders(headers), ...numbers, ...functions }
 }
 

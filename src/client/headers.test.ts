@@ -8,6 +8,7 @@ test.each<[string | null, ...(readonly [rel: string, href: string])[]]>([
   ['</v1/pets?cursor=a>; rel="next"', ['next', at('/v1/pets?cursor=a')]],
   ['<?cursor=a>; REL = "NEXT"', ['next', at('/v1/pets?cursor=a')]],
   ['</a>; rel="next  last"', ['next', at('/a')], ['last', at('/a')]],
+  ['</a>; rel="https://example.com/?a=b"', ['https://example.com/?a=b', at('/a')]],
   ['</a>; rel="prev", </b>; rel="next"', ['prev', at('/a')], ['next', at('/b')]],
   ['</a,b>; title="x, <y>; rel=\\"prev\\""; rel="next"', ['next', at('/a,b')]],
   ['</a>; title="; rel=prev"; crossorigin; rel=next; rel=last', ['next', at('/a')]],

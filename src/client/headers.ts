@@ -37,11 +37,8 @@ export function readLinks(header: string | null, base: string): Link[] {
   return itemsIn(header).flatMap(item => {
     const [, address] = /<([^<>]*)>/.exec(item[0] ?? '') ?? []
     const url = address === undefined ? undefined : orUndefined(() => new URL(address, base))
-    const rels =
-      parameterIn(item, 'rel')
-        .toLowerCase()
-        .match(/[^\s"]+/g) ?? []
-    return url ? rels.map(rel => ({ rel, href: url.href })) : []
+    const rels = parameterIn(item, 'rel').replace(/^"|"$/g, '')
+    return url ? (rels.toLowerCase().match(/\S+/g) ?? []).map(rel => ({ rel, href: url.href })) : []
   })
 }
 

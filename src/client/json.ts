@@ -59,7 +59,6 @@ export function stringify(value: unknown, space?: string | number): string {
   return JSON.stringify(value, replacer, space)?.replace(markedInteger, '$1')
 }
 
-/** Undefined if the function throws. */
 export function orUndefined<T>(read: () => T): T | undefined {
   try {
     return read()

@@ -5,7 +5,6 @@ import { InvalidResponse, orUndefined, parseJson, readError } from './json.ts'
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** Options of every call. */
 export interface CallOptions {
   /** Aborts the call, also between attempts. The call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
@@ -13,14 +12,10 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
   /** How many attempts may follow the first. Default: of a client 2, of a call the client's. */
   readonly retries?: number | undefined
-  /**
-   * Further headers, such as `traceparent` or `Prefer`, but none that the client or `fetch` sets. A call's headers
-   * override the client's.
-   */
+  /** Such as `traceparent`, but none that the client or `fetch` sets. A call's headers override the client's. */
   readonly headers?: Headers | Readonly<Record<string, string>> | undefined
 }
 
-/** One attempt of a call. */
 export interface RequestAttempt {
   readonly operation: OperationName
   readonly method: 'GET' | 'POST'
@@ -40,13 +35,11 @@ export interface ResponseDetails {
   readonly headers: Headers
 }
 
-/** The response to one attempt. */
 export interface ResponseAttempt extends RequestAttempt, ResponseDetails {
   /** From the start of the attempt until its response was complete. */
   readonly durationMs: number
 }
 
-/** Options of every client. */
 export interface RequestOptions extends Omit<CallOptions, 'signal'> {
   readonly apiKey: string
   /** The longest wait before the first retry; it doubles for each further one. The actual wait is random. Default: 250. */
@@ -143,10 +136,8 @@ async function exchange(call: Call<object>, settings: RequestSettings): Promise<
     return { response, details: readDetails(response, apiKey), text }
   } catch (error) {
     signal?.throwIfAborted()
-    if (controller.signal.aborted) {
-      const message = `No complete response from ${url} within ${timeoutMs} ms`
-      return new errors.TimeoutError(message, { code: 'timeout' })
-    }
+    const late = `No complete response from ${url} within ${timeoutMs} ms`
+    if (controller.signal.aborted) return new errors.TimeoutError(late, { code: 'timeout' })
     const cause = safeCopy(error, apiKey)
     return new errors.ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
   } finally {
@@ -246,16 +237,14 @@ function describe({ details, text }: Received, apiKey: string): string {
 
 const temporary = [errors.ConnectionError, errors.TimeoutError, errors.RateLimitedError, errors.ServiceUnavailableError]
 
-/**
- * Undefined if there is no further attempt. The random part spreads the retries of many clients. Repeating is always
- * safe: reads change nothing, and creations carry an Idempotency-Key.
- */
+/** Undefined if there is no further attempt. Repeating is safe: every creation carries an Idempotency-Key. */
 export function waitMsBeforeRetry(error: errors.PetstoreError, attemptsMade: number, settings: RequestSettings) {
   const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
   // Waiting does not give a store new ids.
   const isTemporary = error.code !== 'ids_exhausted' && temporary.some(ErrorClass => error instanceof ErrorClass)
   const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1_000
   if (!isTemporary || attemptsMade > retries || retryAfterMs > retryAfterMaxMs) return undefined
+  // The random part spreads the retries of many clients.
   return retryAfterMs + Math.random() * Math.min(backoffMaxMs, backoffMs * 2 ** (attemptsMade - 1))
 }
 
