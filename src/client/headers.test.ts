@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readDeprecation, readHeaders, readLinks, readRetryAfter } from './headers.ts'
+import { readDeprecation, readHeaders, readLinks, readRateLimit, readRetryAfter } from './headers.ts'
 
 const url = 'http://127.0.0.1:8080/v1/pets?limit=2'
 const at = (path: string) => `http://127.0.0.1:8080${path}`
@@ -84,4 +84,34 @@ test('Retry-After is a number of seconds, or a date', () => {
   const headers = ['0', '120', 'Sun, 15 Nov 2026 00:00:30 GMT', 'Sat, 14 Nov 2026 00:00:00 GMT']
   expect(headers.map(read)).toEqual([0, 120, 30, 0])
   for (const header of [null, 'soon', '5 seconds', 'in 5', '']) expect(read(header)).toBeUndefined()
+})
+
+const policy = '"default";q=100;w=60'
+const state = '"default";r=42;t=7'
+const rateLimit = { limit: 100, windowSeconds: 60, remaining: 42, resetSeconds: 7 }
+
+test.each<[string, string]>([
+  [policy, state],
+  ['"a"; w=60; q=100; x="y"', '"a"; t=7; r=42'],
+  ['"a";qu="req";q=100;w=60', '"a";x=";r=1, ";r=42;t=7'],
+  ['"";q=100;w=60, "b";q=1;w=1', '"";r=42;t=7, "b";r=1;t=1'],
+])('RateLimit-Policy: %s and RateLimit: %s are the rate limit', (policy, state) => {
+  expect(readRateLimit(new Headers({ 'ratelimit-policy': policy, ratelimit: state }))).toEqual(rateLimit)
+})
+
+test.each<[string | null, string | null]>([
+  [null, null],
+  [policy, null],
+  [null, state],
+  [policy, '"default";r=42'],
+  [policy, '"default";t=7, "b";r=42'],
+  [policy, '"default";r=-1;t=7'],
+  [policy, '"default";r=4.2;t=7'],
+  [policy, '"r=42;t=7"'],
+  [policy, 'limit=100, remaining=42, reset=7'],
+  ['"default";q=;w=60', state],
+  ['100', '42'],
+])('RateLimit-Policy: %s and RateLimit: %s are no rate limit', (policy, state) => {
+  const headers = Object.entries({ 'ratelimit-policy': policy, ratelimit: state }).filter(([, value]) => value !== null)
+  expect(readRateLimit(new Headers(headers as [string, string][]))).toBeUndefined()
 })
