@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { repeat, withTimeout } from './timeout.ts'
+import { withTimeout } from './timeout.ts'
 
 const never = new Promise<never>(() => {})
 
@@ -26,32 +26,5 @@ describe('a promise with a time-out', () => {
     const options = { cwd: `${import.meta.dir}/..`, timeout: 4_000 }
     const { exitCode } = Bun.spawnSync([process.execPath, '-e', script], options)
     expect(exitCode).toBe(0)
-  })
-})
-
-describe('repeated work', () => {
-  test('never runs twice at once, and not after its end', async () => {
-    const running = Promise.withResolvers<undefined>()
-    let runs = 0
-    const repeated = repeat(1, () => {
-      runs += 1
-      return running.promise
-    })
-    await Bun.sleep(50)
-    expect(runs).toBe(1)
-    repeated[Symbol.dispose]()
-    running.resolve(undefined)
-    await Bun.sleep(50)
-    expect(runs).toBe(1)
-  })
-
-  test('waits for the time that it returns, or the usual one', async () => {
-    const times = [1, undefined, 60_000]
-    using _ = repeat(10, async () => times.shift())
-    await Bun.sleep(200)
-    expect(times).toEqual([])
-    times.push(1)
-    await Bun.sleep(50)
-    expect(times).toEqual([1])
   })
 })

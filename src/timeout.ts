@@ -11,19 +11,3 @@ export async function withTimeout<T, L>(promise: Promise<T>, ms: number, late: (
 }
 
 const expired = Symbol('expired')
-
-/** Runs the work every `ms`, never twice at once. The work may return another pause. Dispose to stop. */
-export function repeat(ms: number, work: () => Promise<number | undefined>): Disposable {
-  let ended = false
-  const run = async () => {
-    const nextMs = await work()
-    if (!ended) timer = setTimeout(run, nextMs ?? ms)
-  }
-  let timer = setTimeout(run, ms)
-  return {
-    [Symbol.dispose]() {
-      ended = true
-      clearTimeout(timer)
-    },
-  }
-}

@@ -1,10 +1,10 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryFolder, until } from '../../test/support/process.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import { Sweep } from './background.ts'
+import { repeat, Sweep } from './background.ts'
 
 const logged: string[] = []
 const log: Log = {
@@ -41,4 +41,31 @@ test('a sweep deletes all expired idempotency keys, counts them, and reports whe
   expect(await keep('valid', new Date())).toMatchObject({ outcome: 'replayed' })
   sweep[Symbol.dispose]()
   await stores.close()
+})
+
+describe('repeated work', () => {
+  test('never runs twice at once, and not after its end', async () => {
+    const running = Promise.withResolvers<undefined>()
+    let runs = 0
+    const repeated = repeat(log, 1, () => {
+      runs += 1
+      return running.promise
+    })
+    await Bun.sleep(50)
+    expect(runs).toBe(1)
+    repeated[Symbol.dispose]()
+    running.resolve(undefined)
+    await Bun.sleep(50)
+    expect(runs).toBe(1)
+  })
+
+  test('waits for the time that it returns, or the usual one', async () => {
+    const times = [1, undefined, 60_000]
+    using _ = repeat(log, 10, async () => times.shift())
+    await Bun.sleep(200)
+    expect(times).toEqual([])
+    times.push(1)
+    await Bun.sleep(50)
+    expect(times).toEqual([1])
+  })
 })

@@ -21,7 +21,7 @@ Of the variables of serve, only PORT and HOST apply.`,
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`
       const { values } = readValues({ options: settings }, {}, {})
-      return await serve({ ...values, port, host, databaseUrl, logLevel: 'warn', threads: 1 }, io, addAnimals)
+      return await serve({ ...values, port, host, databaseUrl, logLevel: 'warn' }, io, addAnimals)
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }

@@ -1,27 +1,33 @@
 import { readFileSync } from 'node:fs'
-import { StoreUnreachable } from '../errors.ts'
+import { hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
+import { SetupError, StoreUnreachable } from '../errors.ts'
 import { App } from '../http/app.ts'
-import { type Listener, listen, readTls, type Tls } from '../http/server.ts'
+import { listen, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
-import { openStores } from '../store/open.ts'
-import type { Awaitable, Stores } from '../store.ts'
-import { repeat } from '../timeout.ts'
+import { isPostgres, openStores } from '../store/open.ts'
+import type { KeyStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
-import { inBackground, Sweep } from './background.ts'
-import { greet } from './greeting.ts'
+import { inBackground, repeat, Sweep } from './background.ts'
 import { BufferedLog } from './log.ts'
-import { build, exitCode, type Io } from './output.ts'
-import { checkSettings, removedSettings, type ServeSettings, settings, unknownVariables } from './settings.ts'
+import { build, exitCode, type Io, version } from './output.ts'
+import {
+  checkSettings,
+  originOf,
+  removedSettings,
+  type ServeSettings,
+  settings as serveSettings,
+  unknownVariables,
+} from './settings.ts'
 
 export const serveCommand = command({
   name: 'serve',
   summary: 'Run the server until Ctrl-C or SIGTERM',
-  options: { ...settings, ...removedSettings },
+  options: { ...serveSettings, ...removedSettings },
   details: 'A flag takes precedence over its environment variable.',
   examples: ['petstore serve', 'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db'],
   check: checkSettings,
-  run: (settings, io) => serve({ ...settings, threads: 1 }, io),
+  run: serve,
 })
 
 /** Beyond the drain time, for the store to record the use of keys and to close. */
@@ -36,12 +42,12 @@ const flushEveryMs = 5_000
 export async function serve(
   settings: ServeSettings,
   io: Io,
-  prepare?: (stores: Stores) => Promise<unknown>,
+  prepare?: (stores: Stores) => Promise<void>,
 ): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
-  const { tlsCert, tlsKey } = settings
+  const { tlsCert, tlsKey, drainMs } = settings
   const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
   const stores = await openWithRetry(settings, log, stopped)
   // Returning would wait for the pending connection attempt.
@@ -52,15 +58,21 @@ export async function serve(
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await prepare?.(stores)
-    const listener = await startListening({ settings, stores, sweep, tls, log })
+    const app = new App({ ...stores, ...settings, sweep, log, build, pages: createPages() })
+    await stores.startWriting()
+    await app.checkStore()
+    const listener = listen(app, { ...settings, tls })
+    const flushing = repeat(log, flushEveryMs, () => app.flush())
     try {
-      await greet({ settings, port: listener.port, stores, log, io })
+      await greet(settings, listener.port, stores, log, io)
       await stopped
       log.write('info', 'Stopping')
       log.flush()
-      overdue = setTimeout(() => endWithoutStore(log), settings.drainMs + closeMsMax).unref()
+      overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
     } finally {
-      const unanswered = await listener.stop(settings.drainMs)
+      const unanswered = await listener.stop(drainMs)
+      flushing[Symbol.dispose]()
+      await inBackground(log, () => app.flush())
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {
@@ -80,64 +92,16 @@ function endWithoutStore(log: BufferedLog): never {
   process.exit(exitCode.failure)
 }
 
-interface ListeningParts {
-  readonly settings: ServeSettings
-  readonly stores: Stores
-  readonly sweep: Sweep
-  readonly tls: Tls | undefined
-  readonly log: Log
-}
-
-/** Serves the store, and records the use of keys, until `stop`. */
-async function startListening({ settings, stores, sweep, tls, log }: ListeningParts): Promise<Listener> {
-  const { environmentKey, publicUrl, stagingUrl, rateLimit, corsOrigins, trustedProxies, host, port, reusePort } =
-    settings
-  const { pets, keys, isReadOnly, activity } = stores
-  const app = new App({
-    pets,
-    keys,
-    isReadOnly,
-    activity,
-    sweep,
-    log,
-    build,
-    pages: createPages(),
-    environmentKey,
-    publicUrl,
-    stagingUrl,
-    rateLimit,
-    corsOrigins,
-    trustedProxies,
-  })
-  await stores.startWriting()
-  await app.checkStore()
-  const listener = listen(app, { host, port, reusePort, tls })
-  const flush = () => inBackground(log, () => app.flush())
-  const flushing = repeat(flushEveryMs, () => flush().then(() => flushEveryMs))
-  return {
-    port: listener.port,
-    async stop(drainMs) {
-      const unanswered = await listener.stop(drainMs)
-      flushing[Symbol.dispose]()
-      await flush()
-      return unanswered
-    },
-  }
-}
-
-function open({ databaseUrl, readUrl, databasePooler, databasePool }: ServeSettings, log: Log): Awaitable<Stores> {
-  const postgres = { readUrl, pooler: databasePooler, connectionsMax: databasePool }
-  return openStores(databaseUrl, { create: true, onEvent: (level, message) => log.write(level, message), ...postgres })
-}
-
 /** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
 async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
-  const { waitForDatabaseMs } = settings
+  const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
+  const onEvent = (level: 'error' | 'warn', message: string) => log.write(level, message)
+  const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
   const endMs = performance.now() + waitForDatabaseMs
   const stop = stopped.then(() => undefined)
   for (let attempt = 0; ; attempt++) {
     try {
-      return await Promise.race([open(settings, log), stop])
+      return await Promise.race([openStores(databaseUrl, options), stop])
     } catch (error) {
       const leftMs = endMs - performance.now()
       if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
@@ -165,4 +129,72 @@ function ignoresHangup(): boolean {
   } catch {
     return true
   }
+}
+
+/** Prints the addresses, the first key of a store that has never had one, and a curl line to paste. */
+async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
+  const { keys, location } = stores
+  const { environmentKey } = settings
+  const first = environmentKey === undefined ? await issueFirstKey(keys) : undefined
+  const usableKey = environmentKey && (await mayRead(environmentKey, keys, log)) ? environmentKey : undefined
+  const origin = originOf({ ...settings, port })
+  const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
+  try {
+    await io.out(`${serves}\n\n${rows(settings, origin, first?.secret, usableKey, io)}\nStop with Ctrl-C.\n`)
+  } catch (cause) {
+    if (first) await keys.revoke(first.id, new Date())
+    throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
+  }
+}
+
+/** Undefined if the store has ever had a key. */
+async function issueFirstKey(keys: KeyStore): Promise<{ readonly id: bigint; readonly secret: string } | undefined> {
+  const { key: secret, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
+  const first = await keys.createFirst(record)
+  return first && { id: first.id, secret }
+}
+
+/** Whether the key in PETSTORE_API_KEY may list animals. Logs it if the store's record of the key decides that. */
+async function mayRead(environmentKey: string, keys: KeyStore, log: Log): Promise<boolean> {
+  const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
+  if (!known) return true
+  const refusal = refusalOf(known, new Date())
+  const access = [known.permission, refusal].filter(Boolean).join(', ')
+  const what = `the stored key "${known.name}" (${access})`
+  log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)
+  return known.permission !== 'metrics' && !refusal
+}
+
+/** `first` is a key that was just issued, `environmentKey` one that may list animals. */
+function rows(
+  settings: ServeSettings,
+  origin: string,
+  first: string | undefined,
+  environmentKey: string | undefined,
+  io: Io,
+): string {
+  // The flag takes precedence, and does not set the variable in the shell.
+  const isInShell = environmentKey !== undefined && environmentKey === io.env['PETSTORE_API_KEY']
+  const rows = [
+    ['Catalogue', `${origin}/`],
+    ['Reference', `${origin}/docs`],
+    ...(settings.publicUrl === undefined ? [] : [['Public', settings.publicUrl]]),
+    first
+      ? ['API key', `${first} (shown only this once)`]
+      : environmentKey === undefined
+        ? ['New key', `${io.program} keys create --name NAME${storeFlag(settings.databaseUrl, io)}`]
+        : ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key'],
+  ]
+  const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
+  if (!first && !isInShell) return list
+  const header = first ? `'Authorization: Bearer ${first}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
+  // -k: the certificate may be self-signed.
+  return `${list}\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
+}
+
+/** The flag with which another command in this shell opens the same store. It never shows a password. */
+function storeFlag(url: string, io: Io): string {
+  if (url === (io.env['DATABASE_URL'] || serveSettings.databaseUrl.default)) return ''
+  if (isPostgres(url)) return ' --database-url URL'
+  return ` --database-url ${/^[\w:./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
 }

@@ -116,7 +116,7 @@ export const removedSettings = {
 /** For every command that opens the store. */
 export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
 
-export type ServeSettings = Values<typeof settings> & { readonly threads: number }
+export type ServeSettings = Values<typeof settings>
 
 type Check = Required<Command<typeof settings>>['check']
 
