@@ -12,8 +12,7 @@ import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import { argument, type CommandGroup, command, switchOption } from './arguments.ts'
 import { table, visible } from './output.ts'
-import { storeOptions } from './settings.ts'
-import { withStores } from './store-command.ts'
+import { storeOptions, withStores } from './settings.ts'
 
 const keyName = {
   expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,

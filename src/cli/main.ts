@@ -13,9 +13,9 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['backup', async () => (await import('./transfer.ts')).backupCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
   ['import', async () => (await import('./transfer.ts')).importCommand],
-  ['openapi', async () => (await import('./openapi.ts')).openApiCommand],
+  ['openapi', async () => (await import('./operator.ts')).openApiCommand],
   ['conform', async () => (await import('./conform.ts')).conformCommand],
-  ['health', async () => (await import('./health.ts')).healthCommand],
+  ['health', async () => (await import('./operator.ts')).healthCommand],
   ['version', async () => versionCommand],
 ])
 

@@ -97,13 +97,6 @@ export function codeOf(error: unknown): string {
   return typeof code === 'string' ? code : ''
 }
 
-/** A SetupError that explains a system error by its code; an error with another code unchanged. */
-export function explained(what: string, error: unknown, codes: readonly (readonly [RegExp, string])[]): unknown {
-  const code = codeOf(error)
-  const why = codes.find(([pattern]) => pattern.test(code))?.[1]
-  return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
-}
-
 /** Columns as wide as their widest cell, with two spaces between them. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows]

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
 import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
-import { databaseUrlProblem, isPostgres } from '../store/open.ts'
+import { databaseUrlProblem, isPostgres, openStores } from '../store/open.ts'
+import type { Stores } from '../store.ts'
 import { type Command, integer, optional, setting, suggestion, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
 
@@ -115,6 +116,21 @@ export const removedSettings = {
 
 /** For every command that opens the store. */
 export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
+
+/** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
+export async function withStores(
+  { databaseUrl, ...options }: { databaseUrl: string; pooler: boolean; create: boolean },
+  io: Io,
+  work: (stores: Stores) => unknown,
+) {
+  const stores = await openStores(databaseUrl, options)
+  try {
+    if (stores.newStorePath !== undefined) io.err(`Created a new store at ${stores.newStorePath}\n`)
+    await work(stores)
+  } finally {
+    await stores.close()
+  }
+}
 
 export type ServeSettings = Values<typeof settings>
 

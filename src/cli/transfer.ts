@@ -1,14 +1,25 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { open } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
 import type { ImportIds, Stores } from '../store.ts'
+import { withTimeout } from '../timeout.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { InvalidLine, readPetLines } from './ndjson.ts'
-import { createNewFile, newFileProblem } from './new-file.ts'
-import { animals, explained, type Io, type Progress, startProgress, visible } from './output.ts'
-import { settings, storeOptions } from './settings.ts'
-import { interruptible, unlessAborted, withStores } from './store-command.ts'
+import { animals, codeOf, exitCode, type Io, type Progress, startProgress, visible } from './output.ts'
+import { settings, storeOptions, withStores } from './settings.ts'
 
 export const exportCommand = command({
   name: 'export',
@@ -216,4 +227,99 @@ async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, 
   } finally {
     progress.stop()
   }
+}
+
+/**
+ * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
+ * `work` has to end soon. Then the process prints `outcome` and ends with a failure.
+ */
+async function interruptible(
+  io: Io,
+  outcome: (error: unknown) => string,
+  work: (catchSignals: () => AbortSignal) => Promise<void>,
+) {
+  const controller = new AbortController()
+  const catchSignals = () => {
+    // Ctrl-C under npm can deliver SIGINT twice: the second one must not end the clean-up.
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => controller.abort())
+    return controller.signal
+  }
+  try {
+    await work(catchSignals)
+  } catch (error) {
+    if (!controller.signal.aborted) throw error
+    io.err(`petstore: Interrupted: ${outcome(error)}\n`)
+    // Returning could wait forever for a stalled pipe or database.
+    process.exit(exitCode.failure)
+  }
+}
+
+/** The promise's outcome. After an abort, waits `graceMs` more; then rejects with `late`, or the signal's reason. */
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
+  const { promise: aborted, resolve } = Promise.withResolvers<void>()
+  const stop = () => resolve()
+  signal.addEventListener('abort', stop)
+  try {
+    if (!signal.aborted) await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+  return signal.aborted ? withTimeout(promise, graceMs, () => Promise.reject(late ?? signal.reason)) : promise
+}
+
+/**
+ * A file that gets its name when it is complete, and is deleted if it never is: `using file = createNewFile(…)`.
+ * Until then it is at `path`, in the target's folder, so that it can be renamed. Only its owner can read it.
+ */
+export function createNewFile(target: string) {
+  if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
+  const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
+  closeSync(openSync(path, 'wx', 0o600))
+  return {
+    path,
+    /** Syncs the file, gives it its name and returns its size in bytes. */
+    publish() {
+      sync(path)
+      linkOrRename(path, target)
+      sync(dirname(target))
+      return statSync(target).size
+    },
+    [Symbol.dispose]: () => rmSync(path, { force: true }),
+  }
+}
+
+/** A link never replaces an existing file, unlike a rename, but not every file system has links. */
+function linkOrRename(path: string, target: string): void {
+  try {
+    linkSync(path, target)
+  } catch (error) {
+    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(codeOf(error)) || existsSync(target)) throw error
+    renameSync(path, target)
+  }
+}
+
+function sync(path: string): void {
+  const handle = openSync(path, 'r')
+  try {
+    fsyncSync(handle)
+  } finally {
+    closeSync(handle)
+  }
+}
+
+/** Explains a failure to write the file; any other error is returned unchanged. */
+export function newFileProblem(what: string, error: unknown): unknown {
+  return explained(what, error, [
+    [/^EEXIST$/, 'the file exists; choose another name'],
+    [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist; create it'],
+    [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
+    [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
+  ])
+}
+
+/** A SetupError that explains a system error by its code; an error with another code unchanged. */
+function explained(what: string, error: unknown, codes: readonly (readonly [RegExp, string])[]): unknown {
+  const code = codeOf(error)
+  const why = codes.find(([pattern]) => pattern.test(code))?.[1]
+  return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/process.ts'
 import { SetupError } from '../errors.ts'
-import { createNewFile, newFileProblem } from './new-file.ts'
+import { createNewFile, newFileProblem } from './transfer.ts'
 
 test('a file gets its name when it is complete, is else deleted, and only its owner can read it', () => {
   using folder = temporaryFolder()
