@@ -45,24 +45,15 @@ export function createProcessIo(): Io {
         throw new SetupError(`Cannot write to stdout: ${(cause as Error).message}`, { cause })
       }
     },
-    err(text) {
-      const written = attempt(() => err.write(text))
-      const flushed = attempt(() => err.flush())
-      return written || flushed ? Promise.all([written, flushed]).then(ignore) : undefined
+    async err(text) {
+      try {
+        // Both are called at once: the process may exit next.
+        await Promise.all([err.write(text), err.flush()])
+      } catch {
+        // There is no other place to report it.
+      }
     },
     isTerminal: stderrIsTerminal(),
-  }
-}
-
-const ignore = () => {}
-
-/** Ignores a failed write to stderr: there is no other place to report it. Undefined if the write is done already. */
-function attempt(write: () => number | Promise<number>): Promise<unknown> | undefined {
-  try {
-    const outcome = write()
-    return typeof outcome === 'number' ? undefined : outcome.catch(ignore)
-  } catch {
-    return undefined
   }
 }
 

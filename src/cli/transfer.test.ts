@@ -5,27 +5,27 @@ import { temporaryFolder } from '../../test/support/process.ts'
 import { SetupError } from '../errors.ts'
 import { createNewFile, newFileProblem } from './transfer.ts'
 
-test('a file gets its name when it is complete, is else deleted, and only its owner can read it', () => {
+test('a file gets its name when it is complete, is else deleted, and only its owner can read it', async () => {
   using folder = temporaryFolder()
   const target = join(folder.path, 'copy.db')
   for (const isComplete of [false, true]) {
     {
-      using file = createNewFile(target)
+      await using file = await createNewFile(target)
       writeFileSync(file.path, 'four')
       expect(existsSync(target)).toBe(false)
-      if (isComplete) expect(file.publish()).toBe(4)
+      if (isComplete) expect(await file.publish()).toBe(4)
     }
     expect(readdirSync(folder.path)).toEqual(isComplete ? ['copy.db'] : [])
   }
   expect(statSync(target).mode & 0o777).toBe(0o600)
 })
 
-test('a file that appears meanwhile is not overwritten', () => {
+test('a file that appears meanwhile is not overwritten', async () => {
   using folder = temporaryFolder()
   const target = join(folder.path, 'copy.db')
-  using file = createNewFile(target)
+  await using file = await createNewFile(target)
   writeFileSync(target, 'mine')
-  expect(() => file.publish()).toThrow('EEXIST')
+  await expect(file.publish()).rejects.toThrow('EEXIST')
   expect(readFileSync(target, 'utf8')).toBe('mine')
 })
 
@@ -34,18 +34,18 @@ test.each([
   ['a folder', 'folder', 'the file exists; choose another name (EEXIST)'],
   ['a missing folder', 'nowhere/copy.db', 'its folder does not exist; create it (ENOENT)'],
   ['a folder that is a file', 'taken/copy.db', 'its folder does not exist; create it (ENOTDIR)'],
-])('%s is refused, and nothing is left behind', (_, target, problem) => {
+])('%s is refused, and nothing is left behind', async (_, target, problem) => {
   using folder = temporaryFolder()
   writeFileSync(join(folder.path, 'taken'), 'mine')
   mkdirSync(join(folder.path, 'folder'))
-  const attempt = () => {
+  const attempt = async () => {
     try {
-      createNewFile(join(folder.path, target))
+      await createNewFile(join(folder.path, target))
     } catch (error) {
       throw newFileProblem('Cannot export', error)
     }
   }
-  expect(attempt).toThrow(new SetupError(`Cannot export: ${problem}`))
+  await expect(attempt()).rejects.toThrow(new SetupError(`Cannot export: ${problem}`))
   expect(readdirSync(folder.path).toSorted()).toEqual(['folder', 'taken'])
 })
 

@@ -1,16 +1,5 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
-import { open } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { access, constants, link, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
@@ -53,10 +42,10 @@ async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Prom
 
 async function exportToFile(file: string, stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
   try {
-    using target = createNewFile(file)
+    await using target = await createNewFile(file)
     await using handle = await open(target.path, 'w')
     const count = await exportTo(text => handle.appendFile(text), stores, signal, io)
-    const bytes = target.publish()
+    const bytes = await target.publish()
     io.err(`Exported ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes)\n`)
   } catch (error) {
     throw newFileProblem(`Cannot export to ${file}`, error)
@@ -106,7 +95,7 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
 503 after 3 to 5 seconds.`,
   examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
   async run({ file, keepIds, ...store }, io) {
-    const source = openSource(file)
+    const source = await openSource(file)
     const ids = keepIds ? 'keep' : 'new'
     const outcome = (error: unknown) =>
       error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
@@ -144,17 +133,17 @@ async function importFrom(source: Source, { transfer, location }: Stores, ids: I
   }
 }
 
-type Source = ReturnType<typeof openSource>
+type Source = Awaited<ReturnType<typeof openSource>>
 
 /** Checks the file before a store is created for it. `bytes` is 0 if the size is not known. */
-function openSource(file: string) {
+async function openSource(file: string) {
   // Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive.
   if (file === '-') return { label: 'stdin', bytes: 0, stream: () => Bun.stdin.stream() }
   try {
-    const stat = statSync(file)
-    if (!stat.isFile() && !stat.isFIFO()) throw Object.assign(new Error('Not a file'), { code: 'EISDIR' })
-    accessSync(file, constants.R_OK)
-    return { label: file, bytes: stat.isFile() ? stat.size : 0, stream: () => Bun.file(file).stream() }
+    const found = await stat(file)
+    if (!found.isFile() && !found.isFIFO()) throw Object.assign(new Error('Not a file'), { code: 'EISDIR' })
+    await access(file, constants.R_OK)
+    return { label: file, bytes: found.isFile() ? found.size : 0, stream: () => Bun.file(file).stream() }
   } catch (error) {
     throw importProblem(error, file)
   }
@@ -217,9 +206,9 @@ export const backupCommand = command({
 async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
   const progress = startProgress('Copying the store', io)
   try {
-    using target = createNewFile(file)
+    await using target = await createNewFile(file)
     const count = await backUp(databaseUrl, target.path, progress.update, signal)
-    const bytes = target.publish()
+    const bytes = await target.publish()
     progress.stop()
     io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
   } catch (error) {
@@ -268,43 +257,40 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceM
 }
 
 /**
- * A file that gets its name when it is complete, and is deleted if it never is: `using file = createNewFile(…)`.
+ * A file that gets its name when it is complete, and is deleted if it never is: `await using file = …`.
  * Until then it is at `path`, in the target's folder, so that it can be renamed. Only its owner can read it.
  */
-export function createNewFile(target: string) {
+export async function createNewFile(target: string) {
   if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
   const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
-  closeSync(openSync(path, 'wx', 0o600))
+  const handle = await open(path, 'wx', 0o600)
+  await handle.close()
   return {
     path,
     /** Syncs the file, gives it its name and returns its size in bytes. */
-    publish() {
-      sync(path)
-      linkOrRename(path, target)
-      sync(dirname(target))
-      return statSync(target).size
+    async publish() {
+      await sync(path)
+      await linkOrRename(path, target)
+      await sync(dirname(target))
+      return (await stat(target)).size
     },
-    [Symbol.dispose]: () => rmSync(path, { force: true }),
+    [Symbol.asyncDispose]: () => rm(path, { force: true }),
   }
 }
 
 /** A link never replaces an existing file, unlike a rename, but not every file system has links. */
-function linkOrRename(path: string, target: string): void {
+async function linkOrRename(path: string, target: string): Promise<void> {
   try {
-    linkSync(path, target)
+    await link(path, target)
   } catch (error) {
     if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(codeOf(error)) || existsSync(target)) throw error
-    renameSync(path, target)
+    await rename(path, target)
   }
 }
 
-function sync(path: string): void {
-  const handle = openSync(path, 'r')
-  try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
+async function sync(path: string): Promise<void> {
+  await using handle = await open(path)
+  await handle.sync()
 }
 
 /** Explains a failure to write the file; any other error is returned unchanged. */
