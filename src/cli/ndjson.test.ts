@@ -13,7 +13,7 @@ async function* inChunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8A
 async function readAll(bytes: Uint8Array, size = 7) {
   const lines: string[] = []
   try {
-    for await (const some of readLines(inChunks(bytes, size))) lines.push(...some)
+    for await (const line of readLines(inChunks(bytes, size))) lines.push(line)
     return { lines }
   } catch (error) {
     if (!(error instanceof InvalidLine)) throw error

@@ -23,23 +23,21 @@ export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: Impo
   let number = 0
   let blank: number | undefined
   let previousId = 0n
-  for await (const lines of readLines(chunks)) {
-    for (const line of lines) {
-      number++
-      const text = number === 1 ? line.replace(/^\ufeff/, '') : line
-      if (/^[ \t\r]*$/.test(text)) {
-        blank ??= number
-        continue
-      }
-      if (blank !== undefined) throw new InvalidLine(blank, 'it is blank: remove it')
-      const read = readPetLine(text, ids, previousId)
-      if (!read.ok) throw new InvalidLine(number, read.problems.join('; '))
-      previousId = read.pet.id ?? previousId
-      batch.push(read.pet)
-      if (batch.length < batchPetsMax) continue
-      yield batch
-      batch = []
+  for await (const line of readLines(chunks)) {
+    number++
+    const text = number === 1 ? line.replace(/^\ufeff/, '') : line
+    if (/^[ \t\r]*$/.test(text)) {
+      blank ??= number
+      continue
     }
+    if (blank !== undefined) throw new InvalidLine(blank, 'it is blank: remove it')
+    const read = readPetLine(text, ids, previousId)
+    if (!read.ok) throw new InvalidLine(number, read.problems.join('; '))
+    previousId = read.pet.id ?? previousId
+    batch.push(read.pet)
+    if (batch.length < batchPetsMax) continue
+    yield batch
+    batch = []
   }
   if (batch.length > 0) yield batch
 }
@@ -73,53 +71,31 @@ export function readPetLine(line: string, ids: ImportIds, previousId: bigint): R
 }
 
 const lineFeed = 0x0a
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/**
- * Lines of UTF-8 text, many at a time. Only a line feed ends a line: a carriage return before it is white space to JSON.
- * Lines before an {@link InvalidLine} are yielded before it is thrown.
- */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<readonly string[]> {
+/** Lines of UTF-8 text. Only a line feed ends a line: a carriage return before it is white space to JSON. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = new Uint8Array()
   let number = 1
   for await (const chunk of chunks) {
-    const end = chunk.lastIndexOf(lineFeed)
-    // A line without an end must not fill the memory.
-    if (end === -1 && rest.length > lineBytesMax) break
     const bytes = Buffer.concat([rest, chunk])
-    const complete = end === -1 ? 0 : rest.length + end + 1
-    rest = bytes.subarray(complete)
-    if (complete > 0) number += yield* decodeLines(bytes.subarray(0, complete - 1), number)
+    let start = 0
+    for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, start)) {
+      yield decodeLine(bytes.subarray(start, end), number++)
+      start = end + 1
+    }
+    rest = bytes.subarray(start)
+    // A line without an end must not fill the memory.
+    if (rest.length > lineBytesMax) break
   }
-  if (rest.length > 0) yield* decodeLines(rest, number)
+  if (rest.length > 0) yield decodeLine(rest, number)
 }
 
-/** Yields the lines and returns how many there are. */
-function* decodeLines(bytes: Uint8Array, first: number): Generator<readonly string[], number> {
-  // Decoding all lines at once is several times faster. A UTF-16 unit takes at most 3 bytes of UTF-8.
-  const lines = decode(bytes)?.split('\n')
-  if (lines?.every(line => line.length * 3 <= lineBytesMax)) {
-    yield lines
-    return lines.length
-  }
-  let number = first
-  for (let start = 0; start <= bytes.length; number++) {
-    const found = bytes.indexOf(lineFeed, start)
-    const end = found === -1 ? bytes.length : found
-    if (end - start > lineBytesMax) throw new InvalidLine(number, `it has more than ${lineBytesMax} bytes`)
-    const text = decode(bytes.subarray(start, end))
-    if (text === undefined) throw new InvalidLine(number, 'it is not valid UTF-8')
-    yield [text]
-    start = end + 1
-  }
-  return number - first
-}
-
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
-function decode(bytes: Uint8Array): string | undefined {
+function decodeLine(bytes: Uint8Array, number: number): string {
+  if (bytes.length > lineBytesMax) throw new InvalidLine(number, `it has more than ${lineBytesMax} bytes`)
   try {
     return utf8.decode(bytes)
   } catch {
-    return undefined
+    throw new InvalidLine(number, 'it is not valid UTF-8')
   }
 }
