@@ -4,7 +4,7 @@ import { temporaryFolder, until } from '../../test/support/process.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import { repeat, Sweep } from './background.ts'
+import { repeat, startSweep } from './background.ts'
 
 const logged: string[] = []
 const log: Log = {
@@ -29,7 +29,7 @@ test('a sweep deletes all expired idempotency keys, counts them, and reports whe
     },
   }
   const startedMs = Date.now()
-  using sweep = new Sweep(pets, log, 20)
+  using sweep = startSweep(pets, log, 20)
   const first = sweep.completedAtMs
   expect(first).toBeGreaterThanOrEqual(startedMs)
   await until('two failures', () => logged.length >= 2 || undefined)

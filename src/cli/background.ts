@@ -35,27 +35,14 @@ const batchKeys = 500
 const batchPauseMs = 10
 
 /** Deletes expired idempotency keys, until it is disposed of. */
-export class Sweep implements SweepActivity, Disposable {
-  readonly #pets: PetStore
-  readonly #repeating: Disposable
-  keysDeleted = 0
-  completedAtMs = Date.now()
-
-  constructor(pets: PetStore, log: Log, everyMs = sweepEveryMs) {
-    this.#pets = pets
-    this.#repeating = repeat(log, everyMs, () => this.#deleteBatch())
-  }
-
-  [Symbol.dispose](): void {
-    this.#repeating[Symbol.dispose]()
-  }
-
-  /** Returns the pause before the next batch, if this one was full. */
-  async #deleteBatch(): Promise<number | undefined> {
-    const deleted = await this.#pets.deleteExpiredIdempotencyKeys(new Date(), batchKeys)
-    this.keysDeleted += deleted
+export function startSweep(pets: PetStore, log: Log, everyMs = sweepEveryMs): SweepActivity & Disposable {
+  const activity = { keysDeleted: 0, completedAtMs: Date.now() }
+  const deleteBatch = async () => {
+    const deleted = await pets.deleteExpiredIdempotencyKeys(new Date(), batchKeys)
+    activity.keysDeleted += deleted
     if (deleted === batchKeys) return batchPauseMs
-    this.completedAtMs = Date.now()
+    activity.completedAtMs = Date.now()
     return undefined
   }
+  return Object.assign(activity, repeat(log, everyMs, deleteBatch))
 }

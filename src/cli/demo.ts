@@ -2,9 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SetupError } from '../errors.ts'
-import type { PetStatus } from '../pet.ts'
+import { readNewPet } from '../pet.ts'
 import type { Stores } from '../store.ts'
 import { command, readValues } from './arguments.ts'
+import sampleAnimals from './demo-animals.json' with { type: 'json' }
 import { codeOf } from './output.ts'
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
@@ -37,43 +38,11 @@ function newFolder(): string {
   }
 }
 
-/** Adds them in one commit, so ids follow the order of the list. */
+/**
+ * Adds them in one commit, so ids follow the order of the list. Categories: 1 dogs, 2 cats, 3 rabbits and rodents,
+ * 4 birds, 5 fish, 6 reptiles.
+ */
 async function addAnimals({ pets }: Stores): Promise<void> {
-  await Promise.all(
-    sampleAnimals.map(([name, categoryId, status]) => pets.create({ name, categoryId, ...(status && { status }) })),
-  )
+  const read = sampleAnimals.map(animal => readNewPet(animal))
+  await Promise.all(read.map(result => result.ok && pets.create(result.pet)))
 }
-
-/** Categories: 1 dogs, 2 cats, 3 rabbits and rodents, 4 birds, 5 fish, 6 reptiles. */
-const sampleAnimals: readonly (readonly [name: string, categoryId: bigint, status?: PetStatus])[] = [
-  ['Biscuit', 1n, 'available'],
-  ['Luna', 2n, 'available'],
-  ['Captain Nibbles', 3n, 'pending'],
-  ['Mango', 4n, 'available'],
-  ['Otto', 1n, 'sold'],
-  ['Pepper', 2n, 'available'],
-  ['Bubbles', 5n, 'available'],
-  ['Shelly', 6n, 'available'],
-  ['Hazel', 3n, 'available'],
-  ['Bruno', 1n, 'pending'],
-  ['Ziggy', 6n],
-  ['Clementine', 2n, 'sold'],
-  ['Kiwi', 4n, 'available'],
-  ['Waffles', 1n, 'available'],
-  ['Neptune', 5n, 'sold'],
-  ['Mochi', 2n, 'pending'],
-  ['Thumper', 3n, 'available'],
-  ['Freya', 1n, 'available'],
-  ['Sir Hops-a-Lot', 3n, 'sold'],
-  ['Pickles', 2n, 'available'],
-  ['Echo', 4n, 'pending'],
-  ['Ginger', 1n, 'sold'],
-  ['Spike', 6n, 'available'],
-  ['Coral', 5n, 'available'],
-  ['Willow', 2n, 'available'],
-  ['Peanut', 3n, 'available'],
-  ['Zoë', 1n, 'available'],
-  ['Sunny', 4n],
-  ['Smokey', 2n, 'sold'],
-  ['Jasper', 1n, 'available'],
-]

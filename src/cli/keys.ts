@@ -14,19 +14,17 @@ import { argument, type CommandGroup, command, switchOption } from './arguments.
 import { table, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
-const keyName = {
-  expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
-  read(text: string) {
-    const isName = /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax
-    return isName ? text : undefined
-  },
-}
-
 const createCommand = command({
   name: 'keys create',
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
   options: {
-    name: { flag: '--name, -n <name>', help: 'Name of the key, for keys list', ...keyName },
+    name: {
+      flag: '--name, -n <name>',
+      help: 'Name of the key, for keys list',
+      expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
+      read: text =>
+        /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax ? text : undefined,
+    },
     expiresAt: {
       flag: '--expires <when>',
       help: '30m, 12h, 90d, 4w or 1y from now, or a date',

@@ -8,7 +8,7 @@ import { isPostgres, openStores } from '../store/open.ts'
 import type { KeyStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
-import { inBackground, repeat, Sweep } from './background.ts'
+import { inBackground, repeat, startSweep } from './background.ts'
 import { BufferedLog } from './log.ts'
 import { build, exitCode, type Io, version } from './output.ts'
 import {
@@ -54,7 +54,7 @@ export async function serve(
   if (!stores) process.exit(exitCode.success)
   // Writing starts while the server is built. A failure is reported when the server waits for it.
   stores.startWriting().catch(() => {})
-  const sweep = new Sweep(stores.pets, log)
+  const sweep = startSweep(stores.pets, log)
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await prepare?.(stores)
@@ -135,23 +135,17 @@ function ignoresHangup(): boolean {
 async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
   const { keys, location } = stores
   const { environmentKey } = settings
-  const first = environmentKey === undefined ? await issueFirstKey(keys) : undefined
+  const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
+  const first = environmentKey === undefined ? await keys.createFirst(record) : undefined
   const usableKey = environmentKey && (await mayRead(environmentKey, keys, log)) ? environmentKey : undefined
   const origin = originOf({ ...settings, port })
   const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
   try {
-    await io.out(`${serves}\n\n${rows(settings, origin, first?.secret, usableKey, io)}\nStop with Ctrl-C.\n`)
+    await io.out(`${serves}\n\n${rows(settings, origin, first && key, usableKey, io)}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
   }
-}
-
-/** Undefined if the store has ever had a key. */
-async function issueFirstKey(keys: KeyStore): Promise<{ readonly id: bigint; readonly secret: string } | undefined> {
-  const { key: secret, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
-  const first = await keys.createFirst(record)
-  return first && { id: first.id, secret }
 }
 
 /** Whether the key in PETSTORE_API_KEY may list animals. Logs it if the store's record of the key decides that. */
