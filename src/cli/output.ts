@@ -115,19 +115,17 @@ export type Progress = ReturnType<typeof startProgress>
 export function startProgress(label: string, io: Io, isTotalKnown = true) {
   const isShown = io.isTerminal && isTotalKnown
   let shown: number | undefined
-  const progress = {
-    update(fraction: number) {
-      const percent = Math.round(fraction * 100)
-      if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`)
-      shown = percent
-    },
-    /** May be called twice. */
-    stop() {
-      if (isShown && shown !== undefined) io.err('\r\u001b[K')
-      shown = undefined
-    },
+  const update = (fraction: number) => {
+    const percent = Math.round(fraction * 100)
+    if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`)
+    shown = percent
   }
-  if (isShown) progress.update(0)
+  /** May be called twice. */
+  const stop = () => {
+    if (isShown && shown !== undefined) io.err('\r\u001b[K')
+    shown = undefined
+  }
+  if (isShown) update(0)
   else io.err(`${label}\n`)
-  return progress
+  return { update, stop, [Symbol.dispose]: stop }
 }

@@ -113,7 +113,7 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
 const importGraceMs = 5_000
 
 async function importFrom(source: Source, { transfer, location }: Stores, ids: ImportIds, signal: AbortSignal, io: Io) {
-  const progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
+  using progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
   const read = async function* () {
     let count = 0
     for await (const pets of readPetLines(chunksOf(source, progress, signal), ids)) {
@@ -123,14 +123,10 @@ async function importFrom(source: Source, { transfer, location }: Stores, ids: I
     progress.stop()
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
-  try {
-    const loading = transfer.load(read(), ids, signal)
-    const count = await unlessAborted(loading, signal, importGraceMs, new OutcomeUnknown('interrupted'))
-    if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
-    io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
-  } finally {
-    progress.stop()
-  }
+  const loading = transfer.load(read(), ids, signal)
+  const count = await unlessAborted(loading, signal, importGraceMs, new OutcomeUnknown('interrupted'))
+  if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
+  io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }
 
 type Source = Awaited<ReturnType<typeof openSource>>
@@ -204,7 +200,7 @@ export const backupCommand = command({
 })
 
 async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
-  const progress = startProgress('Copying the store', io)
+  using progress = startProgress('Copying the store', io)
   try {
     await using target = await createNewFile(file)
     const count = await backUp(databaseUrl, target.path, progress.update, signal)
@@ -213,8 +209,6 @@ async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, 
     io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
   } catch (error) {
     throw newFileProblem(`Cannot back up to ${file}`, error)
-  } finally {
-    progress.stop()
   }
 }
 
