@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import { SetupError, StoreUnreachable } from '../errors.ts'
 import { App } from '../http/app.ts'
+import type { SweepActivity } from '../http/metrics.ts'
 import { listen, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { isPostgres, openStores } from '../store/open.ts'
@@ -47,7 +48,7 @@ export async function serve(
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
-  const { tlsCert, tlsKey, drainMs } = settings
+  const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
   const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
   const stores = await openWithRetry(settings, log, stopped)
   // Returning would wait for the pending connection attempt.
@@ -58,10 +59,10 @@ export async function serve(
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await prepare?.(stores)
-    const app = new App({ ...stores, ...settings, sweep, log, build, pages: createPages() })
+    const app = appOf(settings, stores, sweep, log)
     await stores.startWriting()
     await app.checkStore()
-    const listener = listen(app, { ...settings, tls })
+    const listener = listen(app, { host, port, reusePort, tls })
     const flushing = repeat(log, flushEveryMs, () => app.flush())
     try {
       await greet(settings, listener.port, stores, log, io)
@@ -83,6 +84,14 @@ export async function serve(
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
     setTimeout(() => process.exit(), logReaderMs).unref()
   }
+}
+
+function appOf(settings: ServeSettings, stores: Stores, sweep: SweepActivity, log: Log): App {
+  const { pets, keys, isReadOnly, activity } = stores
+  const { environmentKey, publicUrl, stagingUrl, rateLimit, corsOrigins, trustedProxies } = settings
+  const fromStore = { pets, keys, isReadOnly, activity, sweep }
+  const fromSettings = { environmentKey, publicUrl, stagingUrl, rateLimit, corsOrigins, trustedProxies }
+  return new App({ ...fromStore, ...fromSettings, log, build, pages: createPages() })
 }
 
 /** A disk that does not answer must not keep the process: the next start recovers everything that was committed. */
