@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline'
 import { addedMax, conform, countsOf, type Result, reportJson, whereOf } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
 import { argument, command, switchOption } from './arguments.ts'
@@ -30,10 +29,12 @@ It says so on stderr, and asks first on a terminal.`,
         ...(!json && { onResult: result => io.out(resultLines(result, isColoured)) }),
       },
     )
-    const lines = json ? reportJson({ url: baseUrl, readOnly }, results) : summary(baseUrl, results)
+    const { passed, failed, skipped } = countsOf(results)
+    const summary = `\n${baseUrl}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`
+    const lines = json ? reportJson({ url: baseUrl, readOnly }, results) : summary
     // Line breaks in a string of JSON are escaped already.
     await io.out(lines.split('\n').map(visible).join('\n'))
-    return countsOf(results).failed === 0 ? exitCode.success : exitCode.failure
+    return failed === 0 ? exitCode.success : exitCode.failure
   },
 })
 
@@ -50,13 +51,10 @@ async function confirmWriting(baseUrl: string, yes: boolean, io: Io) {
   }
 }
 
-/** A line from stdin; undefined at its end. The terminal handles the keys, so that Ctrl-C works as usual. */
-function readLine(): Promise<string | undefined> {
-  const reader = createInterface({ input: process.stdin, terminal: false })
-  return new Promise<string | undefined>(resolve => {
-    reader.once('line', resolve)
-    reader.once('close', () => resolve(undefined))
-  }).finally(() => reader.close())
+/** A line from the terminal on stdin; undefined at its end. */
+async function readLine(): Promise<string | undefined> {
+  for await (const line of process.stdin) return String(line)
+  return undefined
 }
 
 const marks = { passed: '✓', failed: '✗', skipped: '-' }
@@ -69,9 +67,4 @@ export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: 
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
   const [expected, found] = [visible(finding.expected), visible(finding.found)]
   return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${whereOf(check)}\n`
-}
-
-function summary(baseUrl: string, results: readonly Result[]): string {
-  const { passed, failed, skipped } = countsOf(results)
-  return `\n${baseUrl}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`
 }

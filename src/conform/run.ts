@@ -38,7 +38,6 @@ export async function conform(
   for (const check of contractChecks) {
     const startMs = performance.now()
     const finding = await findingOf(check, probe)
-    if (finding.outcome === 'failed') probe.failed.add(check)
     const result = { check, finding, ms: Math.round(performance.now() - startMs) }
     results.push(result)
     await onResult?.(result)
@@ -47,48 +46,40 @@ export async function conform(
 }
 
 /** One error instead of a failure of every check. */
-async function expectReachable({ baseUrl, key }: Target): Promise<void> {
-  const request = { headers: { Authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(10_000) }
-  const response = fetch(`${baseUrl}/pets?limit=1`, { ...request, redirect: 'manual' })
-  const { status } = await response.catch(cause => {
-    throw new SetupError(`Cannot reach ${baseUrl}: check the address and that the server is running`, { cause })
+async function expectReachable(target: Target): Promise<void> {
+  const { baseUrl } = target
+  const { response } = await new Probe(target).send('/pets?limit=1').catch((cause: Error) => {
+    throw new SetupError(`Cannot check ${baseUrl}: ${cause.message}`, { cause })
   })
-  if (status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
-  if (status === 429) throw new SetupError(`The rate limit of ${baseUrl} is reached (429): try again later`)
-  if (status !== 404) return
+  if (response.status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
+  if (response.status !== 404) return
   throw new SetupError(`${baseUrl}/pets does not exist (404): expected a base address such as …/v1`)
 }
 
 async function findingOf(check: Check, probe: Probe): Promise<Finding> {
+  const cause = check.needs.map(need => probe.failed.get(need)).find(failed => failed !== undefined)
+  if (cause) {
+    probe.failed.set(check, cause)
+    return { outcome: 'skipped', why: `depends on the failed check: ${cause.name}` }
+  }
   try {
     await check.run(probe)
     return { outcome: 'passed' }
   } catch (error) {
     if (error instanceof Skipped) return { outcome: 'skipped', why: error.message }
     if (!(error instanceof Failed)) throw error
-    const cause = failedNeedOf(check, probe.failed)
-    if (cause) return { outcome: 'skipped', why: `depends on the failed check: ${cause.name}` }
+    probe.failed.set(check, check)
     const { key } = probe.target
     return { outcome: 'failed', expected: presentable(error.expected, key), found: presentable(error.found, key) }
   }
-}
-
-/** A failed check among those that this one needs, directly or not. */
-function failedNeedOf({ needs }: Check, failed: ReadonlySet<Check>): Check | undefined {
-  for (const need of needs) {
-    const found = failed.has(need) ? need : failedNeedOf(need, failed)
-    if (found) return found
-  }
-  return undefined
 }
 
 const shownCharsMax = 400
 
 /** Masks the key and shortens what the server sent. */
 function presentable(text: string, key: string): string {
-  const spellings = [key, JSON.stringify(key).slice(1, -1), encodeURIComponent(key)]
-  const masked = spellings.reduce((rest, spelling) => rest.replaceAll(spelling, '[key]'), text)
-  return `${masked.slice(0, shownCharsMax).toWellFormed()}${masked.length > shownCharsMax ? '…' : ''}`
+  const masked = text.replaceAll(key, '[key]')
+  return masked.length > shownCharsMax ? `${masked.slice(0, shownCharsMax)}…` : masked
 }
 
 export function countsOf(results: readonly Result[]): Record<Finding['outcome'], number> {

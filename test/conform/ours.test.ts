@@ -23,7 +23,7 @@ test.each([
   ['an empty catalogue', {}, 0],
   ['a catalogue of 150 animals', {}, 150],
   ['a public base address elsewhere', { publicUrl: 'https://pets.example.com/shop/v1' }, 0],
-  ['a rate limit', { rateLimit: { requests: 100, seconds: 1 } }, 0],
+  ['a rate limit', { rateLimit: { requests: 1_000, seconds: 1 } }, 0],
 ])('our service passes every check and follows every decision, with %s', async (_, options, animals) => {
   await using service = await startService(options)
   await addAnimals(service, animals)
@@ -76,7 +76,7 @@ test('a rate limit that is reached fails nothing, and a run that starts with it 
   const reached = { outcome: 'skipped', why: "the server's rate limit is reached" }
   expect(others.length).toBeGreaterThan(20)
   expect(others).toEqual(others.map(() => reached as never))
-  await expect(check(service)).rejects.toThrow(/rate limit .* \(429\): try again later$/)
+  await expect(check(service)).rejects.toThrow(/rate limit is reached$/)
 })
 
 test('a run that only reads an empty catalogue fails nothing, and reports what it could not check', async () => {
