@@ -1,4 +1,4 @@
-import { addedMax, conform, countsOf, type Result, reportJson, whereOf } from '../conform/run.ts'
+import { addedMax, conform, type Result } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { exitCode, type Io, visible } from './output.ts'
@@ -21,19 +21,22 @@ export const conformCommand = command({
 It says so on stderr, and asks first on a terminal.`,
   examples: ['petstore conform http://127.0.0.1:8080/v1 --read-only'],
   async run({ baseUrl, key, readOnly, json, yes }, io) {
-    const isColoured = process.stdout.isTTY === true && !io.env['NO_COLOR']
     const results = await conform(
       { baseUrl, key, readOnly },
       {
         beforeWriting: () => confirmWriting(baseUrl, yes, io),
-        ...(!json && { onResult: result => io.out(resultLines(result, isColoured)) }),
+        ...(!json && { onResult: result => io.out(resultLines(result)) }),
       },
     )
-    const { passed, failed, skipped } = countsOf(results)
-    const summary = `\n${baseUrl}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`
-    const lines = json ? reportJson({ url: baseUrl, readOnly }, results) : summary
+    const summary = { passed: 0, failed: 0, skipped: 0 }
+    for (const { finding } of results) summary[finding.outcome]++
+    const { passed, failed, skipped } = summary
+    const checks = results.map(({ check, finding }) => ({ name: check.name, where: whereOf(check), ...finding }))
+    const report = json
+      ? JSON.stringify({ url: baseUrl, readOnly, summary, checks }, null, 2)
+      : `\n${baseUrl}: ${passed} passed, ${failed} failed, ${skipped} skipped`
     // Line breaks in a string of JSON are escaped already.
-    await io.out(lines.split('\n').map(visible).join('\n'))
+    await io.out(`${report.split('\n').map(visible).join('\n')}\n`)
     return failed === 0 ? exitCode.success : exitCode.failure
   },
 })
@@ -58,13 +61,15 @@ async function readLine(): Promise<string | undefined> {
 }
 
 const marks = { passed: '✓', failed: '✗', skipped: '-' }
-const colours = { passed: 32, failed: 31, skipped: 33 }
 
-export function resultLines({ check, finding }: Omit<Result, 'ms'>, isColoured: boolean): string {
-  const mark = marks[finding.outcome]
-  const line = `${isColoured ? `\x1b[${colours[finding.outcome]}m${mark}\x1b[0m` : mark} ${check.name}`
+function resultLines({ check, finding }: Result): string {
+  const line = `${marks[finding.outcome]} ${check.name}`
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
   const [expected, found] = [visible(finding.expected), visible(finding.found)]
   return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${whereOf(check)}\n`
+}
+
+function whereOf({ section }: Result['check']): string {
+  return `docs/interface.md, ${section}`
 }

@@ -5,16 +5,15 @@ import {
   absentId,
   type Check,
   type Exchange,
+  Failed,
   type FieldRule,
-  fail,
-  type JsonObject,
   newPet,
   type Probe,
   petName,
   post,
   postEach,
   type Sendable,
-  skip,
+  Skipped,
   wrongBearer,
 } from './check.ts'
 
@@ -40,8 +39,6 @@ const errorFields = {
 
 const statuses = ['available', 'pending', 'sold'] as const satisfies readonly PetStatus[]
 const oddName = `${petName()} "é" 🐕`
-/** The first integer that a double cannot hold. */
-const beyondDoubles = 2n ** 53n + 1n
 const invalidPets: readonly (readonly [what: string, requests: readonly Sendable[]])[] = [
   ['without a name', postEach('name', [undefined])],
   ['without a categoryId', postEach('categoryId', [undefined])],
@@ -72,7 +69,7 @@ const eachStatus = check('createPet', 'POST /pets accepts each status and return
 })
 
 const exact = check('Resources', 'POST /pets returns a categoryId beyond 2^53 exactly', [creates], async probe => {
-  for (const categoryId of [beyondDoubles, int64Max]) {
+  for (const categoryId of [2n ** 53n + 1n, int64Max]) {
     const created = await probe.create({ categoryId: String(categoryId) })
     created.expectValues(created.object(), { categoryId })
   }
@@ -85,21 +82,14 @@ const lists = check('listPets', 'GET /pets is 200 with a JSON array', [], async 
 const limitName = 'GET /pets?limit accepts 1, 20 and 100, and lists no more animals'
 const limits = check('Limits', limitName, [creates, lists], async probe => {
   // In a small catalogue, this shows only that the values are accepted.
-  if (!probe.target.readOnly) await probe.ensurePets(21)
-  for (const limit of [1, 20, 100]) expectAtMost(limit, await probe.list(`?limit=${limit}`))
+  if (!probe.target.readOnly) await probe.ensurePets(21, 'available')
+  for (const limit of [1, 20, 100]) {
+    expectAtMost(limit, await probe.list(`?limit=${limit}`))
+    expectAtMost(limit, await probe.list(`?limit=${limit}&status=available`))
+  }
 })
 
 const listedIds = listsField('id', [limits])
-
-const filterName = 'GET /pets?status lists only animals with that status'
-const filters = check('listPets', filterName, [eachStatus, limits], async probe => {
-  for (const status of statuses) {
-    // A filter shows nothing if all animals have the same status.
-    await probe.ensurePets(1, status === 'sold' ? 'pending' : 'sold')
-    const list = await probe.list(`?limit=100&status=${status}`)
-    for (const item of list.items()) list.expectValues(item, { status })
-  }
-})
 
 /** In the order in which they run. */
 export const contractChecks: readonly Check[] = [
@@ -134,7 +124,7 @@ export const contractChecks: readonly Check[] = [
     const list = await probe.list('?limit=100')
     for (const ids of [list.petIds(), probe.added.map(({ id }) => id)]) {
       const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
-      if (repeated !== undefined) fail('another id for each animal', `id ${repeated} twice`)
+      if (repeated !== undefined) throw new Failed('another id for each animal', `id ${repeated} twice`)
     }
   }),
   check('getPet', 'GET /pets/{petId} returns the animal as it was added or listed', [listedIds], async probe => {
@@ -143,23 +133,26 @@ export const contractChecks: readonly Check[] = [
     got.expectValues(got.expectStatus(200).object(), pet)
   }),
   check('getPet', 'GET /pets/{petId} with the id of no animal is refused', [], refused(404, `/pets/${absentId()}`)),
-  filters,
-  check('listPets', 'GET /pets applies limit and status together', [filters], async probe => {
-    await probe.ensurePets(2, 'sold')
-    expectAtMost(1, await probe.list('?limit=1&status=sold'))
+  check('listPets', 'GET /pets?status lists only animals with that status', [eachStatus, limits], async probe => {
+    for (const status of statuses) {
+      // A filter shows nothing if all animals have the same status.
+      await probe.ensurePets(1, status === 'sold' ? 'pending' : 'sold')
+      const list = await probe.list(`?limit=100&status=${status}`)
+      for (const item of list.items()) list.expectValues(item, { status })
+    }
   }),
   check('listPets', 'a new animal is in the list of its status, as it was added', [listedIds], async probe => {
     const pet = await newAnimal(probe, 'pending')
     const list = await probe.list('?limit=100&status=pending')
     const index = list.petIds().indexOf(pet.id)
-    if (index < 0 && list.items().length === 100) skip('more animals are pending than one list shows')
+    if (index < 0 && list.items().length === 100) throw new Skipped('more animals are pending than one list shows')
     list.expect(index >= 0, `an animal with id ${pet.id}`)
     list.expectValues(list.items()[index], pet)
   }),
   ...refusesCredential('without a key', null),
   ...refusesCredential('with a wrong key', wrongBearer),
   check('Base address', 'the base address ends in /v1', [], async ({ target: { baseUrl } }) => {
-    if (!baseUrl.endsWith('/v1')) fail('a base address that ends in /v1', baseUrl)
+    if (!baseUrl.endsWith('/v1')) throw new Failed('a base address that ends in /v1', baseUrl)
   }),
   check('Base address', 'responses are application/json', [listedIds], async probe => {
     for (const path of ['/pets', await probe.petPath()]) (await probe.send(path)).expectJsonType()
@@ -167,13 +160,11 @@ export const contractChecks: readonly Check[] = [
   }),
   // The last checks judge the responses that the others have met.
   check('Errors', 'errors are application/json', [], async ({ errors }) => {
-    if (errors.length === 0) skip('no response was an error')
     for (const error of errors) error.expectJsonType().object()
   }),
   ...Object.entries(errorFields).map(([field, rule]) =>
     check('Errors', `the ${field} of every Error is ${rule.expected}`, [], async ({ errors }) => {
       const readable = errors.filter(error => isJsonObject(error.json()))
-      if (readable.length === 0) skip('no response was an error that it could read')
       for (const error of readable) error.expectField(error.json(), field, rule)
     }),
   ),
@@ -196,15 +187,10 @@ function refused(status: number, ...requests: readonly Sendable[]): Check['run']
 }
 
 function refusesCredential(what: string, authorization: string | null): readonly Check[] {
-  const list = { path: '/pets', authorization }
+  const [list, create] = [{ path: '/pets', authorization }, post(newPet(), { authorization })]
   return [
     check('Authentication', `GET /pets ${what} is refused`, [lists], refused(401, list)),
-    check(
-      'Authentication',
-      `POST /pets ${what} is refused`,
-      [creates],
-      refused(401, post(newPet(), { authorization })),
-    ),
+    check('Authentication', `POST /pets ${what} is refused`, [creates], refused(401, create)),
     check('Authentication', `GET /pets/{petId} ${what} is refused`, [listedIds], async probe =>
       refused(401, { path: await probe.petPath(), authorization })(probe),
     ),
@@ -230,6 +216,6 @@ async function firstListed(probe: Probe) {
   await probe.ensurePets(1)
   const list = await probe.list('?limit=1')
   const [id] = list.petIds()
-  const { name, categoryId, status }: JsonObject = Object(list.items()[0])
+  const { name, categoryId, status } = Object(list.items()[0])
   return { id, name, categoryId, status }
 }

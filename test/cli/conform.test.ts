@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { resultLines } from '../../src/cli/conform.ts'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { inherited, petstore, startServer, temporaryFolder, until } from '../support/process.ts'
 import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
@@ -54,9 +53,9 @@ test('--read-only skips the checks that write, and --json prints one document', 
   expect(exitCode).toBe(1)
   expect(report).toMatchObject({ url: expect.stringContaining('/v1'), readOnly: true })
   expect(report.checks).toHaveLength(contractChecks.length)
-  const [name, where, ms] = [expect.any(String), expect.stringContaining('docs/interface.md, '), expect.any(Number)]
+  const [name, where] = [expect.any(String), expect.stringContaining('docs/interface.md, ')]
   const first = report.checks.find(({ outcome }: { outcome: string }) => outcome === 'passed')
-  expect(first).toEqual({ name, where, outcome: 'passed', ms })
+  expect(first).toEqual({ name, where, outcome: 'passed' })
   const { passed, failed, skipped } = report.summary
   expect(Math.min(passed, failed, skipped)).toBeGreaterThan(0)
   expect(passed + failed + skipped).toBe(contractChecks.length)
@@ -86,13 +85,6 @@ test.each<[string, (url: string) => string, string, RegExp]>([
   const ended = await petstore(['conform', urlOf(server.url), '--key', key], { cwd: tmpdir() })
   expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(line) })
   expect(ended.stderr).not.toContain(key)
-})
-
-test('marks are coloured on a terminal', () => {
-  const [check] = contractChecks as [(typeof contractChecks)[number]]
-  const finding = { outcome: 'failed', expected: 'a', found: 'b' } as const
-  expect(resultLines({ check, finding }, true)).toStartWith('\u001b[31m✗\u001b[0m ')
-  expect(resultLines({ check, finding: { outcome: 'passed' } }, true)).toStartWith('\u001b[32m✓\u001b[0m ')
 })
 
 /** Runs `petstore conform` in a pseudo-terminal, with stdout to a file, and types the answer if it asks. */

@@ -64,10 +64,13 @@ test('a run that only reads passes with a read-only key, and adds nothing', asyn
   expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
 })
 
-test('a key that may not write ends the run, which says what to do', async () => {
+test('a key that may not write fails one check, with the response of the server', async () => {
   await using service = await startService()
   const key = await service.newKey({ permission: 'read-only' })
-  await expect(check(service, { key })).rejects.toThrow(/\(403\): use a key that may write, or --read-only$/)
+  const failed = (await check(service, { key })).filter(({ finding }) => finding.outcome === 'failed')
+  expect(failed.map(({ finding }) => finding)).toEqual([
+    { outcome: 'failed', expected: 'status 201', found: expect.stringMatching(/^POST .* returned 403 .*may write/) },
+  ])
 })
 
 test('a rate limit that is reached fails nothing, and a run that starts with it ends', async () => {
