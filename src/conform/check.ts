@@ -1,4 +1,3 @@
-import { readLinks } from '../client/headers.ts'
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject, parseJson } from '../int64.ts'
 import type { PetStatus } from '../pet.ts'
@@ -65,13 +64,6 @@ export class Exchange {
     const type = this.response.headers.get('content-type') ?? 'no Content-Type'
     this.expect(/^application\/json\s*(;|$)/i.test(type), 'Content-Type: application/json', `returned ${type}`)
     return this
-  }
-
-  /** The query of the next page. The rest of the link is ignored, so that the key stays on the checked server. */
-  nextQuery(): string | undefined {
-    const links = readLinks(this.response.headers.get('link'), this.response.url)
-    const next = links.find(({ rel }) => rel === 'next')
-    return next && (new URL(next.href).search || undefined)
   }
 
   /** Undefined if the body is not JSON. */
