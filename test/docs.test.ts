@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { generatedClients } from './generators/clients.ts'
 import { projectFolder } from './support/process.ts'
+import timings from './timings.json' with { type: 'json' }
 
 const documents = [
   ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
@@ -34,6 +35,10 @@ test.each(documents)('every test that %s names exists', document => {
     const file = join(projectFolder, path)
     expect([path, existsSync(file) || existsSync(`${file}.test.ts`)]).toEqual([path, true])
   }
+})
+
+test('every file that test/timings.json names exists', () => {
+  expect(Object.keys(timings.files).filter(file => !existsSync(join(projectFolder, file)))).toEqual([])
 })
 
 test('docs/interface.md links to every generated client', () => {

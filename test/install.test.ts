@@ -28,20 +28,11 @@ test('installing the service runs no install script but that of Bun', () => {
 })
 
 test.each([
-  [
-    ['--os=darwin', '--cpu=arm64'],
-    ['@biomejs/cli-darwin-arm64', '@oven/bun-darwin-aarch64'],
-  ],
-  [
-    ['--os=linux', '--libc=musl'],
-    ['@biomejs/cli-linux-x64-musl', '@oven/bun-linux-x64-musl'],
-  ],
-  [
-    ['--os=linux', '--cpu=arm64'],
-    ['@biomejs/cli-linux-arm64', '@oven/bun-linux-aarch64'],
-  ],
-])('npm ci %p would install the tools of that platform', async (platform, tools) => {
-  const command = ['npm', 'ci', '--dry-run', '--offline', ...platform]
+  ['--os=darwin --cpu=arm64', ['@biomejs/cli-darwin-arm64', '@oven/bun-darwin-aarch64']],
+  ['--os=linux --libc=musl', ['@biomejs/cli-linux-x64-musl', '@oven/bun-linux-x64-musl']],
+  ['--os=linux --cpu=arm64', ['@biomejs/cli-linux-arm64', '@oven/bun-linux-aarch64']],
+])('npm ci %s would install the tools of that platform', async (platform, tools) => {
+  const command = ['npm', 'ci', '--dry-run', '--offline', ...platform.split(' ')]
   const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder })
   expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' })
   const added = stdout.split('\n').map(line => line.split(' ')[1])

@@ -181,8 +181,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
       })
     const child = stack.use(spawnPetstore(args, surroundings, input))
     await sessionsAre('it to wait', waits => waits.includes('Lock'))
-    const owned = stack.move()
-    return {
+    return Object.assign(stack.move(), {
       path,
       /** Sends the signal and waits for the end, but no longer than this. */
       async interrupt(signal: 'SIGINT' | 'SIGTERM', msMax: number) {
@@ -201,8 +200,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
         await this.sessionsEnd()
         return await petstore(['export'], surroundings)
       },
-      [Symbol.asyncDispose]: () => owned.disposeAsync(),
-    }
+    })
   }
 
   test('an export that waits for a lock is ended by SIGINT and leaves no file, although the server is frozen', async () => {

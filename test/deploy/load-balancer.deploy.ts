@@ -30,8 +30,7 @@ async function deploy() {
   await until('HAProxy', () => isUp().catch(() => undefined)).catch(error => {
     throw new Error(`${error.message}\n${folder.log('haproxy')}`)
   })
-  const owned = stack.move()
-  return { cluster, instances, port, folder, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return Object.assign(stack.move(), { cluster, instances, port, folder })
 }
 
 setDefaultTimeout(120_000)

@@ -79,17 +79,8 @@ async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string
     const { groups } = await ask<{ groups: readonly { rules: readonly Rule[] }[] }>('rules')
     return groups.flatMap(group => group.rules)
   }
-  const owned = stack.move()
-  return {
-    path,
-    server,
-    query,
-    rules,
-    async stateOf(alert: string) {
-      return (await rules()).find(({ name }) => name === alert)?.state
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  }
+  const stateOf = async (alert: string) => (await rules()).find(({ name }) => name === alert)?.state
+  return Object.assign(stack.move(), { path, server, query, rules, stateOf })
 }
 
 interface Panel {
@@ -178,11 +169,8 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
 
   test('every rule is evaluated, on metrics that exist, and says how urgent it is and what to do', async () => {
     for (const { name, query, health, labels, annotations } of await deployed.rules()) {
-      expect([name, health, labels['severity']]).toEqual([
-        name,
-        'ok',
-        expect.stringMatching(/^(critical|warning|info)$/),
-      ])
+      const severity = expect.stringMatching(/^(critical|warning|info)$/)
+      expect([name, health, labels['severity']]).toEqual([name, 'ok', severity])
       expect(Object.keys(annotations).toSorted()).toEqual(['description', 'summary'])
       const metrics = query.match(/\b(up|(petstore|process)_\w+)\b/g) ?? []
       expect(metrics).not.toBeEmpty()

@@ -4,7 +4,7 @@ import { freePort, until } from '../support/process.ts'
 import type { ProcessFolder } from './process-folder.ts'
 
 /** After this time without a sign of life Patroni considers a node gone. Its default is 30. */
-export const ttlSeconds = 20
+const ttlSeconds = 20
 
 /** In Patroni's words. */
 export type Role = 'leader' | 'sync_standby'

@@ -57,15 +57,8 @@ export class Podman implements AsyncDisposable {
 
   build(tag: string, context: string, ...args: readonly string[]): Promise<string> {
     // Each layer is a whole copy with vfs.
-    return this.call(
-      'build',
-      '--isolation=chroot',
-      '--layers=false',
-      '--format=docker',
-      `--tag=${tag}`,
-      ...args,
-      context,
-    )
+    const flags = ['--isolation=chroot', '--layers=false', '--format=docker', `--tag=${tag}`]
+    return this.call('build', ...flags, ...args, context)
   }
 
   /** An image of files of this machine, under the same paths. */

@@ -189,8 +189,7 @@ function realDisk(): { readonly path: string } & Disposable {
   command('mkfs.ext4', '-q', image)
   command('mount', '-o', 'loop', image, path)
   stack.defer(() => command('umount', '--lazy', path))
-  const owned = stack.move()
-  return { path, [Symbol.dispose]: () => owned.dispose() }
+  return Object.assign(stack.move(), { path })
 }
 
 /** Suspends all writes to a disk until disposed of; at the latest after a minute, even if this process is killed. */
@@ -214,8 +213,7 @@ function smallDisk(bytes: number): { readonly path: string } & Disposable {
   command('mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'petstore-test', path)
   // Lazy: it disappears even if a process still has one of its files open.
   stack.defer(() => command('umount', '--lazy', path))
-  const owned = stack.move()
-  return { path, [Symbol.dispose]: () => owned.dispose() }
+  return Object.assign(stack.move(), { path })
 }
 
 /** With the immutable flag not even root can write to a file, open it for writing, or delete it. Root only. */

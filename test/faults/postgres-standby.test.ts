@@ -34,8 +34,7 @@ async function startPair() {
   await sql`SELECT pg_reload_conf()`
   await until('the primary to wait for it', isInState('sync'))
   const { url } = await newDatabase(primary.url())
-  const owned = stack.move()
-  return { primary, standby, url, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return Object.assign(stack.move(), { primary, standby, url })
 }
 
 /** Adds the animal of this number, under an Idempotency-Key if there is one. */

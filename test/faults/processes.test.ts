@@ -16,8 +16,7 @@ async function startTwo() {
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: `sqlite:${file}` }
   const start = async () => stack.use(await startServer({ cwd: folder.path, env }))
   const servers = [await start(), await start()] as const
-  const owned = stack.move()
-  return { file, servers, [Symbol.asyncDispose]: () => owned.disposeAsync() }
+  return Object.assign(stack.move(), { file, servers })
 }
 
 test('10,000 animals, added by 32 clients of each of two processes, are read from the other one at once', async () => {

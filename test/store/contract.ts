@@ -20,7 +20,8 @@ const numbered = (id: bigint): Pet => ({ id, name: `Nr. ${id}`, categoryId: 2n *
 const many = (count: number, first = 1n) => Array.from({ length: count }, (_, i) => numbered(first + BigInt(i)))
 const idsOf = (pets: readonly Pet[]) => pets.map(({ id }) => id)
 const namesOf = (pets: readonly NewPet[]) => pets.map(({ name }) => name)
-const failureOf = async (work: () => unknown) =>
+/** What it rejects with or throws. */
+export const failureOf = async (work: () => unknown): Promise<unknown> =>
   (async () => work())().then(
     () => 'no failure',
     error => error,

@@ -9,8 +9,7 @@ import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
-import { animalLines, workplace } from '../support/workplace.ts'
-import { batches, rex } from './contract.ts'
+import { batches, failureOf, rex } from './contract.ts'
 
 let database: TestDatabase
 beforeEach(async () => {
@@ -23,13 +22,11 @@ const newKey = (name: string, permission: Permission = 'read-write') =>
 const run = (statement: string) => ask(database.url, statement)
 const opened = async (url = database.url, create = true) => openStores(url, { create })
 const created = async () => (await opened()).close()
+const databaseName = () => new URL(database.url).pathname.slice(1)
 
 /** The message if it is a SetupError, and whether another attempt may succeed. */
 async function refusal(url = database.url, create = true): Promise<string> {
-  const error = await opened(url, create).then(
-    async stores => stores.close(),
-    (reason: unknown) => reason,
-  )
+  const error = await failureOf(async () => (await opened(url, create)).close())
   if (!(error instanceof SetupError)) return `not refused: ${error}`
   return error instanceof StoreUnreachable ? `unreachable: ${error.message}` : error.message
 }
@@ -108,7 +105,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
        'BEGIN IF EXISTS (SELECT 1 FROM pg_class WHERE relname = ''petstore_schema'') THEN RAISE disk_full; END IF; END'`,
     )
     await run('CREATE EVENT TRIGGER refusing ON ddl_command_end EXECUTE FUNCTION refuse()')
-    expect(await opened().catch((error: unknown) => error)).toBeInstanceOf(Error)
+    expect(await failureOf(opened)).toBeInstanceOf(Error)
     expect(await contents()).toEqual([])
     await run('DROP EVENT TRIGGER refusing')
     const stores = await opened()
@@ -179,6 +176,14 @@ async function newRole() {
   }
 }
 
+/** A user who may only read and write the rows of a store. */
+async function newUser() {
+  await created()
+  const role = await newRole()
+  await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+  return role
+}
+
 describeWithPostgres('PostgreSQL: ids', () => {
   test('those of deleted animals are not assigned again, and those inserted by hand are skipped', async () => {
     const stores = await opened()
@@ -219,9 +224,7 @@ describeWithPostgres('PostgreSQL: reads', () => {
 
 describeWithPostgres('PostgreSQL: rights', () => {
   test('one that is lost while a server runs makes the store unavailable, and is named', async () => {
-    await created()
-    await using role = await newRole()
-    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+    await using role = await newUser()
     const stores = await opened(role.url)
     await stores.pets.create(rex)
     await run(`REVOKE INSERT ON pets FROM ${role.name}`)
@@ -235,11 +238,8 @@ describeWithPostgres('PostgreSQL: rights', () => {
   })
 
   test('an import without TEMPORARY names it', async () => {
-    await created()
-    await using role = await newRole()
-    const [{ name = '' } = {}] = await rows<{ name: string }>('SELECT current_database() AS name')
-    await run(`REVOKE TEMPORARY ON DATABASE ${name} FROM PUBLIC`)
-    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+    await using role = await newUser()
+    await run(`REVOKE TEMPORARY ON DATABASE ${databaseName()} FROM PUBLIC`)
     const stores = await opened(role.url)
     await expect(stores.transfer.load(batches([rex]), 'new')).rejects.toThrow(/TEMPORARY on the database for an import/)
     await stores.close()
@@ -257,9 +257,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
   })
 
   test('a user who may only read and write rows can do everything that a server does', async () => {
-    await created()
-    await using role = await newRole()
-    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
+    await using role = await newUser()
     const stores = await opened(role.url)
     expect(await stores.keys.createFirst(newKey('till'))).toMatchObject({ id: 1n })
     await stores.keys.create(newKey('other', 'read-only'))
@@ -285,21 +283,20 @@ describeWithPostgres('PostgreSQL: connections', () => {
     await stores.startWriting()
     return { ...stores, logged, [Symbol.asyncDispose]: async () => stores.close() }
   }
-  const newUser = async () => {
-    await created()
-    const role = await newRole()
-    await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
-    return role
-  }
+  /** Why a server cannot start. */
+  const startFailure = (url: string) =>
+    failureOf(async () => {
+      const stores = await opened(url, false)
+      await stores.startWriting().finally(() => stores.close())
+    })
   const sessionsOf = (name: string) => rows(`SELECT pid FROM pg_stat_activity WHERE usename = '${name}'`)
-  const databaseName = async () => (await rows<{ name: string }>('SELECT current_database() AS name'))[0]?.name
 
-  test.each<[string, (role: string) => Promise<string>]>([
-    ['the role', async role => `ALTER ROLE ${role}`],
-    ['the database', async () => `ALTER DATABASE ${await databaseName()}`],
+  test.each<[string, (role: string) => string]>([
+    ['the role', role => `ALTER ROLE ${role}`],
+    ['the database', () => `ALTER DATABASE ${databaseName()}`],
   ])('with a limit of %s, readers leave those for writing, also after all are lost', async (_, target) => {
     await using role = await newUser()
-    await run(`${await target(role.name)} CONNECTION LIMIT 6`)
+    await run(`${target(role.name)} CONNECTION LIMIT 6`)
     await using stores = await servingAs(role)
     expect(stores.logged).toEqual([warning(6, 13)])
     const crowd = () => Promise.all(Array.from({ length: 200 }, () => stores.pets.list({ limit: 5 })))
@@ -335,17 +332,13 @@ describeWithPostgres('PostgreSQL: connections', () => {
     const others = [1, 2, 3].map(() => new SQL(role.url, { max: 1 }))
     await until('the others', async () => Promise.all(others.map(sql => sql`SELECT 1`)).catch(() => undefined))
     const failure = await until('a refusal', async () => {
-      const error: unknown = await Promise.resolve(stores.pets.create(rex)).catch((reason: unknown) => reason)
+      const error = await failureOf(() => stores.pets.create(rex))
       return String(error).includes('53300') ? error : undefined
     })
     expect(failure).toBeInstanceOf(StoreUnavailable)
     expect(String(failure)).toMatch(advice)
     expect(stores.activity().isWritable).toBe(false)
-    const refused = await opened(role.url, false).then(
-      async other => other.startWriting().finally(() => other.close()),
-      (reason: unknown) => reason,
-    )
-    expect(String(refused)).toContain('the server has no free connection')
+    expect(String(await startFailure(role.url))).toContain('the server has no free connection')
 
     for (const sql of others) await sql.close()
     await until('a creation', async () => Promise.resolve(stores.pets.create(rex)).catch(() => undefined))
@@ -355,12 +348,9 @@ describeWithPostgres('PostgreSQL: connections', () => {
   test('with fewer than three, a server does not start', async () => {
     await using role = await newUser()
     await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 2`)
-    await using stores = await opened(role.url, false).then(stores => ({
-      ...stores,
-      [Symbol.asyncDispose]: async () => stores.close(),
-    }))
-    await expect(stores.startWriting()).rejects.toThrow(
-      /^Cannot use .*: it allows 2 connections, and an instance needs 3; raise the limit of the role, the database or/,
+    const advice = 'raise the limit of the role, the database or the server'
+    expect(String(await startFailure(role.url))).toMatch(
+      new RegExp(`^SetupError: Cannot use .*: it allows 2 connections, and an instance needs 3; ${advice}`),
     )
   })
 
@@ -408,19 +398,6 @@ const endOurSessions = `
   WHERE application_name LIKE 'petstore%' AND datname = current_database()`
 
 describeWithPostgres('PostgreSQL: export and import', () => {
-  test('a catalogue goes from SQLite to PostgreSQL and back unchanged to the byte', async () => {
-    const lines = animalLines(12_000)
-    using place = workplace(lines)
-    const steps = [
-      'petstore import --keep-ids animals.ndjson',
-      `petstore export | petstore import - --keep-ids --database-url ${database.url}`,
-      `petstore export --database-url ${database.url} there.ndjson`,
-      'petstore import --keep-ids there.ndjson --database-url sqlite:back.db',
-    ]
-    for (const step of steps) expect(await place.shell(step)).toMatchObject({ exitCode: 0, stdout: '' })
-    expect((await place.petstore('export', '--database-url', 'sqlite:back.db')).stdout).toBe(lines)
-  })
-
   /** More than the buffers of both sides of a connection hold. */
   const storeManyAnimals = async () => {
     await created()
@@ -442,19 +419,14 @@ describeWithPostgres('PostgreSQL: export and import', () => {
     await stores.close()
   })
 
-  test('an export that loses its connection fails', async () => {
+  test.each<[string, number, () => Promise<unknown>]>([
+    ['loses its connection fails', 60_000, () => run(`${endOurSessions} AND query LIKE 'COPY%'`)],
+    ['nobody reads is ended', 100, endOfSession],
+  ])('an export that %s', async (_, idleMsMax, meanwhile) => {
     await storeManyAnimals()
-    const failure = await (async () => {
-      for await (const _ of transferWith(60_000).read()) await run(`${endOurSessions} AND query LIKE 'COPY%'`)
-    })().catch((error: unknown) => error)
-    expect(failure).toBeInstanceOf(StoreUnavailable)
-  })
-
-  test('an export that nobody reads is ended', async () => {
-    await storeManyAnimals()
-    const failure = await (async () => {
-      for await (const _ of transferWith(100).read()) await endOfSession()
-    })().catch((error: unknown) => error)
+    const failure = await failureOf(async () => {
+      for await (const _ of transferWith(idleMsMax).read()) await meanwhile()
+    })
     expect(failure).toBeInstanceOf(StoreUnavailable)
   })
 
@@ -464,10 +436,7 @@ describeWithPostgres('PostgreSQL: export and import', () => {
       yield [rex]
       await endOfSession()
     }
-    const failure = await transferWith(100)
-      .load(slow(), 'new')
-      .catch((error: unknown) => error)
-    expect(failure).toBeInstanceOf(StoreUnavailable)
+    expect(await failureOf(() => transferWith(100).load(slow(), 'new'))).toBeInstanceOf(StoreUnavailable)
     expect(await rows('SELECT 1 FROM pets')).toEqual([])
   })
 })
@@ -488,8 +457,7 @@ async function recordCommits(): Promise<void> {
 const recordedCommits = () => rows<{ setting: string }>('SELECT setting FROM seen')
 
 /** For sessions that begin later. */
-const setCommit = (setting: string) =>
-  run(`ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET synchronous_commit = '${setting}'`)
+const setCommit = (setting: string) => run(`ALTER DATABASE ${databaseName()} SET synchronous_commit = '${setting}'`)
 
 describeWithPostgres('PostgreSQL: durability', () => {
   test.each(['off', 'on', 'local', 'remote_apply'])(
@@ -533,6 +501,14 @@ describeWithPostgres('PostgreSQL: durability', () => {
   })
 })
 
+/** The plan of a statement that has just run, and how many blocks it read. */
+async function explained(sql: SQL, statement: string) {
+  const lines = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) ${statement}`)
+  const plan = lines.map((line: { 'QUERY PLAN': string }) => line['QUERY PLAN']).join('\n')
+  const [, hit, read = 0] = /Buffers: shared hit=(\d+)(?: read=(\d+))?/.exec(plan) ?? []
+  return { plan, blocks: Number(hit) + Number(read) }
+}
+
 describeWithPostgres('PostgreSQL: every page costs the same at any depth', () => {
   test('no page reads more blocks than its animals need, with any query plan', async () => {
     await created()
@@ -548,12 +524,9 @@ describeWithPostgres('PostgreSQL: every page costs the same at any depth', () =>
 
     async function expectFewBlocks(statement: string, ...values: unknown[]): Promise<void> {
       await sql.unsafe(`PREPARE asked AS ${statement}`)
-      const execute = `EXECUTE asked (${values.map(value => `'${value}'`).join()})`
-      const lines = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) ${execute}`)
+      const { plan, blocks } = await explained(sql, `EXECUTE asked (${values.map(value => `'${value}'`).join()})`)
       await sql.unsafe('DEALLOCATE asked')
-      const plan = lines.map((line: { 'QUERY PLAN': string }) => line['QUERY PLAN']).join('\n')
-      const [, hit, read = 0] = /Buffers: shared hit=(\d+)(?: read=(\d+))?/.exec(plan) ?? []
-      expect(Number(hit) + Number(read), plan).toBeLessThan(30)
+      expect(blocks, plan).toBeLessThan(30)
       expect(plan).toContain('Index Scan')
       expect(plan).not.toContain('Sort')
     }
@@ -582,13 +555,6 @@ describeWithPostgres('PostgreSQL: idempotency keys', () => {
        FROM generate_series(1, ${count}) AS i ON CONFLICT DO NOTHING`,
     )
 
-  async function blocksOf(sql: SQL, statement: string): Promise<number> {
-    const lines = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) ${statement}`)
-    const plan = lines.map((line: { 'QUERY PLAN': string }) => line['QUERY PLAN']).join('\n')
-    const [, hit, read = 0] = /Buffers: shared hit=(\d+)(?: read=(\d+))?/.exec(plan) ?? []
-    return Number(hit) + Number(read)
-  }
-
   test('expired ones are deleted in batches that read few blocks, with any query plan', async () => {
     const stores = await opened()
     await using sql = new SQL(database.url, { max: 1, connection: planSettings })
@@ -599,9 +565,9 @@ describeWithPostgres('PostgreSQL: idempotency keys', () => {
     await sql.unsafe(execute)
     await addKeys(300_000, 'i')
     // To find, lock, delete and return each one takes four or five blocks. A look-up by key takes four more.
-    expect(await blocksOf(sql, execute)).toBeLessThan(6 * batch)
+    expect((await explained(sql, execute)).blocks).toBeLessThan(6 * batch)
     await run('ANALYZE creation_keys')
-    expect(await blocksOf(sql, execute)).toBeLessThan(6 * batch)
+    expect((await explained(sql, execute)).blocks).toBeLessThan(6 * batch)
 
     await run("INSERT INTO creation_keys SELECT repeat('a', 64), 'valid', '', 1, extract(epoch FROM now()) * 1000")
     let deleted = 2 * batch
@@ -643,7 +609,7 @@ describeWithPostgres('PostgreSQL: idempotency keys', () => {
       ARRAY[(extract(epoch FROM now()) * 1000)::bigint], 86400000)`
     await sql.unsafe(create)
     await addKeys(100_000, 'extract(epoch FROM now()) * 1000')
-    expect(await blocksOf(sql, create)).toBeLessThan(200)
+    expect((await explained(sql, create)).blocks).toBeLessThan(200)
     await stores.close()
   })
 })
@@ -659,12 +625,8 @@ describeWithPostgres('PostgreSQL: plans', () => {
     const work = async (number: number) => {
       const { pets } = stores
       await pets.createOnce(rex, { scope: 'a', key: `${number}`, at: new Date() })
-      await Promise.all([
-        pets.create(rex),
-        pets.get(1n),
-        pets.list({ limit: 5 }),
-        pets.list({ limit: 5, status: 'sold' }),
-      ])
+      const lists = [{ limit: 5 }, { limit: 5, status: 'sold' } as const]
+      await Promise.all([pets.create(rex), pets.get(1n), ...lists.map(list => pets.list(list))])
     }
     // Often enough for PostgreSQL to keep a plan for any values.
     for (let number = 0; number < 20; number++) await work(number)

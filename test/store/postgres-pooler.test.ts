@@ -42,16 +42,10 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   own(programs, folder.path)
   const pooled = `postgres://postgres@127.0.0.1:${port}${pathname}`
   const start = async () => {
-    const child = Bun.spawn([...programs.as, pgbouncer ?? '', inside('pgbouncer.ini')], {
-      stdout: 'ignore',
-      stderr: 'ignore',
-    })
-    await until('PgBouncer', () =>
-      console('SHOW VERSION').then(
-        () => true,
-        () => undefined,
-      ),
-    )
+    const command = [...programs.as, pgbouncer ?? '', inside('pgbouncer.ini')]
+    const child = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
+    const isUp = () => console('SHOW VERSION').then(() => true)
+    await until('PgBouncer', () => isUp().catch(() => undefined))
     return child
   }
   /** Runs a command on its administration console. */
@@ -60,21 +54,16 @@ async function startPooler(url: string, ...lines: readonly string[]) {
     await sql.unsafe(command).simple()
   }
   let child = await start()
-  stack.defer(async () => {
+  const stop = () => {
     child.kill('SIGKILL')
-    await child.exited
-  })
-  const owned = stack.move()
-  return {
-    url: pooled,
-    console,
-    async restart() {
-      child.kill('SIGKILL')
-      await child.exited
-      child = await start()
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    return child.exited
   }
+  stack.defer(async () => void (await stop()))
+  const restart = async () => {
+    await stop()
+    child = await start()
+  }
+  return Object.assign(stack.move(), { url: pooled, console, restart })
 }
 
 describeWithOwnPostgres('behind PgBouncer', () => {
@@ -95,12 +84,8 @@ describeWithOwnPostgres('behind PgBouncer', () => {
       expect(await failedDecisions(serving.server.url, key)).toEqual([])
       const env = { DATABASE_URL: pooler.url, PETSTORE_DATABASE_POOLER: 'true' }
       const command = (...args: string[]) => petstore(args, { cwd: serving.server.cwd, env })
-      for (const args of [
-        ['keys', 'create', '--name', 'till'],
-        ['export', 'all.ndjson'],
-        ['import', 'all.ndjson'],
-      ]) {
-        expect(await command(...args)).toMatchObject({ exitCode: 0 })
+      for (const line of ['keys create --name till', 'export all.ndjson', 'import all.ndjson']) {
+        expect(await command(...line.split(' '))).toMatchObject({ exitCode: 0 })
       }
       const logged = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.startsWith('warn '))
       expect(logged).toEqual(limits.map(name => expect.stringMatching(`run ALTER ROLE postgres SET ${name} = '`)))

@@ -106,8 +106,6 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
 }
 
-const portOf = ({ url }: Pick<Server, 'url'>): number => Number(new URL(url).port)
-
 /** Runs the curl line that the server printed, as if pasted into a shell. */
 export function pasteCurl({ stdout }: Server, surroundings: Surroundings): Promise<Ended> {
   const [line = 'echo no curl line'] = /^ +curl .*$/m.exec(stdout) ?? []
@@ -194,12 +192,7 @@ export class Server extends Child {
   url = ''
 
   get port(): number {
-    return portOf(this)
-  }
-
-  /** Whether it serves or has ended. */
-  get isSettled(): boolean {
-    return this.end !== undefined || this.greetedAt() !== undefined
+    return Number(new URL(this.url).port)
   }
 
   greetedAt(): string | undefined {

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { temporaryFolder } from '../../../test/support/process.ts'
 import { issueApiKey } from '../../api-key.ts'
 import { DamageGuard } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
@@ -13,17 +13,14 @@ import { Writer } from './writer.ts'
 
 async function newStore() {
   await using stack = new AsyncDisposableStack()
-  const folder = mkdtempSync(join(tmpdir(), 'petstore-version-'))
-  stack.defer(() => rmSync(folder, { recursive: true }))
-  const file = join(folder, 'pets.db')
+  const file = join(stack.use(temporaryFolder()).path, 'pets.db')
   const stores = openSqlite(file, { create: true })
   stack.defer(() => stores.close())
   const writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
   const reading = stack.use(connect(file, 'readonly'))
   const pets = createSqlitePets(reading, writer, new DamageGuard())
   const keys = createSqliteKeys(reading, writer, new DamageGuard())
-  const owned = stack.move()
-  return {
+  return Object.assign(stack.move(), {
     ...{ file, stores, writer, reading, keys },
     /** What a reader can see, each asked for on its own. */
     seen: () => ({ version: pets.version?.(), listed: pets.list({ limit: 9 }), got: pets.get(2n) }),
@@ -31,8 +28,7 @@ async function newStore() {
       using other = connect(file, 'readwrite')
       other.run(sql)
     },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  }
+  })
 }
 
 const nextTick = () => new Promise(setImmediate)
