@@ -38,20 +38,18 @@ describe('without a terminal', () => {
     expect(written.join('')).toBe(`${JSON.stringify({ time, level: 'warn', message: 'request', ...expected })}\n`)
   })
 
-  test.each(['"quoted" \\ text', 'one\ntwo', 'Zoë 🐕', '\u0000\u001b[31m', '', '\ud800'])(
-    'a field that is %j is read back as it was',
-    value => {
-      const { log, written } = lines()
-      log.request('info', { ...fields, path: value, key: value })
-      log.write('error', value, { key: value })
-      const read = parseLines(written.join(''))
-      expect(read).toMatchObject([
-        { path: value, key: value },
-        { message: value, key: value },
-      ])
-      expect(written.join('').match(/\n/g)).toHaveLength(2)
-    },
-  )
+  const odd = ['"quoted" \\ text', 'one\ntwo', 'Zoë 🐕', '\u0000\u001b[31m', '', '\ud800']
+  test.each(odd)('a field that is %j is read back as it was', value => {
+    const { log, written } = lines()
+    log.request('info', { ...fields, path: value, key: value })
+    log.write('error', value, { key: value })
+    const read = parseLines(written.join(''))
+    expect(read).toMatchObject([
+      { path: value, key: value },
+      { message: value, key: value },
+    ])
+    expect(written.join('').match(/\n/g)).toHaveLength(2)
+  })
 })
 
 test('on a terminal, a request is one readable line, and other lines name their fields', () => {

@@ -112,17 +112,6 @@ describe('a line', () => {
     const starts = ['id is 0: ', 'name is missing: ', 'categoryId is missing: ', 'unknown property "age": ']
     expect(read.ok || read.problems).toEqual(starts.map(start => expect.stringContaining(start)))
   })
-
-  test.each<[string, bigint, string]>([
-    ['{"name":"Rex","categoryId":7}', 0n, 'id is missing: '],
-    [rex(5), 5n, 'id is 5 after 5: '],
-    [rex(5), 6n, 'id is 5 after 6: '],
-    [rex('9223372035854775808'), 0n, 'id is 9223372035854775808: '],
-  ])('%s after id %p cannot keep its id', (line, previousId, problem) => {
-    const read = readPetLine(line, 'keep', previousId)
-    expect(read.ok || read.problems).toEqual([expect.stringContaining(problem)])
-    expect(readPetLine(line, 'new', previousId).ok).toBe(true)
-  })
 })
 
 describe('many lines', () => {

@@ -1,8 +1,7 @@
 import { expect } from 'bun:test'
-import { join } from 'node:path'
-import { inherited, projectFolder, run, type Surroundings } from '../support/process.ts'
+import { inherited, program, run, type Surroundings } from '../support/process.ts'
 
-export const program = join(projectFolder, 'bin/petstore')
+export { program }
 
 /** `bin/petstore ARGS`, to be interrupted. */
 export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surroundings, input = '') {

@@ -9,28 +9,25 @@ import { freePort, run, startServer, temporaryFolder, until } from '../support/p
 
 const key = 'a-key-from-outside-0123456789'
 
-test.skipIf(!nginx)(
-  'deploy/nginx.conf passes every check and follows every decision but one, and the log has the address of the client',
-  async () => {
-    const port = freePort()
-    const publicUrl = `http://127.0.0.1:${port}/v1`
-    await using server = await startServer({
-      env: { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl, PETSTORE_TRUSTED_PROXIES: '127.0.0.1' },
-    })
-    await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
-    const results = await conform({ baseUrl: publicUrl, key, readOnly: false })
-    expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
-    // nginx assigns the ids of requests.
-    expect(await failedDecisions(publicUrl, key)).toEqual([expect.stringMatching(/^X-Request-Id is the one that/)])
-    const list = async () => (await fetch(`${publicUrl}/pets`, { headers: { authorization: `Bearer ${key}` } })).status
-    expect(new Set(await Promise.all(Array.from({ length: 100 }, list)))).toEqual(new Set([200]))
+test.skipIf(!nginx)('deploy/nginx.conf follows every rule but one, and the log has the client address', async () => {
+  const port = freePort()
+  const publicUrl = `http://127.0.0.1:${port}/v1`
+  await using server = await startServer({
+    env: { PETSTORE_API_KEY: key, PETSTORE_PUBLIC_URL: publicUrl, PETSTORE_TRUSTED_PROXIES: '127.0.0.1' },
+  })
+  await using _ = await startNginx(documentedConfiguration(port, new URL(server.url).host), port)
+  const results = await conform({ baseUrl: publicUrl, key, readOnly: false })
+  expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
+  // nginx assigns the ids of requests.
+  expect(await failedDecisions(publicUrl, key)).toEqual([expect.stringMatching(/^X-Request-Id is the one that/)])
+  const list = async () => (await fetch(`${publicUrl}/pets`, { headers: { authorization: `Bearer ${key}` } })).status
+  expect(new Set(await Promise.all(Array.from({ length: 100 }, list)))).toEqual(new Set([200]))
 
-    const from = ['--interface', '127.0.0.2', '-H', 'X-Forwarded-For: 203.0.113.7']
-    await run(['curl', '-s', ...from, `http://127.0.0.1:${port}/from-elsewhere`], { cwd: server.cwd })
-    const line = await until('its line in the log', () => /^.*"\/from-elsewhere".*$/m.exec(server.stderr)?.[0])
-    expect(JSON.parse(line)).toMatchObject({ status: 404, client: '127.0.0.2' })
-  },
-)
+  const from = ['--interface', '127.0.0.2', '-H', 'X-Forwarded-For: 203.0.113.7']
+  await run(['curl', '-s', ...from, `http://127.0.0.1:${port}/from-elsewhere`], { cwd: server.cwd })
+  const line = await until('its line in the log', () => /^.*"\/from-elsewhere".*$/m.exec(server.stderr)?.[0])
+  expect(JSON.parse(line)).toMatchObject({ status: 404, client: '127.0.0.2' })
+})
 
 const adding = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
 
@@ -88,47 +85,44 @@ test.skipIf(!nginx)('behind nginx, when an instance is killed, reads continue an
   expect(await statusOf(adding)).toBe(201)
 })
 
-test.skipIf(!nginx)(
-  'behind nginx, the documented restart of all instances fails no read, and no creation that is repeated',
-  async () => {
-    await using pair = await startPair()
-    const { port, instances, startOn } = pair
-    const ledger = new Ledger()
-    const failedReads: Outcome[] = []
-    let isOver = false
-    const working = withClients({ port, key, count: 8 }, async (client, index) => {
-      while (!isOver) {
-        if (index % 2 === 0) {
-          const outcome = await client.send({ method: 'GET', path: '/v1/pets' })
-          if (outcome.kind !== 'answered' || outcome.reply.status !== 200) failedReads.push(outcome)
-          continue
-        }
-        const { body, idempotencyKey } = ledger.next()
-        for (;;) {
-          const headers = { 'Idempotency-Key': idempotencyKey }
-          const outcome = await client.send({ method: 'POST', path: '/v1/pets', headers, body })
-          if (outcome.kind !== 'answered' || outcome.reply.status !== 201) continue
-          ledger.acknowledge(body, outcome.reply)
-          break
-        }
+test.skipIf(!nginx)('behind nginx, the documented restart fails no read and no repeated creation', async () => {
+  await using pair = await startPair()
+  const { port, instances, startOn } = pair
+  const ledger = new Ledger()
+  const failedReads: Outcome[] = []
+  let isOver = false
+  const working = withClients({ port, key, count: 8 }, async (client, index) => {
+    while (!isOver) {
+      if (index % 2 === 0) {
+        const outcome = await client.send({ method: 'GET', path: '/v1/pets' })
+        if (outcome.kind !== 'answered' || outcome.reply.status !== 200) failedReads.push(outcome)
+        continue
       }
-    })
-    const isReady = async (port: number) => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok || undefined
-    for (const [own, instance] of instances) {
-      const before = ledger.acknowledged.size
-      expect((await instance.stop('SIGTERM')).exitCode).toBe(0)
-      instances.set(own, await startOn(own))
-      await until('the instance to be ready', () => isReady(own))
-      await Bun.sleep(restartPauseMs)
-      expect(ledger.acknowledged.size).toBeGreaterThan(before)
+      const { body, idempotencyKey } = ledger.next()
+      for (;;) {
+        const headers = { 'Idempotency-Key': idempotencyKey }
+        const outcome = await client.send({ method: 'POST', path: '/v1/pets', headers, body })
+        if (outcome.kind !== 'answered' || outcome.reply.status !== 201) continue
+        ledger.acknowledge(body, outcome.reply)
+        break
+      }
     }
-    isOver = true
-    await working
-    expect(failedReads).toEqual([])
-    using client = new KeepAliveClient(port, key)
-    await ledger.expectEachOnce(client)
-  },
-)
+  })
+  const isReady = async (port: number) => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok || undefined
+  for (const [own, instance] of instances) {
+    const before = ledger.acknowledged.size
+    expect((await instance.stop('SIGTERM')).exitCode).toBe(0)
+    instances.set(own, await startOn(own))
+    await until('the instance to be ready', () => isReady(own))
+    await Bun.sleep(restartPauseMs)
+    expect(ledger.acknowledged.size).toBeGreaterThan(before)
+  }
+  isOver = true
+  await working
+  expect(failedReads).toEqual([])
+  using client = new KeepAliveClient(port, key)
+  await ledger.expectEachOnce(client)
+})
 
 describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a while', () => {
   test.skipIf(!nginx)('clients get 503 with our Error body meanwhile, and nothing else', async () => {

@@ -152,11 +152,6 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
     expect({ exitCode, output: exitCode === 0 ? '' : stdout + stderr }).toEqual({ exitCode: 0, output: '' })
   }
 
-  test('the configuration and the rules are valid', async () => {
-    await check('check', 'config', 'prometheus.yaml')
-    await check('check', 'rules', 'petstore-alerts.yaml')
-  })
-
   test('each alert fires for its own cause, and none for healthy values', async () => {
     const rules = await deployed.rules()
     expect(rules.map(({ name }) => name)).toEqual(Object.keys(causes))

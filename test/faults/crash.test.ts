@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { inspectStore, Ledger } from '../support/load.ts'
@@ -57,3 +58,38 @@ test(
   },
   rounds * 3_000 + 10_000,
 )
+
+test('kill -9 of one of two processes loses no acknowledged animal, and the other one goes on', async () => {
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'pets.db')
+  const options = { cwd: folder.path, env: { PETSTORE_API_KEY: key, DATABASE_URL: `sqlite:${file}` } }
+  await using killed = await startServer(options)
+  await using other = await startServer(options)
+  const ledger = new Ledger()
+  let isOver = false
+  const write = ({ port }: { readonly port: number }) =>
+    withClients({ port, key, count: clients }, async client => {
+      while (!isOver) {
+        const creation = ledger.next()
+        if (await create(client, creation, ledger, false)) continue
+        return void ledger.uncertain.add(creation.body)
+      }
+    })
+  const more = (animals: number) => {
+    const wanted = ledger.acknowledged.size + animals
+    return until('more animals', () => ledger.acknowledged.size >= wanted || undefined)
+  }
+  const writing = [write(killed), write(other)]
+  await more(500)
+  await killed.stop('SIGKILL')
+  await writing[0]
+  await more(500)
+  isOver = true
+  await writing[1]
+  using checking = new KeepAliveClient(other.port, key)
+  await ledger.expectEachOnce(checking)
+  expect((await other.stop('SIGTERM')).exitCode).toBe(0)
+  // The last one has moved the write-ahead log into the file.
+  expect(existsSync(`${file}-wal`)).toBe(false)
+  expect(inspectStore(file).integrity).toBe('ok')
+})

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
-import { loggedBy, petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import { loggedBy, petstore, refusal, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 
 const key = 'a-key-for-damaged-files-0123456789'
@@ -134,8 +134,6 @@ test('a file that is damaged at the start is refused, and stays byte for byte as
 test('damage that an export finds in a file too large to be checked at the start is reported in one line', async () => {
   change('CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(17000000))')
   zeroAnimals()
-  const { exitCode, stderr } = await petstore(['export'], { cwd: folder.path })
-  expect(exitCode).toBe(1)
-  expect(stderr).toContain('petstore: The store is damaged (SQLite: SQLITE_CORRUPT): restore a backup\n')
-  expect(stderr).not.toMatch(/\n\s+at /)
+  const problem = await refusal(['export'], { cwd: folder.path })
+  expect(problem).toContain('petstore: The store is damaged (SQLite: SQLITE_CORRUPT): restore a backup\n')
 })

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSy
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore, problemWith } from '../support/load.ts'
-import { petstore, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'
@@ -78,38 +78,34 @@ async function expectExactly(acknowledged: Map<string, string>, server: Server):
   expect(await allAnimals(client)).toEqual(acknowledged)
 }
 
-testUnless(
-  noMount,
-  'on a full disk POST is 503 and GET 200, and when there is space again POST is 201 without a restart',
-  async () => {
-    using disk = smallDisk(diskBytes)
-    const filler = join(disk.path, 'filler')
-    await using server = await start(disk.path)
-    using client = new KeepAliveClient(server.port, key)
-    const acknowledged = new Map<string, string>()
-    expect(await add(client, acknowledged)).toBe(201)
+testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again POST is 201', async () => {
+  using disk = smallDisk(diskBytes)
+  const filler = join(disk.path, 'filler')
+  await using server = await start(disk.path)
+  using client = new KeepAliveClient(server.port, key)
+  const acknowledged = new Map<string, string>()
+  expect(await add(client, acknowledged)).toBe(201)
 
-    // The disk runs full in the middle of what eight clients are adding.
-    fill(filler, 256 * 1024)
-    await withClients({ port: server.port, key, count: 8 }, async writing => {
-      while ((await add(writing, acknowledged)) === 201);
-    })
-    expect(acknowledged.size).toBeGreaterThan(1)
-    fill(filler, 0)
-    // What a failed group had already written stays allocated to the log: a smaller group may still fit there.
-    while ((await add(client, acknowledged)) === 201);
-    for (let attempt = 0; attempt < 10; attempt++) {
-      expect(await add(client, acknowledged)).toBe(503)
-      expect((await answered(client)).status).toBe(200)
-    }
-    expect(await isWritable(client)).toBe('0')
+  // The disk runs full in the middle of what eight clients are adding.
+  fill(filler, 256 * 1024)
+  await withClients({ port: server.port, key, count: 8 }, async writing => {
+    while ((await add(writing, acknowledged)) === 201);
+  })
+  expect(acknowledged.size).toBeGreaterThan(1)
+  fill(filler, 0)
+  // What a failed group had already written stays allocated to the log: a smaller group may still fit there.
+  while ((await add(client, acknowledged)) === 201);
+  for (let attempt = 0; attempt < 10; attempt++) {
+    expect(await add(client, acknowledged)).toBe(503)
+    expect((await answered(client)).status).toBe(200)
+  }
+  expect(await isWritable(client)).toBe('0')
 
-    rmSync(filler)
-    for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
-    expect(await isWritable(client)).toBe('1')
-    await expectExactly(acknowledged, server)
-  },
-)
+  rmSync(filler)
+  for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
+  expect(await isWritable(client)).toBe('1')
+  await expectExactly(acknowledged, server)
+})
 
 testUnless(noMount, 'a backup onto a full disk says so, and leaves nothing there', async () => {
   using disk = smallDisk(1024 ** 2)
@@ -117,79 +113,84 @@ testUnless(noMount, 'a backup onto a full disk says so, and leaves nothing there
   using client = new KeepAliveClient(server.port, key)
   for (let animals = 0; animals < 1_000; animals++) expect(await add(client, new Map())).toBe(201)
   const copy = join(disk.path, 'copy.db')
-  const ended = await petstore(['backup', copy, '--database-url', 'sqlite:pets.db'], { cwd: server.cwd })
-  expect([ended.exitCode, ended.stderr]).toEqual([
-    1,
-    expect.stringContaining('Cannot back up the store pets.db: the disk is full; free some space (SQLITE_FULL)'),
-  ])
+  const problem = await refusal(['backup', copy, '--database-url', 'sqlite:pets.db'], { cwd: server.cwd })
+  expect(problem).toContain('Cannot back up the store pets.db: the disk is full; free some space (SQLITE_FULL)')
   expect(readdirSync(disk.path)).toEqual([])
 })
 
 // Not the -shm file: it is mapped into memory, and a kernel that refuses to write there ends the process.
-testUnless(
-  noImmutable,
-  'under files made immutable POST is 503, or 201 and kept, GET is 200, and afterwards POST is 201 without a restart',
-  async () => {
-    await using server = await start()
-    const file = join(server.cwd, 'pets.db')
-    using client = new KeepAliveClient(server.port, key)
-    const acknowledged = new Map<string, string>()
-    expect(await add(client, acknowledged)).toBe(201)
-    {
-      using _ = makeImmutable([file, `${file}-wal`])
-      for (let attempt = 0; attempt < 10; attempt++) {
-        await add(client, acknowledged)
-        expect((await answered(client)).status).toBe(200)
-      }
+testUnless(noImmutable, 'immutable files: POST is 503, or 201 and kept, GET is 200; later POST is 201', async () => {
+  await using server = await start()
+  const file = join(server.cwd, 'pets.db')
+  using client = new KeepAliveClient(server.port, key)
+  const acknowledged = new Map<string, string>()
+  expect(await add(client, acknowledged)).toBe(201)
+  {
+    using _ = makeImmutable([file, `${file}-wal`])
+    for (let attempt = 0; attempt < 10; attempt++) {
+      await add(client, acknowledged)
+      expect((await answered(client)).status).toBe(200)
     }
-    expect(await add(client, acknowledged)).toBe(201)
-    await expectExactly(acknowledged, server)
-  },
-)
+  }
+  expect(await add(client, acknowledged)).toBe(201)
+  await expectExactly(acknowledged, server)
+})
 
 for (const isWriting of [true, false]) {
   const what = isWriting ? 'while it writes' : 'while nothing is written'
-  testUnless(
-    noFreeze,
-    `a server whose disk is frozen ${what} gives up its store when it stops, and loses nothing`,
-    async () => {
-      using disk = realDisk()
-      const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db', PETSTORE_DRAIN_TIME: '0s' }
-      await using server = await startServer({ cwd: disk.path, env })
-      const acknowledged = new Map<string, string>()
-      {
-        using client = new KeepAliveClient(server.port, key)
-        for (let animals = 0; animals < 10; animals++) expect(await add(client, acknowledged)).toBe(201)
-      }
-      {
-        await using _ = freeze(disk.path)
-        if (isWriting) server.fetch('/pets', key, { method: 'POST', body: longAnimal(++made) }).catch(() => {})
-        process.kill(server.pid, 'SIGTERM')
-        const line = 'The store did not close in time'
-        await server.says('that it ends without its store', () => server.stderr.includes(line) || undefined)
-      }
-      // A thread that waits for a frozen disk cannot be ended, not even by SIGKILL.
-      expect((await server.ended()).exitCode).toBe(1)
-      expect(inspectStore(join(disk.path, 'pets.db')).integrity).toBe('ok')
-      await using next = await start(disk.path)
-      using client = new KeepAliveClient(next.port, key)
-      const found = await allAnimals(client)
-      expect([...acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])
-    },
-  )
+  testUnless(noFreeze, `a server on a disk frozen ${what} stops without its store, and loses nothing`, async () => {
+    using disk = realDisk()
+    const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db', PETSTORE_DRAIN_TIME: '0s' }
+    await using server = await startServer({ cwd: disk.path, env })
+    const acknowledged = new Map<string, string>()
+    {
+      using client = new KeepAliveClient(server.port, key)
+      for (let animals = 0; animals < 10; animals++) expect(await add(client, acknowledged)).toBe(201)
+    }
+    {
+      await using _ = freeze(disk.path)
+      if (isWriting) server.fetch('/pets', key, { method: 'POST', body: longAnimal(++made) }).catch(() => {})
+      process.kill(server.pid, 'SIGTERM')
+      const line = 'The store did not close in time'
+      await server.says('that it ends without its store', () => server.stderr.includes(line) || undefined)
+    }
+    // A thread that waits for a frozen disk cannot be ended, not even by SIGKILL.
+    expect((await server.ended()).exitCode).toBe(1)
+    expect(inspectStore(join(disk.path, 'pets.db')).integrity).toBe('ok')
+    await using next = await start(disk.path)
+    using client = new KeepAliveClient(next.port, key)
+    const found = await allAnimals(client)
+    expect([...acknowledged].filter(([id, body]) => found.get(id) !== body)).toEqual([])
+  })
 }
 
-/** A file system in a file, which can be frozen, gone with the test. Root only. */
-function realDisk(): { readonly path: string } & Disposable {
+type Disk = { readonly path: string } & Disposable
+
+/** A file system that `source` describes to mount, gone with the test. Root only. */
+function mounted(source: (folder: string) => readonly string[]): Disk {
   using stack = new DisposableStack()
   const folder = stack.use(temporaryFolder())
-  const [image, path] = [join(folder.path, 'image'), join(folder.path, 'disk')]
+  const path = join(folder.path, 'disk')
   mkdirSync(path)
-  command('truncate', '--size=16M', image)
-  command('mkfs.ext4', '-q', image)
-  command('mount', '-o', 'loop', image, path)
+  command('mount', ...source(folder.path), path)
+  // Lazy: it disappears even if a process still has one of its files open.
   stack.defer(() => command('umount', '--lazy', path))
   return Object.assign(stack.move(), { path })
+}
+
+/** In memory, of this size. */
+function smallDisk(bytes: number): Disk {
+  return mounted(() => ['-t', 'tmpfs', '-o', `size=${bytes}`, 'petstore-test'])
+}
+
+/** In a file: it can be frozen. */
+function realDisk(): Disk {
+  return mounted(folder => {
+    const image = join(folder, 'image')
+    command('truncate', '--size=16M', image)
+    command('mkfs.ext4', '-q', image)
+    return ['-o', 'loop', image]
+  })
 }
 
 /** Suspends all writes to a disk until disposed of; at the latest after a minute, even if this process is killed. */
@@ -203,17 +204,6 @@ function freeze(path: string): AsyncDisposable {
       await thawing.exited
     },
   }
-}
-
-/** A file system in memory of this size, gone with the test. Root only. */
-function smallDisk(bytes: number): { readonly path: string } & Disposable {
-  using stack = new DisposableStack()
-  const path = join(stack.use(temporaryFolder()).path, 'disk')
-  mkdirSync(path)
-  command('mount', '-t', 'tmpfs', '-o', `size=${bytes}`, 'petstore-test', path)
-  // Lazy: it disappears even if a process still has one of its files open.
-  stack.defer(() => command('umount', '--lazy', path))
-  return Object.assign(stack.move(), { path })
 }
 
 /** With the immutable flag not even root can write to a file, open it for writing, or delete it. Root only. */

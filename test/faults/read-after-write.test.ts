@@ -19,34 +19,31 @@ test.each([
   // After a pause, the reads of an event-loop tick share a transaction.
   { processes: 1, pauseMs: 150 },
   { processes: 2, pauseMs: 150 },
-])(
-  `a read that starts after a 201 sees the animal: ${creations} creations, ${clients} readers, %j`,
-  async ({ processes, pauseMs }) => {
-    using folder = temporaryFolder()
-    const start = () => startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
-    await using writing = await start()
-    await using other = processes === 2 ? await start() : undefined
-    using writer = new KeepAliveClient(writing.port, key)
-    let created = { pet: '', id: 0n, before: 0n }
-    let done = false
-    const stale: string[] = []
-    const reading = withClients({ port: (other ?? writing).port, key, count: clients }, async (reader, index) => {
-      while (!done) {
-        // Created before these reads start.
-        const { pet, id, before } = created
-        const path = index % 2 === 0 ? `/v1/pets/${id}` : `/v1/pets?cursor=${writeCursor(before, undefined)}`
-        const seen = await text(reader, path)
-        if (!seen.includes(pet)) stale.push(`${pet} is not in ${seen}`)
-      }
-    })
-    for (let creation = 0; creation < creations; creation++) {
-      await Bun.sleep(pauseMs)
-      const pet = await text(writer, '/v1/pets', '{"name":"Rex","categoryId":1}')
-      created = { pet, id: BigInt(JSON.parse(pet).id), before: created.id }
+])('a read that starts after a 201 sees the animal, with %j', async ({ processes, pauseMs }) => {
+  using folder = temporaryFolder()
+  const start = () => startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
+  await using writing = await start()
+  await using other = processes === 2 ? await start() : undefined
+  using writer = new KeepAliveClient(writing.port, key)
+  let created = { pet: '', id: 0n, before: 0n }
+  let done = false
+  const stale: string[] = []
+  const reading = withClients({ port: (other ?? writing).port, key, count: clients }, async (reader, index) => {
+    while (!done) {
+      // Created before these reads start.
+      const { pet, id, before } = created
+      const path = index % 2 === 0 ? `/v1/pets/${id}` : `/v1/pets?cursor=${writeCursor(before, undefined)}`
+      const seen = await text(reader, path)
+      if (!seen.includes(pet)) stale.push(`${pet} is not in ${seen}`)
     }
+  })
+  for (let creation = 0; creation < creations; creation++) {
     await Bun.sleep(pauseMs)
-    done = true
-    await reading
-    expect(stale).toEqual([])
-  },
-)
+    const pet = await text(writer, '/v1/pets', '{"name":"Rex","categoryId":1}')
+    created = { pet, id: BigInt(JSON.parse(pet).id), before: created.id }
+  }
+  await Bun.sleep(pauseMs)
+  done = true
+  await reading
+  expect(stale).toEqual([])
+})

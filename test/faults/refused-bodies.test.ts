@@ -171,15 +171,12 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization:
 test.each([
   ['stays open', [], [401, 404], false],
   ['closes', ['Connection: close'], [401], true],
-])(
-  'a refused body that holds requests is not read as requests on a connection that %s',
-  async (_, headers, statuses, closes) => {
-    const inner = get('/v1/pets').repeat(2_000)
-    const pieces = [head(...headers, `Content-Length: ${inner.length}`), inner]
-    const { replies, closed } = await exchange(server.port, pieces, { expected: 1, follower: get('/v1/pets/0') })
-    expect([replies.map(({ status }) => status), closed]).toEqual([statuses, closes])
-  },
-)
+])('a refused body is not read as requests if the connection %s', async (_, headers, statuses, closes) => {
+  const inner = get('/v1/pets').repeat(2_000)
+  const pieces = [head(...headers, `Content-Length: ${inner.length}`), inner]
+  const { replies, closed } = await exchange(server.port, pieces, { expected: 1, follower: get('/v1/pets/0') })
+  expect([replies.map(({ status }) => status), closed]).toEqual([statuses, closes])
+})
 
 test('50 uploads of 5 MB at once, refused on connections that close, take little memory', async () => {
   const before = residentBytes(server.pid)

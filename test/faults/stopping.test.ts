@@ -3,7 +3,7 @@ import { copyFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
 import { allAnimals, animalBody, inspectStore, Ledger } from '../support/load.ts'
-import { type Ended, loggedBy, projectFolder, startServer, temporaryFolder, until } from '../support/process.ts'
+import { type Ended, loggedBy, program, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const clients = 64
 const key = 'a-key-for-stopping-0123456789'
@@ -131,7 +131,7 @@ test('with nothing in progress it stops at once, however long the drain time is'
 })
 
 test.skipIf(process.platform !== 'linux')('under nohup it goes on after a SIGHUP', async () => {
-  const command = ['nohup', join(projectFolder, 'bin/petstore'), 'serve', '--port', '0']
+  const command = ['nohup', program, 'serve', '--port', '0']
   await using server = await startServer({ command, env: { PETSTORE_API_KEY: key } })
   process.kill(server.pid, 'SIGHUP')
   await Bun.sleep(500)

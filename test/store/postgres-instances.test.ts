@@ -6,6 +6,7 @@ import type { PetStore } from '../../src/store.ts'
 import { animalBody, key, Load, serveFrom } from '../support/load.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { petstore, startServer, temporaryFolder } from '../support/process.ts'
+import { closing } from './contract.ts'
 
 const instancesAtOnce = 8
 const writers = 4
@@ -42,11 +43,7 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
   test(`while ${writers} add animals, ids appear without gaps, so that a cursor of any instance finds every later animal`, async () => {
     await using stack = new AsyncDisposableStack()
     const { url } = stack.use(await sharedDatabase())
-    const open = async () => {
-      const stores = await openStores(url, { create: true })
-      stack.defer(() => stores.close())
-      return stores.pets
-    }
+    const open = async () => stack.use(closing(await openStores(url, { create: true }))).pets
     const [first, second] = [await open(), await open()]
     const sql = stack.use(new SQL(url, { max: 1, bigint: true }))
     const acknowledged = new Map<bigint, PetStatus | undefined>()

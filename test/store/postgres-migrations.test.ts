@@ -8,7 +8,7 @@ import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres
 import type { Stores } from '../../src/store.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
-import { rex } from './contract.ts'
+import { closing, rex } from './contract.ts'
 
 /** A made-up next version, which adds a column and replaces the functions. */
 const next = { version: 6, sql: `ALTER TABLE pets ADD COLUMN colour text; ${functions}` }
@@ -34,12 +34,10 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
         if (pets === old.pets) followed.push(...page.pets.map(({ id }) => id))
       }
     }
-    const old = await openStores(url, { create: true })
-    stack.defer(() => old.close())
+    const old = stack.use(closing(await openStores(url, { create: true })))
     const working = work(old, Number.POSITIVE_INFINITY)
     await until('the old version to work', () => followed.length > 20 || undefined)
-    const upgraded = await openNext(url)
-    stack.defer(() => upgraded.close())
+    const upgraded = stack.use(closing(await openNext(url)))
     await work(upgraded, 300)
     over = true
     await working
@@ -57,7 +55,7 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
   test('while another program has locked a table, the upgrade gives up soon, and creations continue', async () => {
     await using database = await sharedDatabase()
     await using other = new SQL(database.url, { max: 1 })
-    const old = await openStores(database.url, { create: true })
+    await using old = closing(await openStores(database.url, { create: true }))
     await other.begin(async transaction => {
       await transaction`SELECT * FROM pets`
       const refused = /another program has locked it; stop that program, or try again \(55P03/
@@ -65,7 +63,6 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
       expect((await old.pets.create(rex)).id).toBe(1n)
     })
     await (await openNext(database.url)).close()
-    await old.close()
   })
 
   test('a store of version 4 gets the present functions', async () => {

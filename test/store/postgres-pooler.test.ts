@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -18,6 +18,7 @@ import {
 import { createKey, freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
 
 const pgbouncer = await findPgbouncer()
+const modes = ['session', 'transaction']
 const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
 const otherSettings = ['default_transaction_isolation', 'synchronous_commit', 'enable_seqscan', 'transaction_read_only']
 
@@ -66,33 +67,32 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   return Object.assign(stack.move(), { url: pooled, console, restart })
 }
 
-describeWithOwnPostgres('behind PgBouncer', () => {
+const describePooler = pgbouncer ? describeWithOwnPostgres : describe.skip
+
+describePooler('behind PgBouncer', () => {
   let cluster: Cluster
   beforeAll(async () => {
     cluster = await startCluster()
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
 
-  test.skipIf(!pgbouncer).each(['session', 'transaction'])(
-    'in %s mode every check passes, every decision holds, all commands work, and missing limits are logged with the statements that set them',
-    async mode => {
-      const { url } = await newDatabase(cluster.url())
-      await using pooler = await startPooler(url, `pool_mode = ${mode}`)
-      await using serving = await serveFrom(pooler.url, '--database-pooler')
-      const results = await conform({ baseUrl: serving.server.url, key, readOnly: false })
-      expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
-      expect(await failedDecisions(serving.server.url, key)).toEqual([])
-      const env = { DATABASE_URL: pooler.url, PETSTORE_DATABASE_POOLER: 'true' }
-      const command = (...args: string[]) => petstore(args, { cwd: serving.server.cwd, env })
-      for (const line of ['keys create --name till', 'export all.ndjson', 'import all.ndjson']) {
-        expect(await command(...line.split(' '))).toMatchObject({ exitCode: 0 })
-      }
-      const logged = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.startsWith('warn '))
-      expect(logged).toEqual(limits.map(name => expect.stringMatching(`run ALTER ROLE postgres SET ${name} = '`)))
-    },
-  )
+  test.each(modes)('in %s mode checks, decisions and commands pass, and missing limits are logged', async mode => {
+    const { url } = await newDatabase(cluster.url())
+    await using pooler = await startPooler(url, `pool_mode = ${mode}`)
+    await using serving = await serveFrom(pooler.url, '--database-pooler')
+    const results = await conform({ baseUrl: serving.server.url, key, readOnly: false })
+    expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
+    expect(await failedDecisions(serving.server.url, key)).toEqual([])
+    const env = { DATABASE_URL: pooler.url, PETSTORE_DATABASE_POOLER: 'true' }
+    const command = (...args: string[]) => petstore(args, { cwd: serving.server.cwd, env })
+    for (const line of ['keys create --name till', 'export all.ndjson', 'import all.ndjson']) {
+      expect(await command(...line.split(' '))).toMatchObject({ exitCode: 0 })
+    }
+    const logged = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.startsWith('warn '))
+    expect(logged).toEqual(limits.map(name => expect.stringMatching(`run ALTER ROLE postgres SET ${name} = '`)))
+  })
 
-  test.skipIf(!pgbouncer)('in transaction mode clients are served through RECONNECT, PAUSE and a restart', async () => {
+  test('in transaction mode clients are served through RECONNECT, PAUSE and a restart', async () => {
     const { url } = await newDatabase(cluster.url())
     await using pooler = await startPooler(url, 'pool_mode = transaction', 'default_pool_size = 3')
     await using serving = await serveFrom(pooler.url, '--database-pooler')
@@ -112,41 +112,33 @@ describeWithOwnPostgres('behind PgBouncer', () => {
 
   const ignoring = `ignore_startup_parameters = ${[...limits, ...otherSettings].join()}`
   const ignored = 'ignores the settings of a session'
-  test.skipIf(!pgbouncer).each([
+  test.each([
     ['refuses the settings of our sessions', [], false, 'unsupported startup parameter'],
     ['ignores them', [ignoring], false, ignored],
     ['ignores them, although the database has them', [ignoring], true, ignored],
-  ])(
-    'without PETSTORE_DATABASE_POOLER, a pooler that %s is named in one line',
-    async (_, lines, hasLimits, problem) => {
-      const { url } = await newDatabase(cluster.url())
-      const name = new URL(url).pathname.slice(1)
-      for (const limit of hasLimits ? limits : []) await ask(url, `ALTER DATABASE ${name} SET ${limit} = '3s'`)
-      await using pooler = await startPooler(url, 'pool_mode = transaction', ...lines)
-      using folder = temporaryFolder()
-      await createKey(folder.path, 'till', '--database-url', url)
-      const ended = await petstore(['serve', '--port', '0', '--database-url', pooler.url], { cwd: folder.path })
-      const stderr = expect.stringMatching(
-        new RegExp(`^petstore: .*${problem}.* a connection pooler .*PETSTORE_DATABASE_POOLER.*\n$`),
-      )
-      expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
-    },
-  )
+  ])('without PETSTORE_DATABASE_POOLER, a pooler that %s is named', async (_, lines, hasLimits, problem) => {
+    const { url } = await newDatabase(cluster.url())
+    const name = new URL(url).pathname.slice(1)
+    for (const limit of hasLimits ? limits : []) await ask(url, `ALTER DATABASE ${name} SET ${limit} = '3s'`)
+    await using pooler = await startPooler(url, 'pool_mode = transaction', ...lines)
+    using folder = temporaryFolder()
+    await createKey(folder.path, 'till', '--database-url', url)
+    const ended = await petstore(['serve', '--port', '0', '--database-url', pooler.url], { cwd: folder.path })
+    const stderr = expect.stringMatching(
+      new RegExp(`^petstore: .*${problem}.* a connection pooler .*PETSTORE_DATABASE_POOLER.*\n$`),
+    )
+    expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
+  })
 
-  test.skipIf(!pgbouncer)(
-    'another isolation level of the database is refused, with the statement that sets ours',
-    async () => {
-      const { url } = await newDatabase(cluster.url())
-      await ask(
-        url,
-        `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_isolation = 'serializable'`,
-      )
-      await using pooler = await startPooler(url, 'pool_mode = transaction')
-      using folder = temporaryFolder()
-      const args = ['serve', '--port', '0', '--database-url', pooler.url, '--database-pooler']
-      const advice = "run ALTER ROLE postgres SET default_transaction_isolation = 'read committed'\n"
-      const stderr = expect.stringMatching(new RegExp(`^petstore: .* isolation level serializable; ${advice}$`))
-      expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })
-    },
-  )
+  test('another isolation level of the database is refused, with the statement that sets ours', async () => {
+    const { url } = await newDatabase(cluster.url())
+    const name = new URL(url).pathname.slice(1)
+    await ask(url, `ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
+    await using pooler = await startPooler(url, 'pool_mode = transaction')
+    using folder = temporaryFolder()
+    const args = ['serve', '--port', '0', '--database-url', pooler.url, '--database-pooler']
+    const advice = "run ALTER ROLE postgres SET default_transaction_isolation = 'read committed'\n"
+    const stderr = expect.stringMatching(new RegExp(`^petstore: .* isolation level serializable; ${advice}$`))
+    expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })
+  })
 })

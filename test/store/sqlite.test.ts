@@ -9,7 +9,7 @@ import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { temporaryFolder } from '../support/process.ts'
-import { batches, describeStoreContract, rex } from './contract.ts'
+import { batches, closing, describeStoreContract, failureOf, rex } from './contract.ts'
 
 describeStoreContract('SQLite', 'sqlite')
 
@@ -63,20 +63,17 @@ describe('SQLite: the file', () => {
   })
 
   test('a write is refused, not lost, if the file was moved or replaced', async () => {
-    const stores = await opened()
+    await using stores = closing(await opened())
     const add = async () => stores.pets.create(rex)
     expect((await add()).id).toBe(1n)
     expect(stores.activity()).toMatchObject({ writesWaiting: 0, commitSizes: { sum: 1 } })
     renameSync(file, `${file}.moved`)
-    const refusal = await add().catch(error => error)
-    expect(refusal).toBeInstanceOf(StoreUnavailable)
-    expect(refusal.message).toBe(`${file} was moved, replaced or deleted`)
+    expect(String(await failureOf(add))).toBe(`StoreUnavailable: ${file} was moved, replaced or deleted`)
     expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
     writeFileSync(file, '')
-    expect(await add().catch(error => error)).toBeInstanceOf(StoreUnavailable)
+    expect(await failureOf(add)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
     expect((await add()).id).toBe(2n)
-    await stores.close()
   })
 
   test('a file that is missing, of an older version, of another program, a folder or not a database is refused', async () => {
@@ -171,28 +168,26 @@ test('a backup reports how much of it is done, and counts the animals', async ()
 
 describe('SQLite: import', () => {
   test('ids of animals that were deleted by hand are not assigned again', async () => {
-    const stores = await opened()
+    await using stores = closing(await opened())
     await stores.transfer.load(batches([{ ...rex, id: 50n }]), 'keep')
     change('DELETE FROM pets')
     await stores.transfer.load(batches([{ ...rex, id: 7n }]), 'keep')
     expect((await stores.pets.create(rex)).id).toBe(51n)
-    await stores.close()
   })
 
   test('it is refused if too few ids are left, and nothing changes', async () => {
-    const stores = await opened()
+    await using stores = closing(await opened())
     await stores.pets.create(rex)
     change('UPDATE sqlite_sequence SET seq = 9223372036854775806')
-    const message = /Cannot assign 2 new ids: .* up to 9223372036854775806,/
-    const refused = await stores.transfer.load(batches([rex, rex]), 'new').catch(error => error)
-    expect([refused, refused.message]).toEqual([expect.any(SetupError), expect.stringMatching(message)])
+    const refused = await failureOf(() => stores.transfer.load(batches([rex, rex]), 'new'))
+    expect(refused).toBeInstanceOf(SetupError)
+    expect(String(refused)).toMatch(/Cannot assign 2 new ids: .* up to 9223372036854775806,/)
     expect(await stores.transfer.estimate()).toBe(1)
     expect(await stores.transfer.load(batches([rex]), 'new')).toBe(1n)
-    await stores.close()
   })
 
   test('it can be interrupted while the animals are inserted', async () => {
-    const stores = await opened()
+    await using stores = closing(await opened())
     const interruption = new AbortController()
     async function* interrupted() {
       yield Array.from({ length: 50_000 }, () => rex)
@@ -202,7 +197,6 @@ describe('SQLite: import', () => {
     expect(loaded).toBe(interruption.signal.reason)
     expect(await stores.transfer.estimate()).toBe(0)
     expect((await stores.pets.create(rex)).id).toBe(1n)
-    await stores.close()
   })
 
   test('it changes nothing if the file is moved meanwhile', async () => {

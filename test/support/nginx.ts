@@ -23,7 +23,11 @@ export async function startNginx(server: string, port: number): Promise<AsyncDis
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(temporaryFolder())
   const file = join(folder.path, 'nginx.conf')
-  writeFileSync(file, configuration(folder.path, server))
+  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const temporary = kinds.map(kind => `${kind}_temp_path ${folder.path}/${kind};`)
+  const configuration = `daemon off; master_process off; pid ${folder.path}/nginx.pid; error_log stderr; events {}
+    http { access_log off; ${temporary.join(' ')} ${server} }`
+  writeFileSync(file, configuration)
   const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], { stdout: 'ignore', stderr: 'ignore' })
   stack.defer(async () => {
     proxy.kill('SIGTERM')
@@ -32,11 +36,4 @@ export async function startNginx(server: string, port: number): Promise<AsyncDis
   const isUp = () => fetch(`http://127.0.0.1:${port}/livez`).then(({ ok }) => ok || undefined)
   await until('nginx', () => isUp().catch(() => undefined))
   return stack.move()
-}
-
-function configuration(folder: string, server: string): string {
-  const kinds = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-  const temporary = kinds.map(kind => `${kind}_temp_path ${folder}/${kind};`)
-  return `daemon off; master_process off; pid ${folder}/nginx.pid; error_log stderr; events {}
-    http { access_log off; ${temporary.join(' ')} ${server} }`
 }

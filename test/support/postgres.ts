@@ -100,18 +100,12 @@ export class Cluster implements AsyncDisposable {
     const file = join(this.#folder, 'log')
     const log = openSync(file, 'a')
     const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
-    const child = Bun.spawn(this.#programs.command('postgres', ...args), {
-      cwd: this.#folder,
-      stdout: log,
-      stderr: log,
-    })
+    const command = this.#programs.command('postgres', ...args)
+    const child = Bun.spawn(command, { cwd: this.#folder, stdout: log, stderr: log })
     this.#child = child
-    const answers = () =>
-      ask(this.url(), 'SELECT 1').then(
-        () => true,
-        () => (child.exitCode === null ? undefined : false),
-      )
-    const isUp = await until('PostgreSQL', answers).catch(() => false)
+    const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
+    const hasEnded = () => (child.exitCode === null ? undefined : false)
+    const isUp = await until('PostgreSQL', () => answers().catch(hasEnded)).catch(() => false)
     if (!isUp) throw new Error(`PostgreSQL did not start: ${readFileSync(file, 'utf8')}`)
   }
 

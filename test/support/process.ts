@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
-const petstoreProgram = join(projectFolder, 'bin/petstore')
+export const program = join(projectFolder, 'bin/petstore')
 
 /** Long enough for a busy machine, but shorter than a test's own limit, so that our clearer message comes first. */
 const waitMsDefault = 20_000
@@ -72,8 +72,16 @@ export const inherited = {
 }
 
 /** `bin/petstore ARGS`, until it has ended. */
-export const petstore = (args: readonly string[], surroundings: Surroundings) =>
-  run([petstoreProgram, ...args], surroundings)
+export const petstore = (args: readonly string[], surroundings: Surroundings) => run([program, ...args], surroundings)
+
+/** What a command that must fail prints on stderr: no stack trace, and nothing on stdout. */
+export async function refusal(args: readonly string[], surroundings: Surroundings, exitCode = 1): Promise<string> {
+  const ended = await petstore(args, surroundings)
+  expect(ended).toMatchObject({ exitCode, stdout: '' })
+  expect(ended.stderr).not.toMatch(/\n\s+at |\.ts:/)
+  expect(ended.stderr).toEndWith('\n')
+  return ended.stderr
+}
 
 export async function run(command: readonly string[], surroundings: Surroundings): Promise<Ended> {
   await using child = new Child(command, surroundings)
@@ -97,7 +105,7 @@ export async function listKeys(cwd: string): Promise<readonly ListedKey[]> {
 
 /** Runs until the end of the test, if it is not stopped before: `await using server = await startServer(…)`. */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
-  const { args = ['serve', '--port', '0'], command = [petstoreProgram, ...args], waitMs } = options
+  const { args = ['serve', '--port', '0'], command = [program, ...args], waitMs } = options
   await using stack = new AsyncDisposableStack()
   const cwd = options.cwd ?? stack.use(temporaryFolder()).path
   const server = stack.use(new Server(command, { ...options, cwd }))

@@ -1,9 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { animalBody } from './load.ts'
-import { petstore, projectFolder, run, temporaryFolder } from './process.ts'
-
-const program = join(projectFolder, 'bin/petstore')
+import { petstore, program, run, temporaryFolder } from './process.ts'
 
 /** Lines as export writes them, with odd names, every status and none, and ids with gaps that reach beyond 2^53. */
 export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {

@@ -4,6 +4,7 @@ import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '..
 import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
 
 const location = 'postgres://db:5432/pets'
+const setPooler = 'set PETSTORE_DATABASE_POOLER=true'
 
 /** As the driver fails by itself, or as the server answers with its SQLSTATE. */
 const errorWith = (code: string) =>
@@ -34,10 +35,7 @@ describe('while the service runs', () => {
   })
 
   test.each([
-    [
-      'The address looks like a connection pooler in transaction mode: set PETSTORE_DATABASE_POOLER=true',
-      '26000 42P05',
-    ],
+    [`The address looks like a connection pooler in transaction mode: ${setPooler}`, '26000 42P05'],
     ['the user lacks a right; GRANT it SELECT', '42501'],
     ['the server has no free connection; raise its max_connections', '53300'],
   ])('the log says "%s", and what the server says, for %s', (advice, codes) => {
@@ -99,10 +97,8 @@ describe('at the start', () => {
     ['08P01', 'bind message supplies 1 parameters, but prepared statement "P1" requires 2', true],
     ['08P01', 'no more connections allowed (max_client_conn)', false],
   ])('%s, "%s", is advice about a pooler: %p', (code, message, isAdvice) => {
-    const error = postgresSetupError(
-      new SQL.PostgresError(message, { code: 'X', errno: code } as never),
-      location,
-    ) as SetupError
+    const cause = new SQL.PostgresError(message, { code: 'X', errno: code } as never)
+    const error = postgresSetupError(cause, location) as SetupError
     expect(error.constructor).toBe(isAdvice ? SetupError : StoreUnreachable)
     expect(error.message).toContain(message)
     expect(error.message.includes('PETSTORE_DATABASE_POOLER')).toBe(isAdvice)
