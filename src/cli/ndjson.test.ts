@@ -10,15 +10,21 @@ async function* inChunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8A
   for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
 }
 
-async function readAll(bytes: Uint8Array, size = 7) {
-  const lines: string[] = []
+/** All items, or those before an invalid line and its problem. */
+async function collect<T>(items: AsyncIterable<T>) {
+  const found: T[] = []
   try {
-    for await (const line of readLines(inChunks(bytes, size))) lines.push(line)
-    return { lines }
+    for await (const item of items) found.push(item)
+    return { found }
   } catch (error) {
     if (!(error instanceof InvalidLine)) throw error
-    return { lines, problem: `${error.line}: ${error.message}` }
+    return { found, problem: `${error.line}: ${error.message}` }
   }
+}
+
+async function readAll(bytes: Uint8Array, size = 7) {
+  const { found: lines, ...rest } = await collect(readLines(inChunks(bytes, size)))
+  return { lines, ...rest }
 }
 
 describe('lines', () => {
@@ -116,14 +122,8 @@ describe('a line', () => {
 
 describe('many lines', () => {
   async function read(text: string, ids: ImportIds = 'new') {
-    const batches: number[] = []
-    try {
-      for await (const pets of readPetLines(inChunks(utf8.encode(text), 65_536), ids)) batches.push(pets.length)
-      return batches
-    } catch (error) {
-      if (!(error instanceof InvalidLine)) throw error
-      return `${error.line}: ${error.message}`
-    }
+    const { found, problem } = await collect(readPetLines(inChunks(utf8.encode(text), 65_536), ids))
+    return problem ?? found.map(({ length }) => length)
   }
 
   test('are read in batches', async () => {

@@ -40,14 +40,8 @@ interface Sample {
   readonly value: readonly [number, string]
 }
 
-interface Rule {
-  readonly name: string
-  readonly query: string
-  readonly health: string
-  readonly state: string
-  readonly labels: Readonly<Record<string, string>>
-  readonly annotations: Readonly<Record<string, string>>
-}
+type Rule = Readonly<Record<'name' | 'query' | 'health' | 'state', string>> &
+  Readonly<Record<'labels' | 'annotations', Readonly<Record<string, string>>>>
 
 /** Prometheus with our rules, scraping a server with a key from the store or with the given one. */
 async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string) {

@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-} from 'node:fs'
+import { mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { own, postgresUser, signalTo } from '../support/postgres.ts'
@@ -45,10 +36,7 @@ export class ProcessFolder implements AsyncDisposable {
   /** The folder of a program, which exists from now on. */
   folder(name: string): string {
     const path = join(this.#path, name)
-    if (!existsSync(path)) {
-      mkdirSync(path)
-      own(postgresUser, path)
-    }
+    if (mkdirSync(path, { recursive: true })) own(postgresUser, path)
     return path
   }
 

@@ -16,10 +16,8 @@ test('two builds of a release give the same packages, executable, checksums and 
     return stdout
   }
   const git = "git -c safe.directory='*'"
-  await shell(
-    `${git} clone -q '${projectFolder}' petstore && cp -al '${projectFolder}/node_modules' petstore`,
-    folder.path,
-  )
+  await shell(`${git} clone -q '${projectFolder}' petstore`, folder.path)
+  await shell(`cp -al '${projectFolder}/node_modules' .`)
   // Between two releases, the changelog has entries to release.
   const changelog = join(clone, 'CHANGELOG.md')
   const text = await Bun.file(changelog).text()
@@ -41,10 +39,8 @@ test('two builds of a release give the same packages, executable, checksums and 
   expect(readdirSync(release).toSorted()).toEqual(files.toSorted())
 
   const bill = await Bun.file(join(release, `${name}.sbom.json`)).json()
-  expect(bill).toMatchObject({
-    bomFormat: 'CycloneDX',
-    metadata: { component: { name: 'petstore', version: manifest.version } },
-  })
+  const metadata = { component: { name: 'petstore', version: manifest.version } }
+  expect(bill).toMatchObject({ bomFormat: 'CycloneDX', metadata })
   const { bun } = manifest.dependencies
   expect(bill.components).toContainEqual(expect.objectContaining({ name: 'bun', version: bun }))
   expect(JSON.stringify(bill)).not.toContain(folder.path)

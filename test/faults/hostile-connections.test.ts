@@ -40,15 +40,19 @@ async function dribble(port: number, ...crowds: readonly (readonly [Crowd, strin
   expect(open()).toBe(0)
 }
 
-test.concurrent('500 connections that send their headers a byte a second delay no one, and are closed', () =>
+test.concurrent.each([
+  [500, 'that send their headers a byte a second', `GET /v1/pets HTTP/1.1\r\n${head}X-Slow: `, 'a'],
+  [2_000, 'that are silent', '', ''],
+])('%d connections %s delay no one, cost little and are closed', (count, _, start, bit) =>
   withServer(async port => {
-    using crowd = await openCrowd(port, 500, `GET /v1/pets HTTP/1.1\r\n${head}X-Slow: `)
-    await expectOthersServed(port)
-    expect(crowd.open).toBe(500)
-    await dribble(port, [crowd, 'a'])
+    using crowd = await openCrowd(port, count, start)
+    for (let i = 0; i < 20; i++) await expectOthersServed(port)
+    expect(crowd.open).toBe(count)
+    await dribble(port, [crowd, bit])
     // None of these requests was ever whole, so none was answered.
     expect(new Set(crowd.received)).toEqual(new Set(['']))
-  }))
+  }),
+)
 
 test.concurrent('500 connections that send a body a byte a second delay no one, and get 408', () =>
   withServer(async port => {
@@ -62,14 +66,6 @@ test.concurrent('500 connections that send a body a byte a second delay no one, 
       const text408 = expect.stringContaining('"code":"request_timeout"')
       expect(repliesIn(text)).toMatchObject([{ status: 408, text: text408 }])
     }
-  }))
-
-test.concurrent('2,000 silent connections delay no one, cost little and are closed', () =>
-  withServer(async port => {
-    using crowd = await openCrowd(port, 2_000)
-    for (let i = 0; i < 20; i++) await expectOthersServed(port)
-    expect(crowd.open).toBe(2_000)
-    await dribble(port, [crowd, ''])
   }))
 
 test.concurrent('6,400 requests with wrong keys delay no one and cost little', () =>

@@ -10,13 +10,9 @@ const origin = new URL(server.url).origin
 
 const json = { 'content-type': 'application/json' }
 const keyed = { ...json, authorization: `Bearer ${key}` }
-const withoutKey = {
-  status: 401,
-  method: 'POST',
-  path: '/v1/pets',
-  headers: json as Record<string, string>,
-  bytes: 1e6,
-}
+type Upload = Record<'method' | 'path', string> &
+  Record<'status' | 'bytes', number> & { headers: Record<string, string> }
+const withoutKey: Upload = { status: 401, method: 'POST', path: '/v1/pets', headers: json, bytes: 1e6 }
 const refusals = [
   withoutKey,
   { ...withoutKey, status: 404, path: '/v1/nothing', headers: keyed },
@@ -24,7 +20,6 @@ const refusals = [
   { ...withoutKey, status: 413, headers: keyed },
   { ...withoutKey, status: 415, headers: { ...keyed, 'content-type': 'text/plain' } },
 ]
-type Upload = typeof withoutKey
 /** Three times for each client. A server that does not read the rest of a body fails some of them. */
 const uploads = [1e6, 5e6].flatMap(bytes => refusals.flatMap(refusal => Array<Upload>(3).fill({ ...refusal, bytes })))
 const nginxBytesMax = 1024 ** 2

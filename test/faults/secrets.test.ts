@@ -16,18 +16,14 @@ function requestsWith(key: string): readonly string[] {
   const post = (body: string, ...headers: string[]) =>
     sent('POST /v1/pets', bearer, ...headers, `Content-Length: ${body.length}`) + body
   const petsWith = (...headers: string[]) => sent('GET /v1/pets', ...headers)
+  const lines = ['GET /v1/pets', 'HEAD /v1/pets', 'GET /v1/pets/99', 'GET /v1/nowhere', 'DELETE /v1/pets']
+  const bodies = ['{"name":"Rex","categoryId":7}', '{"name":"","categoryId":"seven"}', '{"name":', ' '.repeat(70_000)]
+  const credentials = [`Bearer  ${key} ${key}`, `Basic ${key}`, key, `Bearer ${key}x`]
   return [
-    ...['GET /v1/pets', 'HEAD /v1/pets', 'GET /v1/pets/99', 'GET /v1/nowhere', 'DELETE /v1/pets'].map(line =>
-      sent(line, bearer),
-    ),
-    sent('GET /v1/pets?limit=0&status=lost&cursor=none', bearer),
-    ...['{"name":"Rex","categoryId":7}', '{"name":"","categoryId":"seven"}', '{"name":', ' '.repeat(70_000)].map(body =>
-      post(body),
-    ),
+    ...[...lines, 'GET /v1/pets?limit=0&status=lost&cursor=none'].map(line => sent(line, bearer)),
+    ...bodies.map(body => post(body)),
     post('plain', 'Content-Type: text/plain'),
-    ...[`Bearer  ${key} ${key}`, `Basic ${key}`, key, `Bearer ${key}x`].map(value =>
-      petsWith(`Authorization: ${value}`),
-    ),
+    ...credentials.map(value => petsWith(`Authorization: ${value}`)),
     petsWith(bearer, bearer),
     petsWith(`X-Api-Key: ${key}`, `Cookie: key=${key}`),
     sent(`GET /v1/pets?api_key=${key}&access_token=${key}`),

@@ -182,7 +182,7 @@ async function newUser() {
   return role
 }
 
-describeWithPostgres('PostgreSQL: ids', () => {
+describeWithPostgres('PostgreSQL: ids and reads', () => {
   test('those of deleted animals are not assigned again, and those inserted by hand are skipped', async () => {
     await using stores = await opened()
     const nextId = async () => (await stores.pets.create(rex)).id
@@ -200,9 +200,7 @@ describeWithPostgres('PostgreSQL: ids', () => {
       expect([change, await nextId()]).toEqual([change, next])
     }
   })
-})
 
-describeWithPostgres('PostgreSQL: reads', () => {
   test('one that a standby cancelled, because it had to apply a change, is repeated', async () => {
     await using stores = await opened()
     await stores.pets.create(rex)
@@ -499,7 +497,12 @@ async function explained(sql: SQL, statement: string) {
   return { plan, blocks: Number(hit) + Number(read) }
 }
 
-describeWithPostgres('PostgreSQL: every page costs the same at any depth', () => {
+type Scans = { readonly whole: number; readonly indexed: number }
+const scans = `
+  SELECT relname, seq_scan::int AS whole, coalesce(idx_scan, 0)::int AS indexed FROM pg_stat_user_tables
+  WHERE relname IN ('pets', 'creation_keys') ORDER BY relname`
+
+describeWithPostgres('PostgreSQL: the cost of requests', () => {
   test('no page reads more blocks than its animals need, with any query plan', async () => {
     await created()
     await using sql = new SQL(database.url, { max: 1 })
@@ -533,9 +536,7 @@ describeWithPostgres('PostgreSQL: every page costs the same at any depth', () =>
       }
     }
   })
-})
 
-describeWithPostgres('PostgreSQL: idempotency keys', () => {
   const batch = 500
   /** Random keys of one client, in the order of time. */
   const addKeys = (count: number, timeMs: string) =>
@@ -545,7 +546,7 @@ describeWithPostgres('PostgreSQL: idempotency keys', () => {
        FROM generate_series(1, ${count}) AS i ON CONFLICT DO NOTHING`,
     )
 
-  test('expired ones are deleted in batches that read few blocks, with any query plan', async () => {
+  test('expired idempotency keys are deleted in batches that read few blocks, with any query plan', async () => {
     await using stores = await opened()
     await using sql = new SQL(database.url, { max: 1, connection: planSettings })
     await sql.unsafe(`PREPARE sweep AS ${statements.deleteExpiredKeys}`)
@@ -587,14 +588,7 @@ describeWithPostgres('PostgreSQL: idempotency keys', () => {
     // With the rows of all batches before, it would be 50 times as many.
     expect(read).toBeLessThan(2 * 50_000)
   })
-})
 
-type Scans = { readonly whole: number; readonly indexed: number }
-const scans = `
-  SELECT relname, seq_scan::int AS whole, coalesce(idx_scan, 0)::int AS indexed FROM pg_stat_user_tables
-  WHERE relname IN ('pets', 'creation_keys') ORDER BY relname`
-
-describeWithPostgres('PostgreSQL: plans', () => {
   test('no request reads a whole table, though its plan was made while the tables were tiny', async () => {
     const stores = await opened()
     const work = async (number: number) => {

@@ -14,13 +14,13 @@ export interface TestDatabase extends AsyncDisposable {
 
 const user = 'postgres'
 /** For a server that nothing crashes. */
-export const withoutSync = ['fsync = off', 'full_page_writes = off']
+const withoutSync = ['fsync = off', 'full_page_writes = off']
 
 /** A server on which databases may be created. If there is none, the first test that needs one starts it. */
 const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
 /** Variables with the folder of an empty cluster, to copy instead of running initdb, and of programs that all can read. */
-export const templateVariable = 'PETSTORE_TEST_POSTGRES_TEMPLATE'
-export const programsVariable = 'PETSTORE_TEST_POSTGRES_PROGRAMS'
+const templateVariable = 'PETSTORE_TEST_POSTGRES_TEMPLATE'
+const programsVariable = 'PETSTORE_TEST_POSTGRES_PROGRAMS'
 
 /** Tests that need PostgreSQL. If it cannot run here, they are skipped with a line that says why; in CI they fail. */
 export function describeWithPostgres(name: string, tests: () => void): void {
@@ -43,6 +43,26 @@ export async function sharedDatabase(): Promise<TestDatabase> {
   if (givenUrl) return newDatabase(givenUrl)
   shared ??= startCluster(withoutSync)
   return newDatabase((await shared).url())
+}
+
+/** Starts the server that test files share, on data in this folder. Gives the variables by which they find it. */
+export async function startShared(folder: string, stack: AsyncDisposableStack): Promise<Record<string, string>> {
+  stack.defer(removeCopiedPrograms)
+  const programs = postgresPrograms()
+  if (programs instanceof Error) {
+    process.stderr.write(`No tests on PostgreSQL: ${programs.message}\n`)
+    return {}
+  }
+  const template = join(folder, 'template')
+  own(programs, folder)
+  await createData(programs, template)
+  process.env[templateVariable] = template
+  const cluster = stack.use(await startCluster(withoutSync))
+  return {
+    PETSTORE_TEST_POSTGRES_URL: cluster.url(),
+    [templateVariable]: template,
+    [programsVariable]: programs.folder,
+  }
 }
 
 /** Stops what the tests of one file shared. */
@@ -68,7 +88,7 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
 }
 
 /** Creates the files of an empty cluster. The parent folder belongs to PostgreSQL's user. */
-export async function createData(programs: PostgresPrograms, data: string): Promise<void> {
+async function createData(programs: PostgresPrograms, data: string): Promise<void> {
   const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
   const command = programs.command('initdb', '-D', data, ...flags)
   const child = Bun.spawn(command, { cwd: dirname(data), stdout: 'ignore', stderr: 'pipe' })
@@ -284,6 +304,6 @@ function readableFolder(folder: string, as: readonly string[]): string {
   return copiedFolder
 }
 
-export function removeCopiedPrograms(): void {
+function removeCopiedPrograms(): void {
   if (copiedFolder) rmSync(copiedFolder, { recursive: true, force: true })
 }

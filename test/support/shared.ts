@@ -1,15 +1,5 @@
-import { join } from 'node:path'
 import { chromium, nginx, pgbouncer } from './debian.ts'
-import {
-  createData,
-  own,
-  postgresPrograms,
-  programsVariable,
-  removeCopiedPrograms,
-  startCluster,
-  templateVariable,
-  withoutSync,
-} from './postgres.ts'
+import { startShared } from './postgres.ts'
 import { temporaryFolder } from './process.ts'
 
 /**
@@ -18,29 +8,10 @@ import { temporaryFolder } from './process.ts'
  */
 using folder = temporaryFolder()
 await using stack = new AsyncDisposableStack()
-stack.defer(removeCopiedPrograms)
 await chromium()
 await nginx()
 await pgbouncer()
-process.stdout.write(`${JSON.stringify(await postgresVariables())}\n`)
+process.stdout.write(`${JSON.stringify(await startShared(folder.path, stack))}\n`)
 for await (const _ of Bun.stdin.stream()) {
   // Nothing is written to it; its end is the signal to stop.
-}
-
-async function postgresVariables(): Promise<Record<string, string>> {
-  const programs = postgresPrograms()
-  if (programs instanceof Error) {
-    process.stderr.write(`No tests on PostgreSQL: ${programs.message}\n`)
-    return {}
-  }
-  const template = join(folder.path, 'template')
-  own(programs, folder.path)
-  await createData(programs, template)
-  process.env[templateVariable] = template
-  const cluster = stack.use(await startCluster(withoutSync))
-  return {
-    PETSTORE_TEST_POSTGRES_URL: cluster.url(),
-    [templateVariable]: template,
-    [programsVariable]: programs.folder,
-  }
 }
