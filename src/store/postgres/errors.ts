@@ -63,7 +63,7 @@ export function postgresStoreError(error: unknown): unknown {
   // All other integers are checked before: only the counter of ids can overflow.
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
   const advice = isFromPooler(error, code) ? poolerAdvice : runtimeAdvice.get(code)
-  if (advice || lost.test(code) || certificate.test(code) || temporary.test(code)) {
+  if (advice || isConnectionLost(error) || temporary.test(code)) {
     const message = advice ? `${described(error, code)}; ${advice}` : code
     return new StoreUnavailable(`PostgreSQL: ${message}`, { cause: error })
   }

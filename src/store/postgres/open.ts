@@ -3,18 +3,13 @@ import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
 import { postgresSetupError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
-import { findServer, Pool, type Server } from './pool.ts'
+import { connectionsLeftFree, findServer, Pool, type Server, writeConnections } from './pool.ts'
 import { migrate, migrations } from './schema.ts'
 import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
 
 /** Connections for reads. Those for writes are added. */
 const readConnectionsDefault = 10
-
-/** One for the batches of new animals, and one for all other writes. */
-const writeConnections = 2
-/** For a check which server is the primary, or for a command. */
-const spareConnections = 1
 
 export interface PostgresOptions {
   /** The replicas to list and fetch from. */
@@ -36,51 +31,31 @@ export async function openPostgres(
   try {
     const server = await findServer(hosts, 'primary')
     const isNew = await migrate(server, location, create, known)
-    for (const statement of server.missingSettings) {
-      onEvent('warn', `A setting is missing behind the connection pooler: run ${statement}`)
-    }
+    warnOfServer(server, connectionsMax, onEvent)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)
-    const replica = replicas && (await findReplica(replicas))
-    const primary = { hosts, role: 'primary', onEvent } as const
-    const connectionsForOthers = writeConnections + spareConnections
-    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax, connectionsForOthers })
+    const replica = replicas && (await openReplica(replicas, connectionsMax, onEvent))
+    const reading = new Pool(server, { hosts, role: 'primary', purpose: 'reading', connectionsMax, onEvent })
     const writing = new Pool(server, {
-      ...primary,
+      hosts,
+      role: 'primary',
       purpose: 'writing',
       connectionsMax: writeConnections,
-      connectionsForOthers: 0,
-      keepOpen: { before: reading },
+      readers: reading,
+      onEvent,
     })
-    warnOfLimit(server, connectionsMax + writeConnections + spareConnections, onEvent)
-    const replicaPool =
-      replica &&
-      new Pool(replica, {
-        hosts: replicas.hosts,
-        role: 'any',
-        purpose: 'reading animals',
-        connectionsMax,
-        connectionsForOthers: spareConnections,
-        onEvent,
-      })
-    const { pets, queue } = createPostgresPets(replicaPool ?? reading, writing)
+    const { pets, queue } = createPostgresPets(replica ?? reading, writing)
     return {
       pets,
-      keys: createPostgresKeys(reading, writing, replicaPool),
+      keys: createPostgresKeys(reading, writing, replica),
       transfer: new PostgresTransfer(address),
       location,
       ...(isNew && { newStorePath: location }),
-      // Before the first read: readers could take all connections that the server allows.
-      async startWriting() {
-        checkLimit(server, writeConnections + 1)
-        await writing.open().catch((error: unknown) => {
-          throw postgresSetupError(error, location)
-        })
-      },
+      startWriting: () => startWriting(server, writing, location),
       isReadOnly: () => !(reading.isReachable && writing.isReachable),
       activity: () => ({ ...queue.activity(), isWritable: isWritable(writing, queue.failedAtMs) }),
       async close() {
         await queue.close()
-        await Promise.all([writing, reading, replicaPool].map(pool => pool?.close()))
+        await Promise.all([writing, reading, replica].map(pool => pool?.close()))
       },
     }
   } catch (error) {
@@ -88,16 +63,28 @@ export async function openPostgres(
   }
 }
 
-function checkLimit({ connectionsAllowed, host }: Server, neededMin: number): void {
-  if (connectionsAllowed >= neededMin) return
-  const message = `Cannot use ${host.name}: it allows ${connectionsAllowed} connections, and an instance needs ${neededMin}`
-  throw new SetupError(`${message}; raise the limit of the role, the database or the server`)
+const limitAdvice = 'raise the limit of the role, the database or the server'
+
+function warnOfServer({ missingSettings, connectionsAllowed }: Server, connectionsMax: number, onEvent: OnStoreEvent) {
+  for (const statement of missingSettings) {
+    onEvent('warn', `A setting is missing behind the connection pooler: run ${statement}`)
+  }
+  const needed = connectionsMax + connectionsLeftFree
+  if (connectionsAllowed >= needed) return
+  const problem = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
+  onEvent('warn', `${problem}: it reads with fewer; ${limitAdvice}`)
 }
 
-function warnOfLimit({ connectionsAllowed }: Server, needed: number, onEvent: OnStoreEvent): void {
-  if (connectionsAllowed >= needed) return
-  const message = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
-  onEvent('warn', `${message}: it reads with fewer; raise the limit of the role, the database or the server`)
+/** Before the first read: readers could take all connections that the server allows. */
+async function startWriting({ connectionsAllowed, host }: Server, writing: Pool, location: string): Promise<void> {
+  const needed = writeConnections + 1
+  if (connectionsAllowed < needed) {
+    const problem = `it allows ${connectionsAllowed} connections, and an instance needs ${needed}`
+    throw new SetupError(`Cannot use ${host.name}: ${problem}; ${limitAdvice}`)
+  }
+  await writing.open().catch((error: unknown) => {
+    throw postgresSetupError(error, location)
+  })
 }
 
 /** A failure before the connections were opened again says nothing about now. */
@@ -106,12 +93,11 @@ function isWritable({ usableSinceMs }: Pool, failedAtMs = Number.NEGATIVE_INFINI
 }
 
 /** Messages about a replica name its own setting. */
-async function findReplica({ hosts, location }: PostgresAddress): Promise<Server> {
-  try {
-    return await findServer(hosts, 'any')
-  } catch (cause) {
+async function openReplica({ hosts, location }: PostgresAddress, connectionsMax: number, onEvent: OnStoreEvent) {
+  const server = await findServer(hosts, 'any').catch((cause: unknown) => {
     const error = postgresSetupError(cause, location)
     if (!(error instanceof StoreUnreachable)) throw error
     throw new StoreUnreachable(error.message.replaceAll('DATABASE_URL', 'PETSTORE_READ_URL'), { cause })
-  }
+  })
+  return new Pool(server, { hosts, role: 'any', purpose: 'reading animals', connectionsMax, onEvent })
 }

@@ -30,11 +30,11 @@ export const statements = {
     ) SELECT count(*)::int AS count, max(created_at_ms) AS last_ms FROM deleted`,
 } as const
 
-type PetWrite = { readonly pet: NewPet; readonly key?: IdempotencyKey }
+type CreateRequest = { readonly pet: NewPet; readonly key?: IdempotencyKey }
 
 /** Reads from one pool, which may be a replica's, and commits new animals in batches through the other. */
 export function createPostgresPets(reading: Pool, writing: Pool) {
-  const queue = new CommitQueue<PetWrite, Creation>(
+  const queue = new CommitQueue<CreateRequest, Creation>(
     async batch => ({ values: await writing.run(sql => createAll(sql, batch)) }),
     {
       timeoutMs: workMsMax,
@@ -95,39 +95,43 @@ function getTogether(reading: Pool): PetStore['get'] {
 type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean }
 
 /** One round trip and one transaction, however many animals and idempotency keys. */
-async function createAll(sql: SQL, writes: readonly PetWrite[]): Promise<Creation[]> {
-  // Of several writes with one key, the first one is sent; the others get its animal, or conflict with it.
-  const sent = new Map<string | PetWrite, PetWrite>()
-  for (const write of writes) if (!sent.has(nameOf(write))) sent.set(nameOf(write), write)
-  const first = [...sent.values()]
-  const keyColumns = first.some(({ key }) => key)
+async function createAll(sql: SQL, requests: readonly CreateRequest[]): Promise<Creation[]> {
+  const { unique, places } = removeDuplicates(requests)
+  const keyColumns = unique.some(({ key }) => key)
     ? [
-        texts(sql, first, ({ key }) => key?.scope ?? null),
-        texts(sql, first, ({ key }) => key?.key ?? null),
-        texts(sql, first, ({ pet, key }) => (key ? fingerprintOf(pet) : null)),
-        bigints(sql, first, ({ key }) => (key ? msOf(key.at) : null)),
+        texts(sql, unique, ({ key }) => key?.scope ?? null),
+        texts(sql, unique, ({ key }) => key?.key ?? null),
+        texts(sql, unique, ({ pet, key }) => (key ? fingerprintOf(pet) : null)),
+        bigints(sql, unique, ({ key }) => (key ? msOf(key.at) : null)),
       ]
     : [null, null, null, null]
   const rows = await sql.unsafe<CreatedRow[]>(statements.create, [
-    texts(sql, first, ({ pet }) => pet.name),
-    bigints(sql, first, ({ pet }) => pet.categoryId),
-    texts(sql, first, ({ pet }) => pet.status ?? null),
+    texts(sql, unique, ({ pet }) => pet.name),
+    bigints(sql, unique, ({ pet }) => pet.categoryId),
+    texts(sql, unique, ({ pet }) => pet.status ?? null),
     ...keyColumns,
     idempotencyKeyMs,
   ])
-  if (rows.length !== first.length) throw new Error(`petstore_create returned ${rows.length} rows`)
-  const holders = new Map([...sent.keys()].map((name, index) => [name, rows[index] as CreatedRow]))
-  return writes.map((write): Creation => {
-    const { pet_id: id, fingerprint, created } = holders.get(nameOf(write)) as CreatedRow
-    const pet = { ...write.pet, id }
-    if (created && sent.get(nameOf(write)) === write) return { outcome: 'created', pet }
+  if (rows.length !== unique.length) throw new Error(`petstore_create returned ${rows.length} rows`)
+  return places.map((place, index): Creation => {
+    const request = requests[index] as CreateRequest
+    const { pet_id: id, fingerprint, created } = rows[place] as CreatedRow
+    const pet = { ...request.pet, id }
+    if (created && unique[place] === request) return { outcome: 'created', pet }
     return fingerprint === fingerprintOf(pet) ? { outcome: 'replayed', pet } : { outcome: 'conflict' }
   })
 }
 
-/** A write without a key is its own name. */
-function nameOf(write: PetWrite): string | PetWrite {
-  return write.key ? JSON.stringify([write.key.scope, write.key.key]) : write
+/** Of several requests with one idempotency key, only the first is unique. `places` says where that of each request is. */
+function removeDuplicates(requests: readonly CreateRequest[]) {
+  const unique: CreateRequest[] = []
+  const placeOfKey = new Map<string, number>()
+  const places = requests.map(request => {
+    const append = () => unique.push(request) - 1
+    const { key } = request
+    return key ? placeOfKey.getOrInsertComputed(JSON.stringify([key.scope, key.key]), append) : append()
+  })
+  return { unique, places }
 }
 
 /** One column of many rows as one parameter: the statement has the same text for any number of rows. */

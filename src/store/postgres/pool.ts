@@ -27,23 +27,24 @@ const probeMsMax = 3_000
 /** How long to wait for a preferred host when another one is usable; for the present primary longer. */
 const preferredMsMax = 100
 const presentPrimaryMsMax = 1_000
-/** Between two searches while no host is usable. */
+/** Between two attempts while no host is usable. */
 const searchIntervalMs = 500
-/** Between two checks whether the preferred replica is back. */
-const returnIntervalMs = 10_000
-/** Between two uses of connections that are kept open. */
-const keepOpenIntervalMs = 30_000
-/** How often readers give up their connections for those that are kept open. */
-const makeRoomIntervalMs = 5_000
-/** How long to try to open connections after that, and the pause between two attempts. */
-const roomMsMax = 2_000
-const roomPauseMs = 20
+/** Between two checks of a pool that works. */
+const checkIntervalMs = 10_000
+/** Readers give way to refused writers for at most this time, and then not again before the writers' 10th attempt. */
+const giveWayMsMax = 2_000
+const attemptsPerGivingWay = 10
 
 /** Waiting for a connection and for the result together. The server has ended the statement by then. */
 export const workMsMax = statementMsMax + 1_000
 
 /** Work that runs or waits for a connection, at most. */
 export const workMax = 1_024
+
+/** One for the batches of new animals, and one for all other writes. */
+export const writeConnections = 2
+/** Readers leave these connections free. The third is for a check which server is the primary, or for a command. */
+export const connectionsLeftFree = writeConnections + 1
 
 /** `primary` takes writes; `any` may be a standby. */
 type Role = 'primary' | 'any'
@@ -111,8 +112,8 @@ async function close(sql: SQL): Promise<void> {
 }
 
 /** One connection for {@link longTransaction}s. Dispose of it to close it. */
-export function connectForLongWork({ host, synchronousCommit }: Server): AsyncDisposable & { readonly sql: SQL } {
-  const sql = connect(host, 1, { synchronous_commit: synchronousCommit })
+export function connectForLongWork({ host }: Server): AsyncDisposable & { readonly sql: SQL } {
+  const sql = connect(host, 1)
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }
 
@@ -129,17 +130,16 @@ export const longTransaction = `
   END $$`
 
 /**
- * Asks all hosts at once, and returns the first usable one. Does not wait for a host for longer than `preferredMs` after
- * another one is usable. Throws every host's problem if none is usable.
+ * Asks all hosts at once, and returns the first usable one. Does not wait long for a host when another one is usable.
+ * `present` is the server in use. Throws every host's problem if none is usable.
  */
-export async function findServer(
-  hosts: readonly PostgresHost[],
-  role: Role,
-  preferredMs = preferredMsMax,
-): Promise<Server> {
-  const checks = hosts.map(host => checkHost(host, role))
+export async function findServer(hosts: readonly PostgresHost[], role: Role, present?: Server): Promise<Server> {
+  // A former primary that comes back may still believe that it is the primary.
+  const first = role === 'primary' ? present?.host : undefined
+  const inOrder = first ? [first, ...hosts.filter(host => host !== first)] : hosts
+  const checks = inOrder.map(host => checkHost(host, role))
   const patience = Promise.any(checks).then(
-    () => Bun.sleep(preferredMs),
+    () => Bun.sleep(first ? presentPrimaryMsMax : preferredMsMax),
     () => {},
   )
   for (const answer of checks.map(check => check.catch(() => {}))) {
@@ -148,8 +148,10 @@ export async function findServer(
   }
   const outcomes = await Promise.allSettled(checks)
   const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
+  // It refuses one more connection, but those that are open work.
+  if (present && isOutOfConnections(errors[inOrder.indexOf(present.host)])) return present
   if (errors.length === 1) throw errors[0]
-  const messages = errors.map((error, index) => messageOf(postgresSetupError(error, hosts[index]?.name ?? '')))
+  const messages = errors.map((error, index) => messageOf(postgresSetupError(error, inOrder[index]?.name ?? '')))
   throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
 }
 
@@ -224,10 +226,8 @@ interface PoolOptions {
   /** For log lines, such as `writing`. */
   readonly purpose: string
   readonly connectionsMax: number
-  /** How many of the allowed connections it leaves free. */
-  readonly connectionsForOthers: number
-  /** Opens all connections before they are needed, and never closes an unused one. Refused ones are taken from this pool. */
-  readonly keepOpen?: { readonly before: Pool }
+  /** Only for writers: their connections stay open, and these readers give way if the server refuses one. */
+  readonly readers?: Pool
   readonly onEvent: OnStoreEvent
 }
 
@@ -238,24 +238,27 @@ export class Pool {
   #sql: SQL
   #running = 0
   #searching: Promise<void> | undefined
-  /** If not, work fails at once. */
-  #reachable = true
-  #usableSinceMs = performance.now()
+  #usableSinceMs: number | undefined = performance.now()
   #closed = false
-  /** While other connections are opened first, work waits. */
-  #paused: Promise<void> | undefined
-  #madeRoomMs = Number.NEGATIVE_INFINITY
-  readonly #timer: ReturnType<typeof setInterval> | undefined
+  /** Work waits for this: writers open their connections first. */
+  #pause: Promise<void> | undefined
+  readonly #timer = setInterval(() => void this.#check(), checkIntervalMs).unref()
 
   /** `server` is one of the hosts, and was usable just now. */
   constructor(server: Server, options: PoolOptions) {
     this.#options = options
     this.#server = server
     this.#sql = this.#connect()
-    if (options.keepOpen) this.#timer = setInterval(() => void this.#keepOpen(), keepOpenIntervalMs).unref()
-    else if (options.role === 'any' && options.hosts.length > 1) {
-      this.#timer = setInterval(() => void this.#returnToPreferred(), returnIntervalMs).unref()
-    }
+  }
+
+  /** Since when work has been possible, on the monotonic clock. */
+  get usableSinceMs(): number | undefined {
+    return this.#usableSinceMs
+  }
+
+  /** False while no host is known to be usable: work fails at once. */
+  get isReachable(): boolean {
+    return this.#usableSinceMs !== undefined
   }
 
   /** Rows of a statement that changes nothing: after a lost connection, or a conflict on a standby, it is run once more. */
@@ -266,14 +269,10 @@ export class Pool {
   /** Runs statements, for at most {@link workMsMax}; after a lost connection again, if there are `attempts` left. */
   async run<T>(work: (sql: SQL) => Promise<T>, attempts = 1): Promise<T> {
     if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
-    if (!this.#reachable) throw new StoreUnavailable('no PostgreSQL server is usable')
+    if (!this.isReachable) throw new StoreUnavailable('no PostgreSQL server is usable')
     this.#running++
-    const sql = this.#sql
     try {
-      return await withTimeout(this.#attempt(work, attempts), workMsMax, () => {
-        this.#abandon(sql)
-        throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
-      })
+      return await this.#inTime(this.#attempt(work, attempts))
     } catch (error) {
       throw postgresStoreError(error)
     } finally {
@@ -281,94 +280,12 @@ export class Pool {
     }
   }
 
-  /** Opens all connections and uses each once. If the server refuses them, the readers give up theirs first. */
-  async open(): Promise<void> {
-    try {
-      await this.#openAll()
-    } catch (error) {
-      const readers = this.#options.keepOpen?.before
-      if (!readers || !isOutOfConnections(error)) throw error
-      await readers.makeRoom(() => this.#openSoon())
-    }
-  }
-
-  /** The sessions of connections that were just closed end a moment later. */
-  async #openSoon(): Promise<void> {
-    const endMs = performance.now() + roomMsMax
-    for (;;) {
-      try {
-        return await this.#openAll()
-      } catch (error) {
-        if (!isOutOfConnections(error) || performance.now() > endMs) throw error
-        await Bun.sleep(roomPauseMs)
-      }
-    }
-  }
-
-  /** Closes all connections, and opens none until `work` is done. Not often: running reads may be cancelled. */
-  async makeRoom(work: () => Promise<void>): Promise<void> {
-    const nowMs = performance.now()
-    if (nowMs - this.#madeRoomMs < makeRoomIntervalMs) return work()
-    this.#madeRoomMs = nowMs
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#paused = promise
-    const sql = this.#sql
-    try {
-      await close(sql)
-      // A search may have moved to another server meanwhile.
-      if (sql === this.#sql) this.#sql = this.#connect()
-      await work()
-    } finally {
-      this.#paused = undefined
-      resolve()
-    }
-  }
-
-  /** Throws if no connection can be opened, or if one does not answer in time. */
-  async #openAll(): Promise<void> {
-    const sql = this.#sql
-    const reserving = Promise.allSettled(Array.from({ length: this.#size }, () => sql.reserve()))
-    const opening = reserving.then(async outcomes => {
-      const open = outcomes.flatMap(outcome => (outcome.status === 'fulfilled' ? outcome.value : []))
-      const uses = await Promise.allSettled(open.map(connection => connection`SELECT 1`))
-      for (const connection of open) connection.release()
-      const failed = [...outcomes, ...uses].flatMap(outcome => (outcome.status === 'rejected' ? [outcome] : []))
-      if (failed[0] && failed.length === outcomes.length) throw failed[0].reason
-    })
-    // The server ends every statement before, so a connection that is only busy answers in time.
-    await withTimeout(opening, workMsMax, () => {
-      if (sql === this.#sql) this.#moveTo(this.#server)
-      throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
-    })
-  }
-
-  /** Opens lost connections again before readers need them, and keeps firewalls from forgetting unused ones. */
-  async #keepOpen(): Promise<void> {
-    if (this.#reachable && !this.#searching) await this.open().catch(() => this.#startSearch())
-  }
-
-  /** Since when work has been possible, on the monotonic clock. Undefined while it is not. */
-  get usableSinceMs(): number | undefined {
-    return this.#reachable ? this.#usableSinceMs : undefined
-  }
-
-  /** False while no host is known to be usable. */
-  get isReachable(): boolean {
-    return this.#reachable
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true
-    clearInterval(this.#timer)
-    await close(this.#sql)
-  }
-
   async #attempt<T>(work: (sql: SQL) => Promise<T>, attempts: number): Promise<T> {
     try {
-      if (this.#paused) await this.#paused
+      if (this.#pause) await this.#pause
       return await work(this.#sql)
     } catch (error) {
-      if (isConnectionLost(error) || (isOutOfConnections(error) && this.#options.keepOpen)) this.#startSearch()
+      if (isConnectionLost(error) || (isOutOfConnections(error) && this.#options.readers)) this.#startSearch()
       else if (!isConflictWithRecovery(error)) throw error
       if (attempts === 1) throw error
       return await this.#attempt(work, attempts - 1)
@@ -376,11 +293,51 @@ export class Pool {
   }
 
   /** Replaces connections that do not answer, and looks for a usable host. */
-  #abandon(sql: SQL): void {
-    if (sql !== this.#sql || this.#searching) return
-    this.#reachable = false
+  #inTime<T>(work: Promise<T>): Promise<T> {
+    const sql = this.#sql
+    return withTimeout(work, workMsMax, () => {
+      if (sql === this.#sql) {
+        this.#usableSinceMs = undefined
+        this.#moveTo(this.#server)
+        this.#startSearch()
+      }
+      throw new StoreUnavailable(`PostgreSQL did not answer within ${workMsMax} ms`)
+    })
+  }
+
+  /** Opens all connections and uses each once. Throws if none works, or if one does not answer in time. */
+  open(): Promise<void> {
+    return this.#inTime(this.#openAll())
+  }
+
+  async #openAll(): Promise<void> {
+    const reserving = Array.from({ length: this.#size }, () => this.#sql.reserve())
+    const allReserved = Promise.allSettled(reserving)
+    const uses = reserving.map(async reserved => {
+      using connection = await reserved
+      // A connection that is released early is reserved again, and another one is not opened.
+      await allReserved
+      await connection`SELECT 1`
+    })
+    await Promise.allSettled(uses)
+    await Promise.any(uses).catch(() => uses[0])
+  }
+
+  /** Closes all connections, and opens none until the writers have theirs. Running reads may be cancelled. */
+  #giveWay(writers: Pool): void {
+    this.#pause = withTimeout(Promise.resolve(writers.#searching), giveWayMsMax, () => {})
     this.#moveTo(this.#server)
-    this.#startSearch()
+  }
+
+  /**
+   * Opens lost connections for writing again before readers need them, and keeps firewalls from forgetting unused ones.
+   * Reads return to the preferred replica. Writes return to no host: the operator decides which one is the primary.
+   */
+  async #check(): Promise<void> {
+    const { readers, role, hosts } = this.#options
+    if (this.#searching) return
+    if (readers) await this.open().catch(() => this.#startSearch())
+    else if (role === 'any' && this.#server.host !== hosts[0]) this.#startSearch()
   }
 
   #startSearch(): void {
@@ -391,51 +348,30 @@ export class Pool {
 
   /** A lost connection may mean a restart, a failover, or nothing: probes the hosts until one is usable. */
   async #search(): Promise<void> {
-    const { hosts, purpose, onEvent } = this.#options
+    const { hosts, role, purpose, readers, onEvent } = this.#options
+    let refusals = 0
     for (let attempt = 0; !this.#closed; attempt++) {
       const current = this.#server.host
-      // The current host first: a former primary that comes back may still believe that it is the primary.
-      const inOrder = [current, ...hosts.filter(host => host !== current)]
       try {
-        const found = await this.#findServer(inOrder)
+        const found = await findServer(hosts, role, this.#server)
         if (this.#closed) return
         if (found.host !== current) this.#moveTo(found)
-        if (this.#options.keepOpen) await this.open()
-        this.#reachable = true
+        if (readers) await this.open()
         this.#usableSinceMs = performance.now()
-        if (found.host !== current || attempt > 0) this.#reportServer()
+        if (found.host !== current || attempt > 0) {
+          onEvent('warn', `Now using PostgreSQL at ${found.host.name} for ${purpose}`)
+        }
         return
       } catch (error) {
-        this.#reachable = false
+        this.#usableSinceMs = undefined
         const problem = messageOf(postgresStoreError(error))
         const message = `No PostgreSQL for ${purpose}: ${problem}; trying again until a server answers`
         if (attempt === 0) onEvent('error', message)
+        const isRefused = readers && isOutOfConnections(error)
+        if (isRefused && refusals++ % attemptsPerGivingWay === 0) readers.#giveWay(this)
       }
       await Bun.sleep(searchIntervalMs)
     }
-  }
-
-  /** The present server also if it refuses one more connection: those that are open work. */
-  async #findServer(inOrder: readonly PostgresHost[]): Promise<Server> {
-    const { role } = this.#options
-    try {
-      return await findServer(inOrder, role, role === 'primary' ? presentPrimaryMsMax : preferredMsMax)
-    } catch (error) {
-      const { cause } = error as Error
-      const [first]: unknown[] = cause instanceof AggregateError ? cause.errors : [error]
-      if (isOutOfConnections(first)) return this.#server
-      throw error
-    }
-  }
-
-  /** Writes never return to the first host by themselves: the operator decides which host is the primary. */
-  async #returnToPreferred(): Promise<void> {
-    const { hosts, role } = this.#options
-    if (this.#server.host === hosts[0]) return
-    const found = await findServer(hosts, role).catch(() => undefined)
-    if (this.#closed || !found || this.#searching || found.host === this.#server.host) return
-    this.#moveTo(found)
-    this.#reportServer()
   }
 
   #moveTo(server: Server): void {
@@ -444,14 +380,8 @@ export class Pool {
     this.#sql = this.#connect()
   }
 
-  /** How many connections the pool may open on its present server. */
-  get #size(): number {
-    const { connectionsMax, connectionsForOthers } = this.#options
-    return Math.max(1, Math.min(connectionsMax, this.#server.connectionsAllowed - connectionsForOthers))
-  }
-
   #connect(): SQL {
-    const { keepOpen, role } = this.#options
+    const { readers, role } = this.#options
     const { host, synchronousCommit } = this.#server
     const session = {
       application_name: 'petstore',
@@ -460,12 +390,20 @@ export class Pool {
       // Makes a standby refuse the connection.
       ...(role === 'primary' && { transaction_read_only: 'off' }),
     }
-    return connect(host, this.#size, session, keepOpen ? 0 : idleSeconds)
+    return connect(host, this.#size, session, readers ? 0 : idleSeconds)
   }
 
-  #reportServer(): void {
-    const { onEvent, purpose } = this.#options
-    onEvent('warn', `Now using PostgreSQL at ${this.#server.host.name} for ${purpose}`)
+  /** How many connections the pool may open on its present server. */
+  get #size(): number {
+    const { connectionsMax, readers } = this.#options
+    const allowed = this.#server.connectionsAllowed - (readers ? 0 : connectionsLeftFree)
+    return Math.max(1, Math.min(connectionsMax, allowed))
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    clearInterval(this.#timer)
+    await close(this.#sql)
   }
 }
 
