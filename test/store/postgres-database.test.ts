@@ -589,6 +589,21 @@ describeWithPostgres('PostgreSQL: the cost of requests', () => {
     expect(read).toBeLessThan(2 * 50_000)
   })
 
+  test('animals that are sent at once with the same one are one commit', async () => {
+    const stores = await opened()
+    const key = { scope: 'a', key: 'k', at: new Date() }
+    const sent = [rex, rex, { ...rex, name: 'Max' }].map(pet => stores.pets.createOnce(pet, key))
+    const pet = { id: 1n, ...rex }
+    expect(await Promise.all(sent)).toEqual([
+      { outcome: 'created', pet },
+      { outcome: 'replayed', pet },
+      { outcome: 'conflict' },
+    ])
+    // Up to 1, 2 and 4 writes.
+    expect(stores.activity().commitSizes.counts.slice(0, 3)).toEqual([0, 0, 1])
+    await stores.close()
+  })
+
   test('no request reads a whole table, though its plan was made while the tables were tiny', async () => {
     const stores = await opened()
     const work = async (number: number) => {

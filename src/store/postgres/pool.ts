@@ -188,7 +188,7 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
   const refuse = (problem: string, kind = SetupError) => {
     throw new kind(`Cannot use ${host.name}: ${problem}`)
   }
-  const { encoding, synchronousCommit } = found
+  const { encoding, synchronousCommit, connectionsAllowed } = found
   if (encoding !== 'UTF8') refuse(`the encoding of its database is ${encoding}; create one with ENCODING 'UTF8'`)
   if (found.standby && role === 'primary') {
     refuse('it takes no writes (a standby, or read-only); name its primary', StoreUnreachable)
@@ -200,12 +200,11 @@ async function checkHost(host: PostgresHost, role: Role): Promise<Server> {
     const statement = setForRole(found.role, 'default_transaction_isolation', isolation)
     refuse(`its sessions have the isolation level ${found.isolation}; run ${statement}`)
   }
-  const missingSettings = missingIn(found)
   return {
     host,
     synchronousCommit: synchronousCommit === 'off' ? 'on' : synchronousCommit,
-    missingSettings,
-    connectionsAllowed: host.pooled ? Number.POSITIVE_INFINITY : found.connectionsAllowed,
+    missingSettings: missingIn(found),
+    connectionsAllowed: host.pooled ? Number.POSITIVE_INFINITY : connectionsAllowed,
   }
 }
 
@@ -292,7 +291,7 @@ export class Pool {
     }
   }
 
-  /** Replaces connections that do not answer, and looks for a usable host. */
+  /** If the work takes too long, replaces the connections and looks for a usable host. */
   #inTime<T>(work: Promise<T>): Promise<T> {
     const sql = this.#sql
     return withTimeout(work, workMsMax, () => {
@@ -337,7 +336,9 @@ export class Pool {
     const { readers, role, hosts } = this.#options
     if (this.#searching) return
     if (readers) await this.open().catch(() => this.#startSearch())
-    else if (role === 'any' && this.#server.host !== hosts[0]) this.#startSearch()
+    if (role === 'primary' || this.#server.host === hosts[0]) return
+    const found = await findServer(hosts, role).catch(() => this.#server)
+    if (found.host !== this.#server.host) this.#startSearch()
   }
 
   #startSearch(): void {
@@ -346,7 +347,7 @@ export class Pool {
     })
   }
 
-  /** A lost connection may mean a restart, a failover, or nothing: probes the hosts until one is usable. */
+  /** A lost connection may mean a restart, a failover, or nothing: asks the hosts until one is usable. */
   async #search(): Promise<void> {
     const { hosts, role, purpose, readers, onEvent } = this.#options
     let refusals = 0
