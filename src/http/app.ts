@@ -18,8 +18,8 @@ export interface AppParts {
   readonly keys: KeyStore
   readonly log: Log
   readonly build: Build
-  readonly isReadOnly?: (() => boolean) | undefined
-  readonly activity?: (() => StoreActivity) | undefined
+  readonly isReadOnly: () => boolean
+  readonly activity: () => StoreActivity
   readonly sweep?: SweepActivity | undefined
   /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined
@@ -32,39 +32,22 @@ export interface AppParts {
   readonly corsOrigins?: readonly string[] | undefined
   /** Addresses and CIDR ranges of proxies whose X-Forwarded-For is believed. */
   readonly trustedProxies?: readonly string[] | undefined
-  /** The monotonic clock of rate limits. */
-  readonly nowMs?: (() => number) | undefined
-  readonly limits?: Partial<TimeLimits> | undefined
+  readonly limits?: Partial<typeof timeLimits>
 }
 
 /** Fixed, except in tests. */
-interface TimeLimits {
-  /** A body has to arrive within this time. */
-  readonly bodyMs: number
+const timeLimits = {
   /** The rest of a refused body is read for at most this time. */
-  readonly discardMs: number
-  /** A verified key is not looked up again for this time: well below the 5 s in which a revocation takes effect. */
-  readonly verifiedForMs: number
-  /** The store has to answer a health check within this time. */
-  readonly checkMs: number
-  /** The result of a health check is used again for this time. */
-  readonly checkedForMs: number
-  /** An unavailable store is logged once in this time. */
-  readonly unavailableEveryMs: number
-}
-
-const limitDefaults: TimeLimits = {
-  bodyMs: 10_000,
   discardMs: 5_000,
+  /** A verified key is not looked up again for this time: well below the 5 s in which a revocation takes effect. */
   verifiedForMs: 2_000,
+  /** A store that does not answer a health check within this time is down. */
   checkMs: 2_000,
+  /** The result of a health check is used again for this time. */
   checkedForMs: 500,
-  unavailableEveryMs: 1_000,
 }
 
 const retryAfterSeconds = 1
-
-const pageCacheBytes = 16 * 1024 ** 2
 
 /** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
@@ -84,27 +67,22 @@ export class App {
   #requestsSinceDrain = 0
 
   constructor(parts: AppParts) {
-    const { pets, keys, log, environmentKey, publicUrl, stagingUrl, pages, rateLimit, isReadOnly } = parts
-    const limits = { ...limitDefaults, ...parts.limits }
-    const { verifiedForMs, unavailableEveryMs, bodyMs, checkMs, checkedForMs } = limits
+    const { pets, keys, environmentKey, rateLimit, activity, sweep, build } = parts
+    const limits = { ...timeLimits, ...parts.limits }
     const metrics = new Metrics()
     const usage = new KeyUsage(keys)
-    const authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs })
-    const { trustedProxies } = parts
+    const authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs: limits.verifiedForMs })
+    const health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
+    const metricsText = (isStoreUp: boolean) => metrics.text({ usage, activity: activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
-    this.#observer = new RequestObserver({ log, metrics, environmentKey, trustedProxies, unavailableEveryMs })
+    this.#observer = new RequestObserver({ ...parts, metrics })
     this.#authenticator = authenticator
     this.#usage = usage
-    this.#rateLimiter = rateLimit && new RateLimiter(rateLimit, parts.nowMs)
+    this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)
     this.#cors = new Cors(parts.corsOrigins ?? [])
-    const links = new Links(publicUrl)
-    const documentation = documentationOf(pages)
-    this.#router = new Router(petRoutes({ pets, metrics, links, documentation, bodyMs, pageCacheBytes }))
-    const health = new Health({ pets, keys, isReadOnly, checkMs, checkedForMs, isDraining: () => this.#isDraining })
+    this.#router = new Router(petRoutes({ pets, metrics, links: new Links(parts.publicUrl) }))
     this.#health = health
-    const metricsText = (isStoreUp: boolean) =>
-      metrics.text({ usage, activity: parts.activity?.(), sweep: parts.sweep, build: parts.build, isStoreUp })
-    this.#site = siteHandlers({ health, authenticator, pages, publicUrl, stagingUrl, metricsText })
+    this.#site = siteHandlers({ ...parts, health, authenticator, metricsText })
     this.#discardMs = limits.discardMs
   }
 
@@ -228,12 +206,6 @@ export class App {
   }
 }
 
-/** The reference page, or the document if there are no pages. */
-function documentationOf(pages: AppParts['pages']) {
-  if (pages?.has('/docs')) return { path: '/docs#/pets/getPet', type: 'text/html' }
-  return { path: '/openapi.json', type: 'application/json' }
-}
-
 function isVersioned(path: string): boolean {
   const { length } = versionPrefix
   return path.startsWith(versionPrefix) && (path.length === length || path[length] === '/')
@@ -247,7 +219,5 @@ function notFound(path: string): Reply {
 }
 
 function notAllowed(method: string, allow: string): Reply {
-  return problem('method_not_allowed', `Method ${method} is not allowed here: expected ${allow}`, {
-    Allow: allow,
-  })
+  return problem('method_not_allowed', `Method ${method} is not allowed here: expected ${allow}`, { Allow: allow })
 }

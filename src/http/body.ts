@@ -4,6 +4,7 @@ import { withTimeout } from '../timeout.ts'
 import { problem, type Reply } from './response.ts'
 
 export const bodyBytesMax = 64 * 1024
+const bodyMsDefault = 10_000
 
 export type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
 
@@ -11,7 +12,7 @@ export type ReadBody = { readonly ok: true; readonly value: unknown } | { readon
  * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order. A
  * missing body is reported before its type.
  */
-export async function readJsonBody(request: Request, bodyMs: number): Promise<ReadBody> {
+export async function readJsonBody(request: Request, bodyMs = bodyMsDefault): Promise<ReadBody> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
   if (announced === 0 || hasNoBody(request, announced)) return refuse(missingBody())
   const typeRefusal = mediaTypeRefusal(request.headers)

@@ -7,14 +7,16 @@ import { TrustedProxies } from './client-address.ts'
 import { loggedPath } from './masking.ts'
 import type { RequestContext } from './request.ts'
 
+/** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
+const unavailableEveryMs = 1_000
+
 /** Logs and counts each request. */
 export class RequestObserver {
   readonly #log: Log
   readonly #metrics: Metrics
   readonly #environmentKey: string | undefined
   readonly #trustedProxies: TrustedProxies
-  /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
-  readonly #unavailableEveryMs: number
+  /** By cause. */
   readonly #unavailable = new Map<string, { loggedMs: number; requests: number }>()
 
   constructor(parts: {
@@ -22,13 +24,11 @@ export class RequestObserver {
     readonly metrics: Metrics
     readonly environmentKey?: string | undefined
     readonly trustedProxies?: readonly string[] | undefined
-    readonly unavailableEveryMs: number
   }) {
     this.#log = parts.log
     this.#metrics = parts.metrics
     this.#environmentKey = parts.environmentKey
     this.#trustedProxies = new TrustedProxies(parts.trustedProxies ?? [])
-    this.#unavailableEveryMs = parts.unavailableEveryMs
   }
 
   requestStarted(context: RequestContext): void {
@@ -79,7 +79,7 @@ export class RequestObserver {
     this.#unavailable.set(cause, failed)
     failed.requests++
     const nowMs = performance.now()
-    if (nowMs - failed.loggedMs < this.#unavailableEveryMs) return
+    if (nowMs - failed.loggedMs < unavailableEveryMs) return
     this.#log.write('error', message, { requestId, cause, requests: failed.requests })
     failed.loggedMs = nowMs
     failed.requests = 0
@@ -97,17 +97,7 @@ const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.
 /** Limits the size of a scrape. */
 const deprecatedKeysMax = 1_000
 
-type Labels = Readonly<Record<string, string>>
-type MetricType = 'counter' | 'gauge' | 'histogram'
-
-/** One metric with all its samples. */
-interface MetricFamily {
-  readonly name: string
-  readonly type: MetricType
-  readonly help: string
-  /** Values by name and labels, as in the text. */
-  readonly samples: Map<string, number>
-}
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string]
 
 /** The deletion of expired idempotency keys. */
 export interface SweepActivity {
@@ -119,7 +109,7 @@ export interface SweepActivity {
 /** What a scrape shows besides the counts of requests. */
 export interface MetricSources {
   readonly usage: KeyUsage
-  readonly activity: StoreActivity | undefined
+  readonly activity: StoreActivity
   readonly sweep: SweepActivity | undefined
   readonly build: Build
   readonly isStoreUp: boolean
@@ -159,67 +149,65 @@ export class Metrics {
 
   /** In Prometheus' text format. */
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
-    const storeUpHelp = 'Whether the store answers reads: 1 or 0.'
-    return metricsText([
-      ...this.#requestFamilies(),
-      single('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated),
-      single('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits),
-      single('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses),
-      ...deprecatedFamilies(usage),
-      ...(activity ? activityFamilies(activity) : []),
-      ...(sweep ? sweepFamilies(sweep) : []),
-      ...processFamilies(build),
-      single('petstore_store_up', 'gauge', storeUpHelp, isStoreUp ? 1 : 0),
-    ])
+    return [
+      ...this.#requestMetrics(),
+      metric('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated),
+      metric('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits),
+      metric('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses),
+      ...deprecatedMetrics(usage),
+      ...activityMetrics(activity),
+      ...(sweep ? sweepMetrics(sweep) : []),
+      ...processMetrics(build),
+      metric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
+    ].join('')
   }
 
-  #requestFamilies(): readonly MetricFamily[] {
-    const responses = family('petstore_http_requests_total', 'counter', 'Responses by operation and status.')
-    const durations = family('petstore_http_request_duration_seconds', 'histogram', 'Time from request to response.')
+  #requestMetrics(): readonly string[] {
+    const responses: Sample[] = []
+    const durations: Sample[] = []
     for (const [operation, counts] of this.#requests) {
-      for (const [status, count] of counts.statuses) addSample(responses, { operation, status: String(status) }, count)
-      addHistogram(durations, { operation }, counts.durations)
+      for (const [status, count] of counts.statuses) responses.push([{ operation, status: String(status) }, count])
+      durations.push(...histogramSamples(counts.durations, { operation }))
     }
-    const help = 'Requests without a response yet.'
-    return [responses, durations, single('petstore_http_requests_in_flight', 'gauge', help, this.#inFlight)]
+    return [
+      metric('petstore_http_requests_total', 'counter', 'Responses by operation and status.', responses),
+      metric('petstore_http_request_duration_seconds', 'histogram', 'Time from request to response.', durations),
+      metric('petstore_http_requests_in_flight', 'gauge', 'Requests without a response yet.', this.#inFlight),
+    ]
   }
 }
 
 /** Two keys may have one name: then their calls are one sample. */
-function deprecatedFamilies(usage: KeyUsage): readonly MetricFamily[] {
-  const calls = family('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.')
-  const lastName = 'petstore_deprecated_last_request_timestamp_seconds'
-  const last = family(lastName, 'gauge', 'Time of the last such call.')
+function deprecatedMetrics(usage: KeyUsage): readonly string[] {
+  const calls: Sample[] = []
+  const last: Sample[] = []
   const byKey = Map.groupBy(usage.deprecatedCallers(), ({ keyName }) => keyName)
   for (const [key, callers] of [...byKey].slice(0, deprecatedKeysMax)) {
     const labels = { operation: callers[0]?.deprecatedOperation ?? '', key }
-    addSample(
-      calls,
-      labels,
-      callers.reduce((sum, { deprecatedCalls }) => sum + deprecatedCalls, 0),
-    )
-    addSample(last, labels, Math.max(...callers.map(caller => caller.deprecatedLastUsedAtMs)) / 1_000)
+    calls.push([labels, callers.reduce((sum, { deprecatedCalls }) => sum + deprecatedCalls, 0)])
+    last.push([labels, Math.max(...callers.map(caller => caller.deprecatedLastUsedAtMs)) / 1_000])
   }
-  return [calls, last]
-}
-
-function activityFamilies({ writesWaiting, commitSizes, isWritable }: StoreActivity): readonly MetricFamily[] {
-  const commits = family('petstore_commit_writes', 'histogram', 'Writes in each commit.')
-  addHistogram(commits, {}, commitSizes)
-  const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
   return [
-    single('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
-    single('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
-    commits,
+    metric('petstore_deprecated_requests_total', 'counter', 'Calls of deprecated operations, by key.', calls),
+    metric('petstore_deprecated_last_request_timestamp_seconds', 'gauge', 'Time of the last such call.', last),
   ]
 }
 
-function sweepFamilies({ keysDeleted, completedAtMs }: SweepActivity): readonly MetricFamily[] {
+function activityMetrics({ writesWaiting, commitSizes, isWritable }: StoreActivity): readonly string[] {
+  const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
+  return [
+    metric('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
+    metric('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
+    metric('petstore_commit_writes', 'histogram', 'Writes in each commit.', histogramSamples(commitSizes)),
+  ]
+}
+
+function sweepMetrics({ keysDeleted, completedAtMs }: SweepActivity): readonly string[] {
   const deletedHelp = 'Expired idempotency keys that were deleted.'
   const sweptHelp = 'Time of the last complete sweep; until then, the start.'
   return [
-    single('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, keysDeleted),
-    single('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, completedAtMs / 1_000),
+    metric('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, keysDeleted),
+    metric('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, completedAtMs / 1_000),
   ]
 }
 
@@ -229,51 +217,42 @@ export interface Build {
   readonly commit: string
 }
 
-function processFamilies({ version, commit }: Build): readonly MetricFamily[] {
+function processMetrics({ version, commit }: Build): readonly string[] {
   const { user, system } = process.cpuUsage()
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
-  const build = family('petstore_build_info', 'gauge', 'Version and commit of the program, version of Bun.')
-  addSample(build, { version, commit, bun: Bun.version }, 1)
+  const info: Sample = [{ version, commit, bun: Bun.version }, 1]
   return [
-    build,
-    single('process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss()),
-    single('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6),
-    single('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt),
+    metric('petstore_build_info', 'gauge', 'Version and commit of the program, version of Bun.', [info]),
+    metric('process_resident_memory_bytes', 'gauge', 'Resident memory.', process.memoryUsage.rss()),
+    metric('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6),
+    metric('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt),
   ]
 }
 
-function metricsText(families: readonly MetricFamily[]): string {
-  return families
-    .flatMap(({ name, type, help, samples }) => [
-      `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`,
-      ...Array.from(samples, ([sample, value]) => `${sample} ${value}\n`),
-    ])
-    .join('')
-}
-
-function family(name: string, type: MetricType, help: string): MetricFamily {
-  return { name, type, help, samples: new Map() }
-}
-
-function single(name: string, type: MetricType, help: string, value: number): MetricFamily {
-  const one = family(name, type, help)
-  addSample(one, {}, value)
-  return one
-}
-
-function addSample(to: MetricFamily, labels: Labels, value: number, suffix = ''): void {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
-  to.samples.set(`${to.name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''}`, value)
-}
-
-function addHistogram(to: MetricFamily, labels: Labels, { bounds, counts, sum }: Histogram): void {
+function histogramSamples({ bounds, counts, sum }: Histogram, labels: Sample[0] = {}): readonly Sample[] {
   let cumulative = 0
-  for (const [index, count] of counts.entries()) {
+  const buckets = counts.map((count, index): Sample => {
     cumulative += count
-    addSample(to, { ...labels, le: String(bounds[index] ?? '+Inf') }, cumulative, '_bucket')
-  }
-  addSample(to, labels, sum, '_sum')
-  addSample(to, labels, cumulative, '_count')
+    return [{ ...labels, le: String(bounds[index] ?? '+Inf') }, cumulative, '_bucket']
+  })
+  return [...buckets, [labels, sum, '_sum'], [labels, cumulative, '_count']]
+}
+
+/** `samples` is a number if there is only one, without labels. */
+function metric(
+  name: string,
+  type: 'counter' | 'gauge' | 'histogram',
+  help: string,
+  samples: number | readonly Sample[],
+): string {
+  const all: readonly Sample[] = typeof samples === 'number' ? [[{}, samples]] : samples
+  const lines = all.map(([labels, value, suffix = '']) => `${name}${suffix}${labelsText(labels)} ${value}\n`)
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`
+}
+
+function labelsText(labels: Sample[0]): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+  return pairs.length > 0 ? `{${pairs.join(',')}}` : ''
 }
 
 function escapeLabel(text: string): string {

@@ -1,6 +1,7 @@
 import type { PetStore } from '../store.ts'
 import type { Reply } from './response.ts'
 
+const bytesMaxDefault = 16 * 1024 ** 2
 /** An entry's objects, besides its text. */
 const entryBytes = 512
 
@@ -13,7 +14,7 @@ export class PageCache {
   #version: unknown
   #bytes = 0
 
-  constructor(pets: PetStore, bytesMax: number) {
+  constructor(pets: PetStore, bytesMax = bytesMaxDefault) {
     this.#pets = pets
     this.#bytesMax = bytesMax
   }

@@ -15,10 +15,6 @@ export interface PetRouteParts {
   readonly pets: PetStore
   readonly links: Links
   readonly metrics: Metrics
-  /** The page about the deprecated operation. */
-  readonly documentation: { readonly path: string; readonly type: string }
-  readonly bodyMs: number
-  readonly pageCacheBytes: number
 }
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
@@ -28,8 +24,8 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
   ]
 }
 
-function listPets({ pets, links, metrics, pageCacheBytes }: PetRouteParts): Operation {
-  const cache = new PageCache(pets, pageCacheBytes)
+function listPets({ pets, links, metrics }: PetRouteParts): Operation {
+  const cache = new PageCache(pets)
 
   function cachedPage(query: string): Reply | undefined {
     const page = cache.get(query)
@@ -96,13 +92,13 @@ function pageReply(page: PageRequest, { pets, more }: PetPage, links: Links): Re
   return json(200, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
-function createPet({ pets, links, metrics, bodyMs }: PetRouteParts): Operation {
+function createPet({ pets, links, metrics }: PetRouteParts): Operation {
   return {
     id: 'createPet',
     access: 'write',
     parameters: [],
     async handle({ request, query, caller, strict }) {
-      const body = await readJsonBody(request, bodyMs)
+      const body = await readJsonBody(request)
       if (!body.ok) return body.refusal
       const sentKey = request.headers.get('idempotency-key')
       const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
@@ -136,13 +132,13 @@ function creationReply(creation: Creation, links: Links): Reply {
   return json(201, petToJson(pet), headers)
 }
 
-function getPet({ pets, links, documentation }: PetRouteParts): Operation {
+function getPet({ pets, links }: PetRouteParts): Operation {
   // Announced on 15 November 2026; the interface gives the date of removal.
   const headers = headersWith({
     Deprecation: '@1794700800',
     Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
     Link: [
-      `<${links.site(documentation.path)}>; rel="deprecation"; type="${documentation.type}"`,
+      `<${links.site('/docs#/pets/getPet')}>; rel="deprecation"; type="text/html"`,
       `<${links.api('/pets?status=available')}>; rel="successor-version"`,
     ].join(', '),
   })

@@ -17,21 +17,18 @@ interface Window {
 /** Counts the requests of each key in this process. A window starts with a key's first request. */
 export class RateLimiter {
   readonly #rate: RequestRate
-  readonly #nowMs: () => number
   /** By the key's hash. In order of their ends, because all are equally long. */
   readonly #windows = new Map<string, Window>()
 
-  /** `nowMs` is a monotonic clock. */
-  constructor(rate: RequestRate, nowMs = () => performance.now()) {
+  constructor(rate: RequestRate) {
     this.#rate = rate
-    this.#nowMs = nowMs
   }
 
   /** Counts one request, sets the context's rate limit headers, and returns the refusal if it is one too many. */
   count(context: RequestContext): Reply | undefined {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.
-    const nowMs = Math.floor(this.#nowMs())
+    const nowMs = Math.floor(performance.now())
     const window = this.#windowOf(context.caller.scope, nowMs)
     window.requests++
     const resetSeconds = Math.ceil((window.endMs - nowMs) / 1_000)

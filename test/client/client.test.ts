@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 
@@ -54,12 +54,12 @@ test('a refusal of the service is an error of a class, with its code and a reque
 
 test('the client waits for a rate limit', async () => {
   // A clock that only a refusal moves on: a slow machine gets the same responses.
-  let nowMs = 0
-  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 }, nowMs: () => nowMs })
+  using clock = spyOn(performance, 'now').mockReturnValue(0)
+  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 } })
   const statuses: number[] = []
   const onResponse: client.ClientOptions['onResponse'] = ({ status }) => {
     statuses.push(status)
-    if (status === 429) nowMs += 1_000
+    if (status === 429) clock.mockReturnValue(1_000)
   }
   const pets = petsAt(service, { onResponse })
   const limit = { limit: 2, windowSeconds: 1, resetSeconds: 1 }
