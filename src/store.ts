@@ -1,6 +1,5 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
 import { invalid } from './field.ts'
-import type { Histogram } from './histogram.ts'
 import { int64Max } from './int64.ts'
 import type { PageRequest, PetPage } from './page.ts'
 import type { NewPet, Pet } from './pet.ts'
@@ -130,6 +129,26 @@ export interface StoreActivity {
   readonly commitSizes: Histogram
   /** False if the last write failed, or no connection for writing is open. */
   readonly isWritable: boolean
+}
+
+/** Counts of observed values by upper bound, as a Prometheus histogram. */
+export class Histogram {
+  readonly bounds: readonly number[]
+  /** Not cumulative. One more entry than `bounds`, for values above the last bound. */
+  readonly counts: number[]
+  sum = 0
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds
+    this.counts = new Array<number>(bounds.length + 1).fill(0)
+  }
+
+  observe(value: number): void {
+    let index = 0
+    while (index < this.bounds.length && value > (this.bounds[index] ?? 0)) index++
+    this.counts[index] = (this.counts[index] ?? 0) + 1
+    this.sum += value
+  }
 }
 
 /** A line for the log: `error` when the store starts to recover from a problem, `warn` when it has. */

@@ -4,14 +4,13 @@ import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
-import { Health } from './health.ts'
 import { type Build, Metrics, RequestObserver, type SweepActivity } from './metrics.ts'
 import { petRoutes } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
 import { Links, problem, type Reply, versionPrefix } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
-import { type Asset, type SiteHandler, siteHandlers } from './site.ts'
+import { type Asset, Health, type SiteHandler, siteHandlers } from './site.ts'
 
 export interface AppParts {
   readonly pets: PetStore

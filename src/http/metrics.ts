@@ -1,7 +1,6 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
-import { Histogram } from '../histogram.ts'
 import type { Log } from '../log.ts'
-import type { StoreActivity } from '../store.ts'
+import { Histogram, type StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
 import { TrustedProxies } from './client-address.ts'
 import { loggedPath } from './masking.ts'

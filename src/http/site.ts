@@ -1,6 +1,6 @@
-import type { Awaitable } from '../store.ts'
+import type { Awaitable, KeyStore, PetStore } from '../store.ts'
+import { withTimeout } from '../timeout.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
-import type { Health } from './health.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import type { RequestContext } from './request.ts'
 import { headersWith, plainText, type Reply } from './response.ts'
@@ -16,7 +16,7 @@ export interface Asset {
 /** Serves GET and HEAD at one path outside of the version prefix. */
 export type SiteHandler = (context: RequestContext) => Awaitable<Reply>
 
-export interface SiteParts extends PublishedUrls {
+interface SiteParts extends PublishedUrls {
   readonly health: Health
   readonly authenticator: Authenticator
   readonly pages?: ReadonlyMap<string, Asset> | undefined
@@ -45,34 +45,97 @@ async function metricsReply(parts: SiteParts, context: RequestContext): Promise<
   return plainText(200, parts.metricsText(await parts.health.isStoreUp()), '; version=0.0.4')
 }
 
+interface HealthParts {
+  readonly pets: PetStore
+  readonly keys: KeyStore
+  readonly isReadOnly: () => boolean
+  readonly checkMs: number
+  readonly checkedForMs: number
+  isDraining(): boolean
+}
+
+/** Checks whether the store can be read, once for all who ask at the same time: anyone may ask, without a key. */
+export class Health {
+  readonly #parts: HealthParts
+  #checking: Promise<boolean> | undefined
+  #checkedMs = Number.NEGATIVE_INFINITY
+  #isUp = false
+  #hasBeenUp = false
+
+  constructor(parts: HealthParts) {
+    this.#parts = parts
+  }
+
+  /** Whether animals and keys can be read, now or a moment ago. */
+  async isStoreUp(): Promise<boolean> {
+    if (performance.now() - this.#checkedMs < this.#parts.checkedForMs) return this.#isUp
+    this.#checking ??= this.#check().finally(() => {
+      this.#checking = undefined
+    })
+    return this.#checking
+  }
+
+  /** For people and alerts: whether everything works, the store included. */
+  async healthz(): Promise<Reply> {
+    if (this.#parts.isDraining()) return plainText(503, 'draining')
+    return plainText((await this.isStoreUp()) ? 200 : 503, this.#storeState)
+  }
+
+  /**
+   * For load balancers. A store that is down changes nothing, because all instances share it. Only an instance that has
+   * never read the store waits for it, and is refused: it must not replace others.
+   */
+  async readyz(): Promise<Reply> {
+    if (this.#parts.isDraining()) return plainText(503, 'draining')
+    const checking = this.isStoreUp()
+    if (!this.#hasBeenUp && !(await checking)) return plainText(503, 'starting')
+    return plainText(200, this.#storeState)
+  }
+
+  /** As of the last check. */
+  get #storeState(): string {
+    if (!this.#isUp) return 'store'
+    return this.#parts.isReadOnly() ? 'read-only' : 'ok'
+  }
+
+  async #check(): Promise<boolean> {
+    this.#isUp = await this.#canRead()
+    this.#hasBeenUp ||= this.#isUp
+    this.#checkedMs = performance.now()
+    return this.#isUp
+  }
+
+  /** Reads both: animals and keys may come from different servers. */
+  async #canRead(): Promise<boolean> {
+    const { pets, keys, checkMs } = this.#parts
+    try {
+      const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')])
+      return await withTimeout(
+        reads.then(() => true),
+        checkMs,
+        () => false,
+      )
+    } catch {
+      return false
+    }
+  }
+}
+
 const gzipBytesMin = 1_024
-
-/** Bytes and their strong ETag, which differs between compressed and uncompressed bytes. */
-interface Representation {
-  readonly bytes: Uint8Array
-  readonly etag: string
-}
-
-interface Representations {
-  readonly plain: Representation
-  /** Absent if compression gains nothing. */
-  readonly gzip?: Representation
-}
 
 /** Serves an asset, compressed if the client accepts that. Read on the first request, so that the start is quick. */
 function serveAsset({ type, read, headers }: Asset): SiteHandler {
-  let loading: Promise<Representations> | undefined
+  let loading: ReturnType<typeof load> | undefined
   return async ({ request }) => {
-    loading ??= read()
-      .then(representationsOf)
-      .catch(cause => {
-        // The next request tries again.
-        loading = undefined
-        throw cause
-      })
-    const { plain, gzip } = await loading
-    const compressed = gzip !== undefined && acceptsGzip(request.headers.get('accept-encoding'))
-    const { bytes, etag } = compressed ? gzip : plain
+    loading ??= load(read).catch(cause => {
+      // The next request tries again.
+      loading = undefined
+      throw cause
+    })
+    const { bytes, hash, gzip } = await loading
+    const compressed = acceptsGzip(request.headers.get('accept-encoding')) ? gzip : undefined
+    // Strong, so it differs between compressed and uncompressed bytes.
+    const etag = compressed ? `"${hash}-gzip"` : `"${hash}"`
     const isCurrent = matchesEtag(request.headers.get('if-none-match'), etag)
     const own = {
       ...headers,
@@ -82,15 +145,15 @@ function serveAsset({ type, read, headers }: Asset): SiteHandler {
       Vary: 'Accept-Encoding',
       ...(compressed && !isCurrent && { 'Content-Encoding': 'gzip' }),
     }
-    return { status: isCurrent ? 304 : 200, body: isCurrent ? null : bytes, headers: headersWith(own) }
+    return { status: isCurrent ? 304 : 200, body: isCurrent ? null : (compressed ?? bytes), headers: headersWith(own) }
   }
 }
 
-function representationsOf(bytes: Uint8Array): Representations {
+/** `gzip` is absent if compression gains nothing. */
+async function load(read: Asset['read']) {
+  const bytes = await read()
   const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)
-  const plain = { bytes, etag: `"${hash}"` }
-  if (bytes.length < gzipBytesMin) return { plain }
-  return { plain, gzip: { bytes: Bun.gzipSync(new Uint8Array(bytes)), etag: `"${hash}-gzip"` } }
+  return { bytes, hash, gzip: bytes.length < gzipBytesMin ? undefined : Bun.gzipSync(new Uint8Array(bytes)) }
 }
 
 /** The weak comparison that RFC 9110 prescribes for If-None-Match. */

@@ -1,6 +1,5 @@
 import { StoreUnavailable } from '../errors.ts'
-import { Histogram } from '../histogram.ts'
-import type { StoreActivity } from '../store.ts'
+import { Histogram, type StoreActivity } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 
 /** Writes that wait or are being committed, at most: about a tenth of a second of work. */

@@ -2,13 +2,6 @@ import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
 import { SetupError } from '../errors.ts'
 
-/** A file as the server sends it. */
-interface Asset {
-  readonly type: string
-  readonly headers: Readonly<Record<string, string>>
-  read(): Promise<Uint8Array>
-}
-
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -48,12 +41,12 @@ const indexes = new Map([
 ])
 
 /** The files by path: the catalogue is at `/`, the reference at `/docs`. */
-export function createPages(): ReadonlyMap<string, Asset> {
+export function createPages() {
   const paths = Object.entries(files).flatMap(([folder, names]) => names.map(name => folder + name))
   return new Map(paths.map(path => [indexes.get(path) ?? path, pageOf(path)]))
 }
 
-function pageOf(path: string): Asset {
+function pageOf(path: string) {
   const type = types[extname(path)] ?? ''
   const url = new URL(`.${path}`, import.meta.url)
   if (!existsSync(url)) {

@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../errors.ts'
 import type { KeyStore, PetStore } from '../store.ts'
-import { Health } from './health.ts'
 import type { Reply } from './response.ts'
+import { Health } from './site.ts'
 
 type Read = () => Promise<undefined>
 
