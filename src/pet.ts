@@ -22,12 +22,7 @@ const namePattern = '^\\s*[^\\s\\x00][^\\x00]*$'
 const nameRegExp = new RegExp(namePattern)
 
 export const petName: Field<string> = {
-  schema: {
-    type: 'string',
-    minLength: 1,
-    maxLength: nameCharsMax,
-    pattern: namePattern,
-  },
+  schema: { type: 'string', minLength: 1, maxLength: nameCharsMax, pattern: namePattern },
   expected: '1 to 1,000 characters',
   read(value) {
     if (typeof value !== 'string' || hasMoreCharsThan(value, nameCharsMax)) return undefined
@@ -57,10 +52,7 @@ export type ReadNewPet =
 /** Reads an animal as a client sent it, and collects every problem. `strict` refuses unknown properties. */
 export function readNewPet(sent: unknown, strict = false): ReadNewPet {
   if (!isJsonObject(sent)) {
-    return {
-      ok: false,
-      problems: [invalid('the body', sent, { expected: 'an object with name and categoryId' })],
-    }
+    return { ok: false, problems: [invalid('the body', sent, { expected: 'an object with name and categoryId' })] }
   }
   const problems: string[] = []
   const read = <T>(name: keyof typeof newPetFields, field: Field<T>): T | undefined => {

@@ -95,12 +95,10 @@ export const batchPetsMax = 5_000
 /** New ids continue from the highest kept one: this leaves a billion of them. */
 const keptIdMax = int64Max - 1_000_000_000n
 
-const keptId = { expected: `an integer from 1 to ${keptIdMax}` }
-
 /** What is wrong with an id to keep, after the previous one (0 if it is the first). */
 export function keptIdProblem(id: bigint | undefined, previous: bigint): string | undefined {
   if (id === undefined) return 'id is missing: --keep-ids needs one for every animal'
-  if (id < 1n || id > keptIdMax) return invalid('id', id, keptId)
+  if (id < 1n || id > keptIdMax) return invalid('id', id, { expected: `an integer from 1 to ${keptIdMax}` })
   return id <= previous ? `id is ${id} after ${previous}: expected ascending ids` : undefined
 }
 

@@ -8,7 +8,7 @@ import { type Build, Metrics, RequestObserver, type SweepActivity } from './metr
 import { petRoutes } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
-import { Links, problem, type Reply, versionPrefix } from './response.ts'
+import { problem, type Reply, versionPrefix } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
 import { type Asset, Health, type SiteHandler, siteHandlers } from './site.ts'
 
@@ -74,12 +74,12 @@ export class App {
     const health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
     const metricsText = (isStoreUp: boolean) => metrics.text({ usage, activity: activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
-    this.#observer = new RequestObserver({ ...parts, metrics })
+    this.#observer = new RequestObserver(parts.log, metrics, environmentKey, parts.trustedProxies)
     this.#authenticator = authenticator
     this.#usage = usage
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)
     this.#cors = new Cors(parts.corsOrigins ?? [])
-    this.#router = new Router(petRoutes({ pets, metrics, links: new Links(parts.publicUrl) }))
+    this.#router = new Router(petRoutes({ pets, metrics, baseUrl: parts.publicUrl ?? versionPrefix }))
     this.#health = health
     this.#site = siteHandlers({ ...parts, health, authenticator, metricsText })
     this.#discardMs = limits.discardMs

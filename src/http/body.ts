@@ -14,7 +14,8 @@ export type ReadBody = { readonly ok: true; readonly value: unknown } | { readon
  */
 export async function readJsonBody(request: Request, bodyMs = bodyMsDefault): Promise<ReadBody> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
-  if (announced === 0 || hasNoBody(request, announced)) return refuse(missingBody())
+  // `request.body` creates a stream, which costs more than a body of known length: ask only without a length.
+  if (announced === 0 || (Number.isNaN(announced) && request.body === null)) return refuse(missingBody())
   const typeRefusal = mediaTypeRefusal(request.headers)
   if (typeRefusal && announced > 0) return refuse(typeRefusal)
   if (announced > bodyBytesMax) return refuse(tooLarge())
@@ -24,11 +25,6 @@ export async function readJsonBody(request: Request, bodyMs = bodyMsDefault): Pr
   if (bytes?.length === 0) return refuse(missingBody())
   if (typeRefusal) return refuse(typeRefusal)
   return bytes ? parse(bytes) : refuse(tooLarge())
-}
-
-/** `request.body` creates a stream, which costs more than a body of known length: ask only without a length. */
-function hasNoBody(request: Request, announced: number): boolean {
-  return Number.isNaN(announced) && request.body === null
 }
 
 // Unlike request.text(), which replaces invalid bytes.

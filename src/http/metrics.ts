@@ -18,16 +18,11 @@ export class RequestObserver {
   /** By cause. */
   readonly #unavailable = new Map<string, { loggedMs: number; requests: number }>()
 
-  constructor(parts: {
-    readonly log: Log
-    readonly metrics: Metrics
-    readonly environmentKey?: string | undefined
-    readonly trustedProxies?: readonly string[] | undefined
-  }) {
-    this.#log = parts.log
-    this.#metrics = parts.metrics
-    this.#environmentKey = parts.environmentKey
-    this.#trustedProxies = new TrustedProxies(parts.trustedProxies ?? [])
+  constructor(log: Log, metrics: Metrics, environmentKey?: string, trustedProxies: readonly string[] = []) {
+    this.#log = log
+    this.#metrics = metrics
+    this.#environmentKey = environmentKey
+    this.#trustedProxies = new TrustedProxies(trustedProxies)
   }
 
   requestStarted(context: RequestContext): void {
@@ -118,9 +113,9 @@ export interface MetricSources {
 export class Metrics {
   readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
   #inFlight = 0
-  #petsCreated = 0
-  #pageCacheHits = 0
-  #pageCacheMisses = 0
+  petsCreated = 0
+  pageCacheHits = 0
+  pageCacheMisses = 0
 
   requestStarted(): void {
     this.#inFlight++
@@ -137,22 +132,13 @@ export class Metrics {
     counts.durations.observe(seconds)
   }
 
-  petCreated(): void {
-    this.#petsCreated++
-  }
-
-  pageServed(fromCache: boolean): void {
-    if (fromCache) this.#pageCacheHits++
-    else this.#pageCacheMisses++
-  }
-
   /** In Prometheus' text format. */
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
     return [
       ...this.#requestMetrics(),
-      metric('petstore_pets_created_total', 'counter', 'Animals added.', this.#petsCreated),
-      metric('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.#pageCacheHits),
-      metric('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.#pageCacheMisses),
+      metric('petstore_pets_created_total', 'counter', 'Animals added.', this.petsCreated),
+      metric('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.pageCacheHits),
+      metric('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.pageCacheMisses),
       ...deprecatedMetrics(usage),
       ...activityMetrics(activity),
       ...(sweep ? sweepMetrics(sweep) : []),

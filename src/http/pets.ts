@@ -8,13 +8,14 @@ import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { PageCache } from './page-cache.ts'
 import type { Query } from './request.ts'
-import { headersWith, json, type Links, problem, type Reply } from './response.ts'
+import { headersWith, json, problem, type Reply, versionPrefix } from './response.ts'
 import type { Operation, Route } from './router.ts'
 
 export interface PetRouteParts {
   readonly pets: PetStore
-  readonly links: Links
   readonly metrics: Metrics
+  /** Begins the addresses in Link and Location: the version prefix, or a public base address that ends in it. */
+  readonly baseUrl: string
 }
 
 export function petRoutes(parts: PetRouteParts): readonly Route[] {
@@ -24,12 +25,12 @@ export function petRoutes(parts: PetRouteParts): readonly Route[] {
   ]
 }
 
-function listPets({ pets, links, metrics }: PetRouteParts): Operation {
+function listPets({ pets, metrics, baseUrl }: PetRouteParts): Operation {
   const cache = new PageCache(pets)
 
   function cachedPage(query: string): Reply | undefined {
     const page = cache.get(query)
-    if (page) metrics.pageServed(true)
+    if (page) metrics.pageCacheHits++
     return page
   }
 
@@ -40,9 +41,9 @@ function listPets({ pets, links, metrics }: PetRouteParts): Operation {
     const cached = canonical === undefined ? undefined : cachedPage(canonical)
     if (cached) return cached
     const found = pets.list(request.page)
-    const reply = pageReply(request.page, found instanceof Promise ? await found : found, links)
+    const reply = pageReply(request.page, found instanceof Promise ? await found : found, baseUrl)
     if (canonical !== undefined) {
-      metrics.pageServed(false)
+      metrics.pageCacheMisses++
       cache.set(canonical, reply, version)
     }
     return reply
@@ -83,16 +84,16 @@ function readPageRequest(query: Query): ReadPageRequest {
   return { ok: true, page: { limit, ...(status && { status }), ...(after !== undefined && { after }) } }
 }
 
-function pageReply(page: PageRequest, { pets, more }: PetPage, links: Links): Reply {
+function pageReply(page: PageRequest, { pets, more }: PetPage, baseUrl: string): Reply {
   const body = `[${pets.map(petToJson).join(',')}]`
   const last = pets.at(-1)
   if (!more || !last) return json(200, body)
   const cursor = writeCursor(last.id, page.status)
-  const next = links.api(`/pets?${canonicalQuery({ ...page, after: last.id })}`)
+  const next = `${baseUrl}/pets?${canonicalQuery({ ...page, after: last.id })}`
   return json(200, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
-function createPet({ pets, links, metrics }: PetRouteParts): Operation {
+function createPet({ pets, metrics, baseUrl }: PetRouteParts): Operation {
   return {
     id: 'createPet',
     access: 'write',
@@ -113,33 +114,34 @@ function createPet({ pets, links, metrics }: PetRouteParts): Operation {
       const creation: Creation = once
         ? await pets.createOnce(read.pet, once)
         : { outcome: 'created', pet: await pets.create(read.pet) }
-      if (creation.outcome === 'created') metrics.petCreated()
-      return creationReply(creation, links)
+      if (creation.outcome === 'created') metrics.petsCreated++
+      return creationReply(creation, baseUrl)
     },
   }
 }
 
-function creationReply(creation: Creation, links: Links): Reply {
+function creationReply(creation: Creation, baseUrl: string): Reply {
   if (creation.outcome === 'conflict') {
     const message = 'The Idempotency-Key was used for another animal: send a new key for a new animal'
     return problem('idempotency_key_reused', message)
   }
   const { outcome, pet } = creation
   const headers = headersWith({
-    Location: links.api(`/pets/${pet.id}`),
+    Location: `${baseUrl}/pets/${pet.id}`,
     ...(outcome === 'replayed' && { 'Idempotency-Replayed': 'true' }),
   })
   return json(201, petToJson(pet), headers)
 }
 
-function getPet({ pets, links }: PetRouteParts): Operation {
+function getPet({ pets, baseUrl }: PetRouteParts): Operation {
+  const siteUrl = baseUrl.slice(0, -versionPrefix.length)
   // Announced on 15 November 2026; the interface gives the date of removal.
   const headers = headersWith({
     Deprecation: '@1794700800',
     Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
     Link: [
-      `<${links.site('/docs#/pets/getPet')}>; rel="deprecation"; type="text/html"`,
-      `<${links.api('/pets?status=available')}>; rel="successor-version"`,
+      `<${siteUrl}/docs#/pets/getPet>; rel="deprecation"; type="text/html"`,
+      `<${baseUrl}/pets?status=available>; rel="successor-version"`,
     ].join(', '),
   })
   return {
@@ -173,12 +175,7 @@ const idempotencyHeaderCharsMax = idempotencyKeyCharsMax + 2
 
 /** Bare or in quotes: both spellings are the same key. */
 export const idempotencyKey: Field<string> = {
-  schema: {
-    type: 'string',
-    minLength: 1,
-    maxLength: idempotencyHeaderCharsMax,
-    pattern: idempotencyKeyPattern.source,
-  },
+  schema: { type: 'string', minLength: 1, maxLength: idempotencyHeaderCharsMax, pattern: idempotencyKeyPattern.source },
   expected: `1 to ${idempotencyKeyCharsMax} visible ASCII characters, bare or in double quotes`,
   read(value) {
     if (typeof value !== 'string' || value.length > idempotencyHeaderCharsMax) return undefined

@@ -11,10 +11,7 @@ export const errorCodes = {
   },
   not_found: { status: 404, meaning: 'There is nothing at this path. Correct the address.' },
   pet_not_found: { status: 404, meaning: 'No animal has this identifier.' },
-  method_not_allowed: {
-    status: 405,
-    meaning: 'The path does not support this method. See the Allow header.',
-  },
+  method_not_allowed: { status: 405, meaning: 'The path does not support this method. See the Allow header.' },
   request_timeout: { status: 408, meaning: 'The body arrived too slowly. Send it again.' },
   body_too_large: { status: 413, meaning: 'The body is larger than 64 KiB. Send less.' },
   unsupported_media_type: { status: 415, meaning: 'The body is not JSON. Send application/json.' },
@@ -25,10 +22,7 @@ export const errorCodes = {
     status: 400,
     meaning: 'Parameters or properties are invalid. Correct those that the message names.',
   },
-  invalid_cursor: {
-    status: 400,
-    meaning: 'The cursor does not belong to this list. Start again at the first page.',
-  },
+  invalid_cursor: { status: 400, meaning: 'The cursor does not belong to this list. Start again at the first page.' },
   idempotency_key_reused: {
     status: 422,
     meaning: 'The Idempotency-Key was used for another animal. Send a new key for a new animal.',
@@ -36,10 +30,7 @@ export const errorCodes = {
   rate_limited: { status: 429, meaning: 'Too many requests. Retry after the seconds in Retry-After.' },
   internal_error: { status: 500, meaning: 'The service failed. Report the request id.' },
   ids_exhausted: { status: 503, meaning: 'The store has no id left. Do not retry; tell the operator.' },
-  store_unavailable: {
-    status: 503,
-    meaning: 'The store is unavailable. Retry after the seconds in Retry-After.',
-  },
+  store_unavailable: { status: 503, meaning: 'The store is unavailable. Retry after the seconds in Retry-After.' },
 } as const satisfies Record<string, { status: number; meaning: string }>
 
 export type ErrorCode = keyof typeof errorCodes
@@ -83,23 +74,3 @@ export function problem(code: ErrorCode, message: string, headers?: HeaderValues
 
 /** The prefix of every operation: the interface's major version. */
 export const versionPrefix = '/v1'
-
-/** Addresses for Link and Location: relative to the host, or absolute under the public base address. */
-export class Links {
-  readonly #origin: string
-
-  /** `publicUrl` ends in the version prefix. */
-  constructor(publicUrl: string | undefined) {
-    this.#origin = publicUrl === undefined ? '' : publicUrl.slice(0, -versionPrefix.length)
-  }
-
-  /** The address of a path under the version prefix, such as `/pets/1`. */
-  api(path: string): string {
-    return `${this.#origin}${versionPrefix}${path}`
-  }
-
-  /** The address of a path outside of it, such as `/openapi.json`. */
-  site(path: string): string {
-    return `${this.#origin}${path}`
-  }
-}

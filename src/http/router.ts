@@ -27,7 +27,7 @@ export interface Match {
 
 interface Segment {
   readonly text: string
-  readonly parameter?: string
+  readonly parameter: string | undefined
 }
 
 /** Matches paths segment by segment. A `{parameter}` matches any text that is not empty, and is decoded. */
@@ -45,7 +45,9 @@ export class Router {
   find(path: string): Match | undefined {
     const known = this.#static.get(path)
     if (known) return known
-    const sent = decodedSegments(path)
+    // Split before decoding: an encoded slash is part of its segment.
+    const split = path.split('/')
+    const sent = path.includes('%') ? split.map(decode) : split
     for (const { route, segments } of this.#routes) {
       const params = match(segments, sent)
       if (params) return { route, params }
@@ -55,13 +57,7 @@ export class Router {
 }
 
 function segmentOf(text: string): Segment {
-  return text.startsWith('{') ? { text, parameter: text.slice(1, -1) } : { text }
-}
-
-/** Split before decoding: an encoded slash is part of its segment. */
-function decodedSegments(path: string): string[] {
-  const segments = path.split('/')
-  return path.includes('%') ? segments.map(decode) : segments
+  return { text, parameter: /^\{(.+)\}$/.exec(text)?.[1] }
 }
 
 /** A malformed escape is taken literally. */
