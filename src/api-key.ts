@@ -31,12 +31,10 @@ export interface ApiKey extends NewApiKey {
 }
 
 /** A new key in plain text, to be shown once, and the record to store. */
-export function issueApiKey(options: Pick<NewApiKey, 'name' | 'permission' | 'createdAt' | 'expiresAt'>): {
-  readonly key: string
-  readonly record: NewApiKey
-} {
+export function issueApiKey(options: Omit<NewApiKey, 'hash' | 'shown'>) {
   const key = generateApiKey()
-  return { key, record: { ...options, hash: hashSecret(key), shown: shownPart(key) } }
+  const record: NewApiKey = { ...options, hash: hashSecret(key), shown: shownPart(key) }
+  return { key, record }
 }
 
 /** `pets_`, 30 random base62 characters, and a checksum over both in 6 more. */

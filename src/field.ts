@@ -1,7 +1,7 @@
 import { InexactNumber, int64Of, isJsonObject } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
-export type JsonSchema = { readonly [keyword: string]: unknown }
+type JsonSchema = { readonly [keyword: string]: unknown }
 
 /** One rule in the forms that need it: the published schema, the check and the type. */
 export interface Field<T> {

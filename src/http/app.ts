@@ -4,7 +4,8 @@ import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
-import { type Build, Metrics, RequestObserver, type SweepActivity } from './metrics.ts'
+import { type MetricSources, Metrics, RequestObserver } from './metrics.ts'
+import type { PublishedUrls } from './openapi.ts'
 import { petRoutes } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
@@ -12,18 +13,16 @@ import { problem, type Reply, versionPrefix } from './response.ts'
 import { allowedMethods, operationFor, Router } from './router.ts'
 import { type Asset, Health, type SiteHandler, siteHandlers } from './site.ts'
 
-export interface AppParts {
+export interface AppParts extends PublishedUrls {
   readonly pets: PetStore
   readonly keys: KeyStore
   readonly log: Log
-  readonly build: Build
+  readonly build: MetricSources['build']
   readonly isReadOnly: () => boolean
   readonly activity: () => StoreActivity
-  readonly sweep?: SweepActivity | undefined
+  readonly sweep?: MetricSources['sweep']
   /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined
-  readonly publicUrl?: string | undefined
-  readonly stagingUrl?: string | undefined
   /** Web pages by path. */
   readonly pages?: ReadonlyMap<string, Asset> | undefined
   /** For each key, on this instance. */

@@ -105,7 +105,7 @@ export interface MetricSources {
   readonly usage: KeyUsage
   readonly activity: StoreActivity
   readonly sweep: SweepActivity | undefined
-  readonly build: Build
+  readonly build: { readonly version: string; readonly commit: string }
   readonly isStoreUp: boolean
 }
 
@@ -196,13 +196,7 @@ function sweepMetrics({ keysDeleted, completedAtMs }: SweepActivity): readonly s
   ]
 }
 
-/** The version and the commit of the program. */
-export interface Build {
-  readonly version: string
-  readonly commit: string
-}
-
-function processMetrics({ version, commit }: Build): readonly string[] {
+function processMetrics({ version, commit }: MetricSources['build']): readonly string[] {
   const { user, system } = process.cpuUsage()
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
   const info: Sample = [{ version, commit, bun: Bun.version }, 1]

@@ -1,4 +1,4 @@
-import { int64, type JsonSchema } from '../field.ts'
+import { int64 } from '../field.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import { bodyBytesMax } from './body.ts'
@@ -138,18 +138,8 @@ const schemas = {
 /** Valid with `status=available`, the example of that parameter. */
 const exampleCursor = writeCursor(20n, 'available')
 
-type ParameterName = 'limit' | 'status' | 'cursor' | 'petId' | 'Idempotency-Key' | 'Prefer'
-type Parameter = {
-  name: string
-  in: string
-  description: string
-  schema: JsonSchema
-  required?: true
-  example?: unknown
-}
-
 /** The reference page fills in the example of petId. Other examples are in the schemas, so that tools do not send them. */
-const parameters: Record<ParameterName, Parameter> = {
+const parameters = {
   limit: {
     name: 'limit',
     in: 'query',
@@ -192,7 +182,7 @@ const parameters: Record<ParameterName, Parameter> = {
   },
 }
 
-const parameterRefs = (...names: ParameterName[]) => names.map(name => refTo('parameters', name))
+const parameterRefs = (...names: (keyof typeof parameters)[]) => names.map(name => refTo('parameters', name))
 
 const header = (description: string, example: string) => ({ description, schema: { type: 'string' }, example })
 

@@ -99,25 +99,17 @@ export class Health {
   }
 
   async #check(): Promise<boolean> {
-    this.#isUp = await this.#canRead()
+    const { pets, keys, checkMs } = this.#parts
+    try {
+      // Both: animals and keys may come from different servers.
+      const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')]).then(() => true)
+      this.#isUp = await withTimeout(reads, checkMs, () => false)
+    } catch {
+      this.#isUp = false
+    }
     this.#hasBeenUp ||= this.#isUp
     this.#checkedMs = performance.now()
     return this.#isUp
-  }
-
-  /** Reads both: animals and keys may come from different servers. */
-  async #canRead(): Promise<boolean> {
-    const { pets, keys, checkMs } = this.#parts
-    try {
-      const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')])
-      return await withTimeout(
-        reads.then(() => true),
-        checkMs,
-        () => false,
-      )
-    } catch {
-      return false
-    }
   }
 }
 

@@ -10,7 +10,6 @@ const progressIntervalMs = 100
 type Request = { readonly file: string; readonly copy: string }
 type Reply = { readonly pets: bigint } | { readonly code: string; readonly message: string }
 
-/** Copies the store into an empty file, checks the copy, and returns how many animals it has. */
 export async function backUpSqlite(
   file: string,
   copy: string,

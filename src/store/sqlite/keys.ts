@@ -3,7 +3,7 @@ import type { NewApiKey } from '../../api-key.ts'
 import type { KeyStore, KeyUse } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
-import { endSnapshot } from './snapshot.ts'
+import { endSnapshot } from './pets.ts'
 import type { Writer } from './writer.ts'
 
 /** Reads on the calling thread, writes in the writer thread. */

@@ -6,9 +6,8 @@ import { issueApiKey } from '../../api-key.ts'
 import { DamageGuard } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { openSqlite } from './open.ts'
-import { createSqlitePets } from './pets.ts'
+import { createSqlitePets, TickSnapshot } from './pets.ts'
 import { connect } from './schema.ts'
-import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
 
 async function newStore() {
