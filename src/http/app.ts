@@ -69,18 +69,16 @@ export class App {
     const limits = { ...timeLimits, ...parts.limits }
     const metrics = new Metrics()
     const usage = new KeyUsage(keys)
-    const authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs: limits.verifiedForMs })
-    const health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
     const metricsText = (isStoreUp: boolean) => metrics.text({ usage, activity: activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
     this.#observer = new RequestObserver(parts.log, metrics, environmentKey, parts.trustedProxies)
-    this.#authenticator = authenticator
+    this.#authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs: limits.verifiedForMs })
     this.#usage = usage
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)
     this.#cors = new Cors(parts.corsOrigins ?? [])
     this.#router = new Router(petRoutes({ pets, metrics, baseUrl: parts.publicUrl ?? versionPrefix }))
-    this.#health = health
-    this.#site = siteHandlers({ ...parts, health, authenticator, metricsText })
+    this.#health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
+    this.#site = siteHandlers({ ...parts, health: this.#health, authenticator: this.#authenticator, metricsText })
     this.#discardMs = limits.discardMs
   }
 

@@ -61,7 +61,7 @@ export class Authenticator {
     const token = bearer?.[1]
     if (token === undefined) return missingKey()
     if (!/^[\x21-\x7e]+$/.test(token)) {
-      return invalidKey('Malformed credential: expected one API key after Bearer')
+      return refusedKey('invalid_api_key', 'Malformed credential: expected one API key after Bearer')
     }
     const hash = hashSecret(token)
     const isFromEnvironment =
@@ -73,9 +73,9 @@ export class Authenticator {
       this.#remember(header, context)
       return undefined
     }
-    if (!key) return invalidKey('Unknown API key: check it for typos')
+    if (!key) return refusedKey('invalid_api_key', 'Unknown API key: check it for typos')
     const refusal = refusalOf(key, new Date())
-    if (refusal) return invalidKey(`The API key is ${refusal}: use another one`)
+    if (refusal) return refusedKey('invalid_api_key', `The API key is ${refusal}: use another one`)
     context.caller = { keyName: key.name, permission: key.permission, scope: hash }
     this.#remember(header, context, key)
     return undefined
@@ -100,9 +100,10 @@ function missingKey(what = 'The API key is missing'): Reply {
   return problem('missing_api_key', message, { 'WWW-Authenticate': challenge })
 }
 
-function invalidKey(message: string): Reply {
-  const header = `${challenge}, error="invalid_token", error_description="${message}"`
-  return problem('invalid_api_key', message, { 'WWW-Authenticate': header })
+function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_permission', message: string): Reply {
+  const error = code === 'invalid_api_key' ? 'invalid_token' : 'insufficient_scope'
+  const header = `${challenge}, error="${error}", error_description="${message}"`
+  return problem(code, message, { 'WWW-Authenticate': header })
 }
 
 export type Access = 'read' | 'write' | 'metrics'
@@ -119,15 +120,10 @@ const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
 export function permissionRefusal({ permission }: Caller, access: Access): Reply | undefined {
   if (permitted[permission].includes(access)) return undefined
   if (access === 'write' && permission === 'read-only') {
-    return forbidden('read_only_key', 'The API key may only read: use one that may write')
+    return refusedKey('read_only_key', 'The API key may only read: use one that may write')
   }
   const needed = access === 'metrics' ? 'metrics' : 'read-only or read-write'
-  return forbidden('insufficient_permission', `The API key lacks the permission: use a ${needed} key`)
-}
-
-function forbidden(code: 'read_only_key' | 'insufficient_permission', message: string): Reply {
-  const header = `${challenge}, error="insufficient_scope", error_description="${message}"`
-  return problem(code, message, { 'WWW-Authenticate': header })
+  return refusedKey('insufficient_permission', `The API key lacks the permission: use a ${needed} key`)
 }
 
 /** The uses of one key since the start, and how many of them the store has. */

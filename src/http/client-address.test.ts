@@ -2,7 +2,9 @@ import { expect, test } from 'bun:test'
 import { isAddressRange, TrustedProxies } from './client-address.ts'
 
 const client = (peer: string, trusted: string, header: string | null) =>
-  new TrustedProxies(trusted.split(',').filter(Boolean)).clientOf(peer, () => header)
+  new TrustedProxies(trusted.split(',').filter(Boolean)).clientOf(peer, {
+    get: name => (name === 'x-forwarded-for' ? header : null),
+  })
 
 test.each<[string, string, string | null, string]>([
   // Without trusted proxies, or from another peer, the header is ignored.

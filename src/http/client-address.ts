@@ -15,11 +15,11 @@ export class TrustedProxies {
   }
 
   /** The peer's address, or if the peer is a trusted proxy, the last untrusted one in X-Forwarded-For. */
-  clientOf(peer: string, forwardedFor: () => string | null): string {
+  clientOf(peer: string, headers: Pick<Headers, 'get'>): string {
     let client = unmapped(peer)
     if (!this.#isTrusted(client)) return client
     // Each proxy appends the address that it sees, so only entries to the right of an untrusted one are reliable.
-    for (const entry of forwardedFor()?.split(',').reverse() ?? []) {
+    for (const entry of headers.get('x-forwarded-for')?.split(',').reverse() ?? []) {
       const address = unmapped(entry.trim())
       if (!isAddress(address)) break
       client = address

@@ -3,8 +3,7 @@ import type { Log } from '../log.ts'
 import { Histogram, type StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
 import { TrustedProxies } from './client-address.ts'
-import { loggedPath } from './masking.ts'
-import type { RequestContext } from './request.ts'
+import { loggedPath, type RequestContext } from './request.ts'
 
 /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
 const unavailableEveryMs = 1_000
@@ -37,6 +36,7 @@ export class RequestObserver {
     const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
     const { request, operationId } = context
+    const peer = context.peerAddress()
     this.#log.request(level, {
       requestId: context.id,
       method: request.method,
@@ -44,16 +44,10 @@ export class RequestObserver {
       path: operationId ? undefined : loggedPath(context.path, this.#environmentKey),
       status,
       durationMs: Math.round(ms * 1_000) / 1_000,
-      client: this.#clientOf(context),
+      client: peer && this.#trustedProxies.clientOf(peer, request.headers),
       key: context.caller.keyName,
       traceparent: traceparentOf(request.headers.get('traceparent')),
     })
-  }
-
-  #clientOf(context: RequestContext): string | undefined {
-    const peer = context.peerAddress()
-    const forwardedFor = () => context.request.headers.get('x-forwarded-for')
-    return peer && this.#trustedProxies.clientOf(peer, forwardedFor)
   }
 
   /** Logs the cause under the request's id: the client receives only the id. */

@@ -33,8 +33,8 @@ export function backUpProblem(url: string): string | undefined {
 }
 
 /**
- * Copies the store as of one moment into an empty file while others read and write, checks the copy, and returns how many
- * animals it has. Applies no migration: a backup comes before an upgrade.
+ * Copies a store without a {@link backUpProblem} as of one moment into an empty file while others read and write, checks the
+ * copy, and returns how many animals it has. Applies no migration: a backup comes before an upgrade.
  */
 export async function backUp(
   url: string,
@@ -42,8 +42,6 @@ export async function backUp(
   onProgress: (fraction: number) => void,
   signal: AbortSignal,
 ): Promise<bigint> {
-  const problem = backUpProblem(url)
-  if (problem) throw new SetupError(problem)
   const { backUpSqlite } = await import('./sqlite/backup.ts')
   return backUpSqlite(sqliteFile(url), copy, onProgress, signal)
 }
