@@ -56,7 +56,6 @@ export function connect(file: string, mode: 'readwrite' | 'readonly'): Database 
   database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   // FULL: COMMIT returns only when the data is on disk.
   database.run('PRAGMA synchronous = FULL')
-  database.run('PRAGMA foreign_keys = ON')
   database.run(`PRAGMA journal_size_limit = ${walBytesMax}`)
   // The first read opens the write-ahead log: now, while file descriptors are available.
   database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()
