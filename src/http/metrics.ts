@@ -3,7 +3,8 @@ import type { Log } from '../log.ts'
 import { Histogram, type StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
 import { TrustedProxies } from './client-address.ts'
-import { loggedPath, type RequestContext } from './request.ts'
+import { loggedPath } from './masking.ts'
+import type { RequestContext } from './request.ts'
 
 /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
 const unavailableEveryMs = 1_000

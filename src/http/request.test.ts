@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { pageLimit } from '../page.ts'
 import { petStatus } from '../pet.ts'
+import { loggedPath, requestId } from './masking.ts'
 import { idempotencyKey } from './pets.ts'
-import { loggedPath, prefersStrict, Query, RequestContext, requestId, splitUrl } from './request.ts'
+import { prefersStrict, Query, RequestContext, splitUrl } from './request.ts'
 
 test.each([
   ['http://127.0.0.1:8080/v1/pets', '/v1/pets', ''],
