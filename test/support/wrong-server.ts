@@ -1,7 +1,7 @@
 type JsonObject = Readonly<Record<string, unknown>>
 
 /** A response before it is serialized: the integers of the body are bigints. */
-export interface Reply {
+interface Reply {
   readonly status: number
   readonly body: unknown
 }
@@ -14,9 +14,6 @@ export interface Asked {
   readonly headers: Headers
   readonly body: string
 }
-
-/** Responds to a request. */
-export type Responder = (asked: Asked) => Reply | Promise<Reply>
 
 /** One defect of the server. */
 export interface Wrongness {
@@ -34,9 +31,16 @@ export const key = 'the-only-key'
 const statuses = ['available', 'pending', 'sold']
 const same = <T>(value: T) => value
 
-/** A server with one defect. Without the defect, it responds as `respond` does. */
-export function startWrongServer(wrongness: Wrongness = {}, respond: Responder = createOtherServer()) {
+/**
+ * A server with one defect. Apart from that it follows the interface but not our decisions: it lists the newest animal
+ * first, clamps limits, sets an absent status to available, and refuses unknown properties.
+ */
+export function startWrongServer(wrongness: Wrongness = {}) {
   const { prefix = '/v1', hear = same, instead, say = same, contentType = () => 'application/json' } = wrongness
+  const pets = Array.from({ length: 25 }, (_, index): JsonObject => {
+    const id = BigInt(index + 1)
+    return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] }
+  })
   /** The method of every request so far. */
   const methods: string[] = []
   const server = Bun.serve({
@@ -48,38 +52,13 @@ export function startWrongServer(wrongness: Wrongness = {}, respond: Responder =
       const path = pathname.startsWith(prefix) ? pathname.slice(prefix.length) : ''
       const { method, headers: sent } = request
       const asked = hear({ method, path, query, headers: sent, body: await request.text() })
-      const reply = say(instead?.(asked) ?? (await respond(asked)), asked)
+      const reply = say(instead?.(asked) ?? replyTo(asked, pets), asked)
       const headers = { 'Content-Type': contentType(reply) }
       return new Response(reply.body === undefined ? null : jsonOf(reply.body), { status: reply.status, headers })
     },
   })
   const url = `http://127.0.0.1:${server.port}${prefix}`
   return { url, key, methods, [Symbol.dispose]: () => void server.stop(true) }
-}
-
-/** Passes requests to another server, with its key. */
-export function passTo(baseUrl: string, apiKey: string): Responder {
-  return async ({ method, path, query, headers: sent, body }) => {
-    const headers = new Headers(sent)
-    for (const name of ['host', 'connection', 'content-length']) headers.delete(name)
-    const authorization = sent.get('authorization')
-    if (authorization !== null) headers.set('authorization', authorization.replaceAll(key, apiKey))
-    const init = { method, headers, ...(body !== '' && { body }) }
-    const response = await fetch(`${baseUrl}${path}?${query}`, init)
-    return { status: response.status, body: parsed(await response.text()) }
-  }
-}
-
-/**
- * It follows the interface but not our decisions: it lists the newest animal first, clamps limits, sets an absent status
- * to available, and refuses unknown properties.
- */
-function createOtherServer(): Responder {
-  const pets: JsonObject[] = Array.from({ length: 25 }, (_, index) => {
-    const id = BigInt(index + 1)
-    return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] }
-  })
-  return asked => replyTo(asked, pets)
 }
 
 export function error(status: number): Reply {
