@@ -181,7 +181,6 @@ const roundedIntegers: Wrongness = {
 }
 const defaultLimit25 = rewriting(query => query.has('limit') || query.set('limit', '25'))
 const wrongStatusIn404 = having(404, { status: 400n })
-const as422 = { status: 422, body: { code: 'unprocessable', message: 'Sorry', status: 422n } }
 const text401 = [answering(401, () => 'no'), typed(status => status === 401, 'text/plain')]
 const renamed = [having(201, { status: undefined }), withEach(() => ({ name: 'X' }))]
 const two422 = [/"lost"/, /^name=/].map(form => refusing(422, ({ body }) => form.test(body)))
