@@ -207,6 +207,7 @@ export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknow
     const ids: bigint[] = []
     for (let query: string | undefined = '?limit=20'; query !== undefined; ) {
       const list = await probe.list(query)
+      expect(list.petIds()).not.toBeEmpty()
       for (const id of list.petIds()) {
         expect(id).toBeGreaterThan(ids.at(-1) ?? int64Min)
         ids.push(id)

@@ -32,6 +32,7 @@ function requestsWith(key: string): readonly string[] {
     petsWith(`X-Request-Id: ${key}`),
     petsWith(bearer, `X-Request-Id: id-${key}`),
     post(`{"api_key":"${key}"}`),
+    post('{"name":"Rex","categoryId":7}', `Idempotency-Key: ${key}`),
     // Never whole, or no HTTP at all.
     `GET /v1/pets HTTP/9.9\r\n${bearer}\r\n\r\n`,
     `GET /v1/pets HTTP/1.1\r\n${bearer}\r\nbroken\r\n\r\n`,

@@ -1,7 +1,4 @@
 import { afterAll, expect, test } from 'bun:test'
-import { StoreUnavailable } from '../../src/errors.ts'
-import type { PageRequest } from '../../src/page.ts'
-import { openStores } from '../../src/store/open.ts'
 import { openCrowd } from '../support/connections.ts'
 import { until } from '../support/process.ts'
 import { type Service, startService, storeUnderTest } from '../support/service.ts'
@@ -19,27 +16,14 @@ test.each(['/livez', '/readyz', '/healthz'])('%s is ok, without a key', async pa
 })
 
 test.each([
-  ['fails', () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))],
-  ['hangs', () => new Promise<never>(() => {})],
-])(
-  '/healthz and the metrics report a store that %s; /livez stays ok, and so does /readyz once it was',
-  async (_, broken) => {
-    let list: Service['stores']['pets']['list'] = broken
-    const pets = { ...service.stores.pets, list: (page: PageRequest) => list(page) }
-    await using other = await startService({ pets, limits: { checkMs: 100, checkedForMs: 0 } })
-    expect(await ask('/readyz', other)).toMatchObject({ status: 503, text: 'starting' })
-    list = service.stores.pets.list
-    expect(await ask('/readyz', other)).toMatchObject({ status: 200, text: 'ok' })
-    list = broken
-    expect(await scrape(other)).toContain('petstore_store_up 0')
-    expect(await ask('/healthz', other)).toMatchObject({ status: 503, text: 'store' })
-    expect(await ask('/readyz', other)).toMatchObject({ status: 200, text: 'store' })
-    expect(await ask('/livez', other)).toMatchObject({ status: 200, text: 'ok' })
-  },
-)
-
-test.each([undefined, 'wrong'])('/metrics is refused with the key %p', async key => {
-  expect(await ask('/metrics', service, key)).toMatchObject({ status: 401 })
+  ['read-only', 'POST', '/v1/pets', 403, 'read_only_key'],
+  ['read-write', 'GET', '/metrics', 403, 'insufficient_permission'],
+  ['metrics', 'GET', '/v1/pets', 403, 'insufficient_permission'],
+  ['metrics', 'GET', '/v1/nothing', 404, 'not_found'],
+  ['metrics', 'DELETE', '/v1/pets', 405, 'method_not_allowed'],
+] as const)('with a %s key, %s %s is %p', async (permission, method, path, status, code) => {
+  const answer = await service.call(path, { key: await service.newKey({ permission }), method })
+  expect([answer.status, answer.json.code]).toEqual([status, code])
 })
 
 async function scrape(of: Service): Promise<readonly string[]> {
@@ -105,15 +89,4 @@ test('behind a trusted proxy, the log has the address that the proxy saw, and ne
   expect(proxied.logged.map(({ client }) => client)).toEqual(['203.0.113.7', '127.0.0.1', '127.0.0.1'])
   await service.call('/v1/pets', { headers: { 'x-forwarded-for': '203.0.113.7' } })
   expect(service.logged.at(-1)).toMatchObject({ client: '127.0.0.1' })
-})
-
-test('a cached list is up to date, whichever process adds an animal', async () => {
-  await using stack = new AsyncDisposableStack()
-  const other = await openStores(service.database.url, { create: false })
-  stack.defer(() => other.close())
-  for (let count = 0; count < 20; count++) {
-    expect((await service.call('/v1/pets?limit=100')).json).toHaveLength(count)
-    await (count % 2 ? other : service.stores).pets.create({ name: `Animal ${count}`, categoryId: 1n })
-    expect((await service.call('/v1/pets?limit=100')).json).toHaveLength(count + 1)
-  }
 })
