@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { inherited, petstore, startServer, temporaryFolder, until } from '../support/process.ts'
-import { answering, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
+import { answering, changing, type Defect, startWrongServer } from '../support/wrong-server.ts'
 import { program } from './child.ts'
 
 const apiKey = 'a-key-from-outside-0123456789'
 
-/** Runs `petstore conform` against a server that is wrong in one way. */
-async function conformWrong(wrongness: Wrongness, ...options: string[]) {
-  using server = startWrongServer(wrongness)
+/** Runs `petstore conform` against a server with these defects. */
+async function conformWrong(defects: readonly Defect[], ...options: string[]) {
+  using server = startWrongServer(...defects)
   return await petstore(['conform', server.url, '--key', server.key, ...options], { cwd: tmpdir() })
 }
 
@@ -28,12 +28,12 @@ test('our server passes, and another server, too; the key may come from the envi
   const summary = `${contractChecks.length} passed, 0 failed, 0 skipped`
   expect(lines.slice(contractChecks.length)).toEqual(['', `${server.url}: ${summary}`, ''])
 
-  const another = await conformWrong({})
+  const another = await conformWrong([])
   expect(another).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`/v1: ${summary}\n`) })
 })
 
 test('a failed check prints what was expected, what was found and the rule', async () => {
-  const { exitCode, stdout } = await conformWrong(badName)
+  const { exitCode, stdout } = await conformWrong([badName])
   expect(exitCode).toBe(1)
   expect(stdout).toMatch(
     /^✗ POST .+\n {4}expected: .+\n {4}found: {4}POST .+ 201 .+\n {4}rule: {5}docs\/interface\.md, createPet/m,
@@ -43,12 +43,12 @@ test('a failed check prints what was expected, what was found and the rule', asy
 })
 
 test('--read-only skips the checks that write, and --json prints one document', async () => {
-  const plain = await conformWrong({}, '--read-only')
+  const plain = await conformWrong([], '--read-only')
   expect(plain).toMatchObject({ exitCode: 0, stderr: '' })
   expect(plain.stdout).toMatch(/^- POST \/pets .+ \(skipped: .+\)$/m)
 
-  expect((await conformWrong(badName, '--json')).stdout).not.toContain('\u202e')
-  const { exitCode, stdout } = await conformWrong(badStatus, '--json', '--read-only')
+  expect((await conformWrong([badName], '--json')).stdout).not.toContain('\u202e')
+  const { exitCode, stdout } = await conformWrong([badStatus], '--json', '--read-only')
   const report = JSON.parse(stdout)
   expect(exitCode).toBe(1)
   expect(report).toMatchObject({ url: expect.stringContaining('/v1'), readOnly: true })
@@ -62,14 +62,12 @@ test('--read-only skips the checks that write, and --json prints one document', 
 })
 
 test('the output does not contain the key, even if the server echoes it', async () => {
-  const echo: Wrongness = {
-    say: (reply, { headers }) => ({
-      status: reply.status === 200 ? 200 : 500,
-      body: `${'x'.repeat(240)}${headers.get('authorization')}`,
-    }),
-  }
+  const echo = changing((reply, { headers }) => ({
+    status: reply.status === 200 ? 200 : 500,
+    body: `${'x'.repeat(240)}${headers.get('authorization')}`,
+  }))
   for (const form of [[], ['--json']]) {
-    const { exitCode, stdout, stderr } = await conformWrong(echo, ...form)
+    const { exitCode, stdout, stderr } = await conformWrong([echo], ...form)
     expect(exitCode).toBe(1)
     expect(stdout).toContain('[key]')
     expect(stdout + stderr).not.toContain('the-only')

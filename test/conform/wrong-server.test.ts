@@ -2,68 +2,60 @@ import { expect, test } from 'bun:test'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { conform } from '../../src/conform/run.ts'
 import { int64Max } from '../../src/int64.ts'
-import { type Asked, answering, error, jsonOf, key, startWrongServer, type Wrongness } from '../support/wrong-server.ts'
+import {
+  type Asked,
+  answering,
+  changing,
+  type Defect,
+  error,
+  hearing,
+  jsonOf,
+  key,
+  startWrongServer,
+} from '../support/wrong-server.ts'
 import { decisions, failedDecisions } from './decisions.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-const changedList = (change: (pets: readonly JsonObject[], asked: Asked) => unknown): Wrongness => ({
-  say: (reply, asked) => (Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply),
-})
+const changedList = (change: (pets: readonly JsonObject[], asked: Asked) => unknown) =>
+  changing((reply, asked) => (Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply))
 /** Changes every animal of a list. */
 const listing = (change: (pet: JsonObject) => unknown) => changedList(pets => pets.map(change))
 /** Responds with an Error of this status to the requests that match. */
-const refusing = (status: number, when: (asked: Asked) => boolean): Wrongness => ({
-  instead: asked => (when(asked) ? error(status) : undefined),
-})
+const refusing = (status: number, when: (asked: Asked) => boolean) =>
+  changing((reply, asked) => (when(asked) ? error(status) : reply))
 /** Accepts requests without a key, or with a wrong one. */
-const trusting = (method: string, path: RegExp, authorization: RegExp): Wrongness => ({
-  hear: asked => {
+const trusting = (method: string, path: RegExp, authorization: RegExp) =>
+  hearing(asked => {
     const isTrusted = authorization.test(asked.headers.get('authorization') ?? 'none')
     if (asked.method !== method || !path.test(asked.path) || !isTrusted) return asked
     return { ...asked, headers: new Headers({ authorization: `Bearer ${key}` }) }
-  },
-})
+  })
 /** Accepts a body that matches as a valid animal. */
-const taking = (body: RegExp): Wrongness => ({
-  hear: asked =>
+const taking = (body: RegExp) =>
+  hearing(asked =>
     asked.method === 'POST' && body.test(asked.body) ? { ...asked, body: '{"name":"Rex","categoryId":1}' } : asked,
-})
+  )
 /** The same request with another query. */
-const rewriting = (change: (query: URLSearchParams) => void): Wrongness => ({
-  hear: asked => {
-    const query = new URLSearchParams(asked.query)
-    change(query)
-    return { ...asked, query }
-  },
-})
+const rewriting = (change: (query: URLSearchParams) => void) =>
+  hearing(asked => {
+    change(asked.query)
+    return asked
+  })
 
 const [list, one] = [/^\/pets$/, /^\/pets\/./]
 const [none, wrong] = [/^none$/, /wrong/]
 const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' && body.test(asked.body))
 const having = (status: number, change: JsonObject) => answering(status, body => ({ ...body, ...change }))
 const withEach = (change: (pet: JsonObject) => JsonObject) => listing(pet => ({ ...pet, ...change(pet) }))
-const everyId: Wrongness = { instead: ({ path }) => (/\d{15}/.test(path) ? { status: 200, body: {} } : undefined) }
+const everyId = changing((reply, { path }) => (/\d{15}/.test(path) ? { status: 200, body: {} } : reply))
 const withoutFilter = rewriting(query => query.delete('status'))
 const rounded = (pet: JsonObject) => ({ ...pet, categoryId: BigInt(Number(pet['categoryId'])) })
-const typed = (isWrong: (status: number) => boolean, type: string): Wrongness => ({
-  contentType: ({ status }) => (isWrong(status) ? type : 'application/json'),
-})
-
-/** A server with all of these defects. */
-function together(...defects: readonly Wrongness[]): Wrongness {
-  const { contentType } = Object.assign({}, ...defects)
-  return {
-    hear: asked => defects.reduce((sofar, { hear }) => hear?.(sofar) ?? sofar, asked),
-    instead: asked => defects.map(({ instead }) => instead?.(asked)).find(reply => reply !== undefined),
-    say: (reply, asked) => defects.reduce((sofar, { say }) => say?.(sofar, asked) ?? sofar, reply),
-    ...(contentType && { contentType }),
-  }
-}
+const typed = (isWrong: (status: number) => boolean, type: string) =>
+  changing(reply => (isWrong(reply.status) ? { ...reply, type } : reply))
 
 /** A part of a check's name, a part of its finding, and the server's defect. */
-const rows: readonly (readonly [check: string, found: string, wrongness: Wrongness])[] = [
-  ['the base address ends in /v1', '/api', { prefix: '/api' }],
+const rows: readonly (readonly [check: string, found: string, defect: Defect])[] = [
   ['GET /pets without a key is refused', 'returned 200', trusting('GET', list, none)],
   ['POST /pets without a key is refused', 'returned 201', trusting('POST', list, none)],
   ['GET /pets/{petId} without a key is refused', 'returned 200', trusting('GET', one, none)],
@@ -144,8 +136,8 @@ test('a server that decided otherwise passes the contract, and follows few of ou
   ])
 })
 
-test.each(rows)('a server that breaks a rule fails its check and few others: %s', async (part, found, wrongness) => {
-  using server = startWrongServer(wrongness)
+test.each(rows)('a server that breaks a rule fails its check and few others: %s', async (part, found, defect) => {
+  using server = startWrongServer(defect)
   const failures = await failuresOf(server)
   expect(failures.filter(failure => failure.includes(part))).toEqual([
     expect.stringMatching(new RegExp(`: expected .+, found .*${RegExp.escape(found)}`)),
@@ -154,7 +146,17 @@ test.each(rows)('a server that breaks a rule fails its check and few others: %s'
 })
 
 test('every check has such a server', () => {
-  expect(contractChecks.filter(({ name }) => !rows.some(([part]) => name.includes(part)))).toEqual([])
+  // The base address has its own below.
+  const parts = [...rows.map(([part]) => part), 'the base address ends in /v1']
+  expect(contractChecks.filter(({ name }) => !parts.some(part => name.includes(part)))).toEqual([])
+})
+
+test('a base address that does not end in /v1 fails its check', async () => {
+  using server = startWrongServer()
+  const url = server.url.replace('/v1', '/api')
+  expect(await failuresOf({ url, key })).toEqual([
+    `the base address ends in /v1: expected a base address that ends in /v1, found ${url}`,
+  ])
 })
 
 test('a check that needs what another check reports is skipped, and names that check', async () => {
@@ -168,17 +170,16 @@ test('a check that needs what another check reports is skipped, and names that c
 const upper = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).toUpperCase() })
 const ascii = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).replace(/[^ -~]/g, '?') })
 const maxAs0 = (pet: JsonObject) => (pet['categoryId'] === int64Max ? { ...pet, categoryId: 0n } : pet)
-const nullWithoutStatus: Wrongness = {
-  say: (reply, { body }) =>
-    reply.status === 201 && !body.includes('status')
-      ? { ...reply, body: { ...Object(reply.body), status: null } }
-      : reply,
-}
+const nullWithoutStatus = changing((reply, { body }) =>
+  reply.status === 201 && !body.includes('status')
+    ? { ...reply, body: { ...Object(reply.body), status: null } }
+    : reply,
+)
 /** As a server in JavaScript does that reads and writes JSON as it comes. */
-const roundedIntegers: Wrongness = {
-  ...taking(/9223372036854775808(?!\d)/),
-  say: reply => ({ ...reply, body: JSON.parse(jsonOf(reply.body)) }),
-}
+const roundedIntegers = [
+  taking(/9223372036854775808(?!\d)/),
+  changing(reply => ({ ...reply, body: JSON.parse(jsonOf(reply.body)) })),
+]
 const defaultLimit25 = rewriting(query => query.has('limit') || query.set('limit', '25'))
 const wrongStatusIn404 = having(404, { status: 400n })
 const text401 = [answering(401, () => 'no'), typed(status => status === 401, 'text/plain')]
@@ -191,7 +192,7 @@ const by64Bits = /^POST .* above 64 bits is refused: .* 201/
 const byExactness = /^POST .* 2\^53 exactly: expected categoryId: 9007199254740993, found .* 9007199254740992/
 
 /** The defects of a server, and the failures of a whole run. */
-const runs: readonly (readonly [server: string, defects: readonly Wrongness[], failures: readonly RegExp[]])[] = [
+const runs: readonly (readonly [server: string, defects: readonly Defect[], failures: readonly RegExp[]])[] = [
   ['rounds in POST, renames in GET', [answering(201, rounded), having(200, { name: 'X' })], [/2\^53/, byGet]],
   ['shouts in POST, renames in GET', [answering(201, upper), having(200, { name: 'X' })], [/as sent/, byGet]],
   ['omits the status in POST, renames in lists', renamed, [/each status/, byList]],
@@ -201,7 +202,7 @@ const runs: readonly (readonly [server: string, defects: readonly Wrongness[], f
   ['reads the largest integer as 0', [answering(200, maxAs0), listing(maxAs0)], [byGet, byList]],
   ['returns the status null', [nullWithoutStatus], [/without a status: .* the status null/]],
   ['has a default limit of 25 and a wrong status in 404', [defaultLimit25, wrongStatusIn404], [byDefaultLimit, by404]],
-  ['rounds integers', [roundedIntegers], [by64Bits, byExactness]],
+  ['rounds integers', roundedIntegers, [by64Bits, byExactness]],
   [
     'has 422 for two problems',
     two422,
@@ -210,6 +211,6 @@ const runs: readonly (readonly [server: string, defects: readonly Wrongness[], f
 ]
 
 test.each(runs)('a server that %s fails a check for each defect', async (_, defects, failures) => {
-  using server = startWrongServer(together(...defects))
+  using server = startWrongServer(...defects)
   expect(await failuresOf(server)).toEqual(failures.map(form => expect.stringMatching(form)))
 })

@@ -4,43 +4,40 @@ type JsonObject = Readonly<Record<string, unknown>>
 interface Reply {
   readonly status: number
   readonly body: unknown
+  /** Default: application/json. */
+  readonly type?: string
 }
 
 export interface Asked {
   readonly method: string
-  /** Relative to the base address: `/pets`; empty elsewhere. */
+  /** Relative to the base address, which may have any prefix: `/pets`; empty elsewhere. */
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: Headers
   readonly body: string
 }
 
-/** One defect of the server. */
-export interface Wrongness {
-  /** Replaces the request. */
-  readonly hear?: (asked: Asked) => Asked
-  /** Replaces the response, unless it returns undefined. */
-  readonly instead?: (asked: Asked) => Reply | undefined
-  /** Changes the response. */
-  readonly say?: (reply: Reply, asked: Asked) => Reply
-  readonly prefix?: string
-  readonly contentType?: (reply: Reply) => string
-}
+type Respond = (asked: Asked) => Reply
+
+/** Changes a request, the response, or both. */
+export type Defect = (asked: Asked, respond: Respond) => Reply
 
 export const key = 'the-only-key'
 const statuses = ['available', 'pending', 'sold']
-const same = <T>(value: T) => value
 
 /**
- * A server with one defect. Apart from that it follows the interface but not our decisions: it lists the newest animal
+ * A server with these defects. Apart from them it follows the interface but not our decisions: it lists the newest animal
  * first, clamps limits, sets an absent status to available, and refuses unknown properties.
  */
-export function startWrongServer(wrongness: Wrongness = {}) {
-  const { prefix = '/v1', hear = same, instead, say = same, contentType = () => 'application/json' } = wrongness
+export function startWrongServer(...defects: readonly Defect[]) {
   const pets = Array.from({ length: 25 }, (_, index): JsonObject => {
     const id = BigInt(index + 1)
     return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] }
   })
+  const respond = defects.reduce<Respond>(
+    (next, defect) => asked => defect(asked, next),
+    asked => replyTo(asked, pets),
+  )
   /** The method of every request so far. */
   const methods: string[] = []
   const server = Bun.serve({
@@ -49,15 +46,17 @@ export function startWrongServer(wrongness: Wrongness = {}) {
     async fetch(request) {
       methods.push(request.method)
       const { pathname, searchParams: query } = new URL(request.url)
-      const path = pathname.startsWith(prefix) ? pathname.slice(prefix.length) : ''
-      const { method, headers: sent } = request
-      const asked = hear({ method, path, query, headers: sent, body: await request.text() })
-      const reply = say(instead?.(asked) ?? replyTo(asked, pets), asked)
-      const headers = { 'Content-Type': contentType(reply) }
-      return new Response(reply.body === undefined ? null : jsonOf(reply.body), { status: reply.status, headers })
+      const path = pathname.replace(/^\/[^/]+/, '')
+      const { method, headers } = request
+      const {
+        status,
+        body,
+        type = 'application/json',
+      } = respond({ method, path, query, headers, body: await request.text() })
+      return new Response(body === undefined ? null : jsonOf(body), { status, headers: { 'Content-Type': type } })
     },
   })
-  const url = `http://127.0.0.1:${server.port}${prefix}`
+  const url = `http://127.0.0.1:${server.port}/v1`
   return { url, key, methods, [Symbol.dispose]: () => void server.stop(true) }
 }
 
@@ -112,12 +111,21 @@ export function jsonOf(value: unknown): string {
   return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? rawJson(String(inner)) : inner))
 }
 
+/** Changes every request. */
+export function hearing(change: (asked: Asked) => Asked): Defect {
+  return (asked, respond) => respond(change(asked))
+}
+
+/** Changes every response. */
+export function changing(change: (reply: Reply, asked: Asked) => Reply): Defect {
+  return (asked, respond) => change(respond(asked), asked)
+}
+
 /** Changes the body of every response with this status, except lists. */
-export function answering(status: number, change: (body: JsonObject) => unknown): Wrongness {
-  return {
-    say: reply =>
-      reply.status === status && !Array.isArray(reply.body)
-        ? { ...reply, body: change(reply.body as JsonObject) }
-        : reply,
-  }
+export function answering(status: number, change: (body: JsonObject) => unknown): Defect {
+  return changing(reply =>
+    reply.status === status && !Array.isArray(reply.body)
+      ? { ...reply, body: change(reply.body as JsonObject) }
+      : reply,
+  )
 }
