@@ -127,18 +127,6 @@ describe('a credential', () => {
     }
   })
 
-  test('is refused with a challenge that says why', async () => {
-    const challengeOf = async (authorization?: string) =>
-      (await refusal(authorization))?.headers.get('www-authenticate')
-    expect(await challengeOf()).toBe('Bearer realm="petstore"')
-    expect(await challengeOf(`Bearer ${generateApiKey()}`)).toBe(
-      'Bearer realm="petstore", error="invalid_token", error_description="Unknown API key: check it for typos"',
-    )
-    const { id, header } = await newKey()
-    await stores.keys.revoke(id, new Date())
-    expect(await challengeOf(header)).toContain('"The API key is revoked: use another one"')
-  })
-
   test('is looked up once while it is remembered, and each time if it is unknown', async () => {
     const { header } = await newKey()
     for (let i = 0; i < 3; i++) expect(await outcome(header)).toBe('accepted')
@@ -154,7 +142,8 @@ describe('a credential', () => {
     await stores.keys.revoke(id, new Date())
     setSystemTime(new Date(Date.now() - 3_600_000))
     expect(await outcome(header, verifiedForMs / 2)).toBe('accepted')
-    expect(await outcome(header, verifiedForMs)).toBe('invalid_api_key')
+    const challenge = (await refusal(header, verifiedForMs))?.headers.get('www-authenticate')
+    expect(challenge).toEndWith('error="invalid_token", error_description="The API key is revoked: use another one"')
   })
 
   test('is refused from the moment it expires, even if it is remembered', async () => {

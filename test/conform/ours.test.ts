@@ -59,8 +59,7 @@ test('a run that only reads passes with a read-only key, and adds nothing', asyn
   const writes = { outcome: 'skipped', why: 'it writes, and this run only reads' }
   const others = results.filter(({ finding }) => finding.outcome !== 'passed')
   expect(others.map(({ finding }) => finding)).toEqual(others.map(() => writes as never))
-  const onlyReads = /^(GET|HEAD) (?!.*POST)|X-Request-Id|WWW-Authenticate/
-  expect(others.filter(({ check: { name } }) => onlyReads.test(name))).toEqual([])
+  expect(others.filter(({ check: { name } }) => name.startsWith('GET '))).toEqual([])
   expect(await service.stores.pets.list({ limit: 100 })).toEqual(before)
 })
 

@@ -10,7 +10,7 @@ import { cursorFor, pageLimit } from '../../src/page.ts'
 import { petName, petStatus } from '../../src/pet.ts'
 import { expectDescribed } from '../support/described.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
-import { type Answer, startService } from '../support/service.ts'
+import { startService } from '../support/service.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
@@ -96,27 +96,6 @@ describe('a generated client', () => {
     ])
   })
 
-  test('finds these headers in responses', () => {
-    const headersOf = (described: { headers: object }) => Object.keys(described.headers)
-    const common = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Preference-Applied']
-    const deprecation = ['Deprecation', 'Sunset', 'Link']
-    const { '/pets': all, '/pets/{petId}': one } = document.paths
-    expect(headersOf(all.get.responses[200])).toEqual([...common, 'Link', 'X-Next-Cursor'])
-    expect(headersOf(all.post.responses[201])).toEqual([...common, 'Location', 'Idempotency-Replayed'])
-    expect(headersOf(one.get.responses[200])).toEqual([...common, ...deprecation])
-    const ofErrors = Object.entries(responses).map(([name, error]) => [name, headersOf(error).slice(1)] as const)
-    expect(Object.fromEntries(ofErrors)).toEqual({
-      BadRequest: [],
-      Unauthorized: ['WWW-Authenticate'],
-      Forbidden: ['WWW-Authenticate'],
-      NotFound: deprecation,
-      IdempotencyKeyReused: [],
-      TooManyRequests: ['Retry-After', 'RateLimit', 'RateLimit-Policy'],
-      Unavailable: ['Retry-After'],
-      OtherError: [],
-    })
-  })
-
   test('has a description of every part, and an example of every value', () => {
     const { PetStatus, NewPet, Pet, Pets, Error: error } = schemas
     // A reference to PetStatus has no description of its own.
@@ -164,7 +143,11 @@ describe('the check of every response in these tests', () => {
 })
 
 /** The service itself compares its responses with the OpenAPI document. */
-function expectAnswered<T>(values: fc.Arbitrary<T>, statuses: readonly number[], send: (value: T) => Promise<Answer>) {
+function expectAnswered<T>(
+  values: fc.Arbitrary<T>,
+  statuses: readonly number[],
+  send: (value: T) => Promise<{ status: number }>,
+) {
   const answered = fc.asyncProperty(values, async value => expect(statuses).toContain((await send(value)).status))
   return fc.assert(answered, { numRuns: 400 })
 }

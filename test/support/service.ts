@@ -27,13 +27,6 @@ interface CallInit {
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
-export interface Answer {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-  readonly json: ReturnType<typeof JSON.parse>
-}
-
 /** Stores animals with ids of our choice. The store must be empty. */
 export async function keepAnimals({ stores }: Service, animals: readonly Pet[]): Promise<void> {
   const batches = (async function* () {
@@ -98,7 +91,7 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
     /** A key that may do everything. */
     key: everything,
     newKey,
-    async call(path: string, init: CallInit = {}): Promise<Answer> {
+    async call(path: string, init: CallInit = {}) {
       const { method = 'GET', headers = {}, body, key = everything } = init
       const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
       const sent = { method, headers: { ...authorization, ...headers }, ...(body !== undefined && { body }) }

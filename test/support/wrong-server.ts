@@ -32,7 +32,7 @@ const statuses = ['available', 'pending', 'sold']
 export function startWrongServer(...defects: readonly Defect[]) {
   const pets = Array.from({ length: 25 }, (_, index): JsonObject => {
     const id = BigInt(index + 1)
-    return { id, name: `animal ${id}`, categoryId: id, status: statuses[Number(id % 3n)] }
+    return { id, name: `animal ${id}`, categoryId: 2n ** 63n - id, status: statuses[Number(id % 3n)] }
   })
   const respond = defects.reduce<Respond>(
     (next, defect) => asked => defect(asked, next),
