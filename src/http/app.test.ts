@@ -252,20 +252,6 @@ describe('an operation', () => {
     expect([...after.headers.keys()]).toEqual([...before.headers.keys()])
   })
 
-  test('accepts known names in strict requests, and says that they were strict', async () => {
-    const [, next = ''] = /<(.*)>/.exec((await send('/v1/pets?limit=1')).headers.get('link') ?? '') ?? []
-    for (const init of [{}, { method: 'POST', body: rex }]) {
-      const { ok, headers } = await send(init.body ? '/v1/pets' : next, { ...init, headers: strict })
-      expect([ok, headers.get('preference-applied')]).toEqual([true, 'handling=strict'])
-    }
-  })
-
-  test('judges the method before the media type, and that before the parameters', async () => {
-    const init = { body: rex, headers: { ...strict, 'content-type': 'text/plain' } }
-    expect((await send('/v1/pets?x=1', { method: 'PUT', ...init })).status).toBe(405)
-    expect((await send('/v1/pets?x=1', { method: 'POST', ...init })).status).toBe(415)
-  })
-
   test('createPet counts an animal once, though its request is repeated', async () => {
     for (let sent = 0; sent < 2; sent++) {
       await send('/v1/pets', { method: 'POST', body: rex, headers: { 'idempotency-key': 'k' } })

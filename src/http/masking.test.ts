@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { loggedPath, requestId } from './masking.ts'
-import { splitUrl } from './request.ts'
+import { RequestContext, splitUrl } from './request.ts'
 
 describe('a request id', () => {
   const generated = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
@@ -25,9 +25,13 @@ describe('a request id', () => {
     expect(requestId(null, null, undefined)).not.toBe(requestId(null, null, undefined))
   })
 
+  const idOf = (sent: string, authorization: string, environmentKey: string | undefined) => {
+    const headers = { 'x-request-id': sent, ...(authorization && { authorization }) }
+    return new RequestContext(new Request('http://a/', { headers }), environmentKey).id
+  }
   const slashed = 'first-part/second-part'
 
-  test.each<[string, string, string | null, string | undefined]>([
+  test.each<[string, string, string, string | undefined]>([
     ['the sent key after several spaces', key, `Bearer   ${key}`, undefined],
     ['the sent key after a tab', key, `Bearer\t${key}`, undefined],
     ['a key that was sent without a scheme', key, key, undefined],
@@ -36,19 +40,19 @@ describe('a request id', () => {
     ['a sent key with a slash between letters', `a${slashed}b`, `Bearer ${slashed}`, undefined],
     ['the end of the first 300 characters', 'y'.repeat(12), `Bearer ${'x'.repeat(288)}${'y'.repeat(90)}`, undefined],
     ['the environment key inside other text', `id=${key}.`, 'Bearer another', key],
-    ['the start of a stored key', `id=pets_${'x'.repeat(12)}`, null, undefined],
+    ['the start of a stored key', `id=pets_${'x'.repeat(12)}`, '', undefined],
   ])('never repeats %s', (_what, id, authorization, environmentKey) => {
-    expect(requestId(id, authorization, environmentKey)).toMatch(generated)
+    expect(idOf(id, authorization, environmentKey)).toMatch(generated)
   })
 
-  test.each<[string, string, string | null, string | undefined]>([
+  test.each<[string, string, string, string | undefined]>([
     ['11 characters of the sent key', key.slice(3, 14), `Bearer ${key}`, undefined],
     ['a part of the environment key, which would confirm a guess', key.slice(1), 'Bearer another', key],
     ['the key of another request', key, 'Bearer another-key-altogether', undefined],
-    ['11 characters of a stored key', `pets_${'x'.repeat(11)}`, null, undefined],
+    ['11 characters of a stored key', `pets_${'x'.repeat(11)}`, '', undefined],
     ['what follows 300 characters of a token', 'y'.repeat(12), `Bearer ${'x'.repeat(289)}${'y'.repeat(90)}`, undefined],
   ])('may be %s', (_what, id, authorization, environmentKey) => {
-    expect(requestId(id, authorization, environmentKey)).toBe(id)
+    expect(idOf(id, authorization, environmentKey)).toBe(id)
   })
 })
 
@@ -59,10 +63,8 @@ describe('a path in the log', () => {
   const logged = (path: string) => loggedPath(splitUrl(new Request(`http://127.0.0.1${path}`).url).path, environmentKey)
 
   test.each([
-    ['an ordinary path', '/v1/nothing/here', '/v1/nothing/here'],
     ['the root', '/', '/'],
     ['an empty segment', '/v1//pets/', '/v1//pets/'],
-    ['a path with a query', '/v1/nothing?api_key=secret', '/v1/nothing'],
     ['every character that stays', '/AZaz09._~-', '/AZaz09._~-'],
     ['a stored key', `/v1/${stored}`, '/v1/…'],
     ['a stored key that is encoded twice', `/v1/${stored.replace('_', '%255f')}`, '/v1/…'],

@@ -21,6 +21,12 @@ const ajv = new Ajv2020({ strict: true, allErrors: true, formats: { int64: true 
 ajv.addVocabulary(['components', 'x-extensible-enum'])
 ajv.addSchema({ $id: 'openapi', components: { ...document.components, schemas: closedSchemas } })
 
+const sentAlways = {
+  'content-type': 'application/json',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+}
+
 /** Headers that a response has only sometimes. */
 const sentSometimes =
   /^(idempotency-replayed|link|preference-applied|ratelimit|ratelimit-policy|retry-after|x-next-cursor)$/
@@ -36,8 +42,9 @@ const undescribedInErrors = /^(preference-applied|ratelimit|ratelimit-policy)$/
 export function expectDescribed(method: string, path: string, response: Response, text: string): void {
   const { status, headers, ok } = response
   const what = `${method} ${path} → ${status}`
-  const type = headers.get('content-type')
-  if (type !== 'application/json') throw new Error(`${what}: the content type is ${type}`)
+  for (const [name, value] of Object.entries(sentAlways)) {
+    if (headers.get(name) !== value) throw new Error(`${what}: the header ${name} is ${headers.get(name)}`)
+  }
   const described = describedResponse(method, path, status)
   if (described && !described.isDefault) expectHeaders(described.response, response, what)
   if (method === 'HEAD') return
