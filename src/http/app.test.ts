@@ -232,23 +232,16 @@ describe('a response', () => {
 
 describe('an operation', () => {
   test.each([
-    ['GET', '/v1/pets?x=1', 200, 'unknown parameter "x": expected limit, status or cursor'],
-    ['GET', '/v1/pets/1?x=1', 200, 'unknown parameter "x": this operation takes no parameters'],
-    [
-      'POST',
-      '/v1/pets?x=1',
-      201,
-      'unknown parameter "x": this operation takes no parameters; unknown property "id": expected name, categoryId or status',
-    ],
-  ])('%s %s refuses unknown names in strict requests only', async (method, path, accepted, message) => {
-    const init = method === 'POST' ? { method, body: '{"id":1,"name":"Rex","categoryId":7}' } : {}
+    ['/v1/pets?x=1', 'unknown parameter "x": expected limit, status or cursor'],
+    ['/v1/pets/1?x=1', 'unknown parameter "x": this operation takes no parameters'],
+  ])('at %s refuses unknown names in strict requests only', async (path, message) => {
     const appliedOf = ({ status, headers }: Response) => [status, headers.get('preference-applied')]
-    const before = await send(path, init)
-    expect(appliedOf(before)).toEqual([accepted, null])
-    const refused = await send(path, { ...init, headers: strict })
+    const before = await send(path)
+    expect(appliedOf(before)).toEqual([200, null])
+    const refused = await send(path, { headers: strict })
     expect(appliedOf(refused)).toEqual([400, 'handling=strict'])
     expect(await problemOf(refused)).toMatchObject({ code: 'invalid_request', message })
-    const after = await send(path, init)
+    const after = await send(path)
     expect([...after.headers.keys()]).toEqual([...before.headers.keys()])
   })
 

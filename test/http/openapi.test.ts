@@ -125,8 +125,6 @@ describe('the check of every response in these tests', () => {
     return () => expectDescribed('POST', '/v1/pets', new Response(null, { status, headers }), JSON.stringify(body))
   }
 
-  test('accepts a response as described', () => expect(post(201, location, pet)).not.toThrow())
-
   test.each([
     ['another status', 202, location, pet, 'status 202 is not described'],
     ['a missing header', 201, {}, pet, 'missing: location'],

