@@ -138,22 +138,21 @@ export async function findServer(hosts: readonly PostgresHost[], role: Role, pre
   const first = role === 'primary' ? present?.host : undefined
   const inOrder = first ? [first, ...hosts.filter(host => host !== first)] : hosts
   const checks = inOrder.map(host => checkHost(host, role))
-  try {
-    await Promise.any(checks)
-  } catch (cause) {
-    const { errors } = cause as AggregateError
-    // It refuses one more connection, but those that are open work.
-    if (present && isOutOfConnections(errors[inOrder.indexOf(present.host)])) return present
-    if (errors.length === 1) throw errors[0]
-    const messages = inOrder.map(({ name }, index) => messageOf(postgresSetupError(errors[index], name)))
-    throw new StoreUnreachable(messages.join('; '), { cause })
-  }
-  const patience = Bun.sleep(first ? presentPrimaryMsMax : preferredMsMax)
-  for (const check of checks) {
-    const found = await Promise.race([check, patience]).catch(() => {})
+  const patience = Promise.any(checks).then(
+    () => Bun.sleep(first ? presentPrimaryMsMax : preferredMsMax),
+    () => {},
+  )
+  for (const answer of checks.map(check => check.catch(() => {}))) {
+    const found = await Promise.race([answer, patience])
     if (found) return found
   }
-  return Promise.any(checks)
+  const outcomes = await Promise.allSettled(checks)
+  const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
+  // It refuses one more connection, but those that are open work.
+  if (present && isOutOfConnections(errors[inOrder.indexOf(present.host)])) return present
+  if (errors.length === 1) throw errors[0]
+  const messages = errors.map((error, index) => messageOf(postgresSetupError(error, inOrder[index]?.name ?? '')))
+  throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
 }
 
 interface HostDescription {
