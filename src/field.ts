@@ -14,7 +14,6 @@ export interface Field<T> {
   problem?(value: unknown): string
 }
 
-/** A JSON integer, exact over the whole 64-bit range. */
 export const int64: Field<bigint> = {
   schema: { type: 'integer', format: 'int64' },
   expected: 'a 64-bit integer',

@@ -1,4 +1,3 @@
-/** From the most verbose to the least. */
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 

@@ -3,7 +3,6 @@ import type { Pet, PetStatus } from './pet.ts'
 
 export interface PageRequest {
   readonly limit: number
-  /** Only animals with this status. */
   readonly status?: PetStatus
   /** Only animals with a higher id: the last one of the previous page. */
   readonly after?: bigint
@@ -11,7 +10,6 @@ export interface PageRequest {
 
 export interface PetPage {
   readonly pets: readonly Pet[]
-  /** Whether more animals follow. */
   readonly more: boolean
 }
 

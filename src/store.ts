@@ -41,9 +41,7 @@ export const idempotencyKeyMs = 24 * 60 * 60 * 1_000
 
 export type Creation =
   /** `replayed`: the animal that an earlier request with this key created. */
-  | { readonly outcome: 'created' | 'replayed'; readonly pet: Pet }
-  /** The key was used for another animal. */
-  | { readonly outcome: 'conflict' }
+  { readonly outcome: 'created' | 'replayed'; readonly pet: Pet } | { readonly outcome: 'conflict' }
 
 /** Stores API keys by their hashes. A key that another process creates or revokes is seen by the next call. */
 export interface KeyStore {
@@ -59,7 +57,6 @@ export interface KeyStore {
   recordUses(uses: readonly KeyUse[]): Awaitable<void>
 }
 
-/** The uses of one key since the last report. */
 export interface KeyUse {
   readonly id: bigint
   readonly lastUsedAt: Date
@@ -102,7 +99,6 @@ export function keptIdProblem(id: bigint | undefined, previous: bigint): string 
   return id <= previous ? `id is ${id} after ${previous}: expected ascending ids` : undefined
 }
 
-/** Everything in one database. */
 export interface Stores {
   readonly pets: PetStore
   readonly keys: KeyStore
@@ -115,7 +111,6 @@ export interface Stores {
   startWriting(): Promise<void>
   /** Whether no server that takes writes can be reached at present. */
   isReadOnly(): boolean
-  /** For the metrics. */
   activity(): StoreActivity
   close(): Awaitable<void>
 }
@@ -123,7 +118,6 @@ export interface Stores {
 export interface StoreActivity {
   /** Writes that wait or are being committed. */
   readonly writesWaiting: number
-  /** Writes in each commit. */
   readonly commitSizes: Histogram
   /** False if the last write failed, or no connection for writing is open. */
   readonly isWritable: boolean

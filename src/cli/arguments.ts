@@ -13,7 +13,6 @@ export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
   readonly default?: string
   /** The value is undefined if the option is not given; `default` then only describes what happens. */
   readonly optional?: true
-  /** The value, or undefined if it is invalid. */
   read(text: string): T | undefined
   /** What is wrong with an invalid value, for a message that must not show it. */
   problem?(text: string): string
@@ -29,7 +28,6 @@ export type Values<O extends Options> = {
 
 type Rule<T> = Pick<Option<T>, 'help' | 'expected' | 'read' | 'problem'>
 
-/** An option with an environment variable. */
 export function setting<T>(variable: string, flag: string, fallback: string, rule: Rule<T>) {
   return { variable, flag, default: fallback, ...rule }
 }
@@ -60,7 +58,6 @@ export interface Command<O extends Options = Options> {
   readonly name: string
   readonly summary: string
   readonly options: O
-  /** What else the help says. */
   readonly details?: string
   /** Lines to type, with `petstore` for the program. */
   readonly examples: readonly string[]
@@ -70,7 +67,6 @@ export interface Command<O extends Options = Options> {
   run(options: Values<O>, io: Io): Promise<number | undefined>
 }
 
-/** Infers the types of the options. */
 export const command = <const O extends Options>(command: Command<O>): Command => command
 
 export interface CommandGroup extends Pick<Command, 'name' | 'summary' | 'examples'> {
@@ -170,7 +166,6 @@ export function readValues<O extends Options>(
 
 const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
 
-/** The problem of an option or a command that does not exist. */
 export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
   const known = 'run' in entry ? flagsOf(entry).map(flagName) : entry.commands.map(lastWord)

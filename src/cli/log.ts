@@ -107,7 +107,6 @@ function jsonRequest(level: LogLevel, request: LoggedRequest): string {
   return `${jsonHead(level)}${sent},"status":${status},"durationMs":${numberText(durationMs)}${from}${who}${end}`
 }
 
-/** Up to the message. */
 function jsonHead(level: LogLevel): string {
   return `${timeField(Date.now())}${level}","message":`
 }

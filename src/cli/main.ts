@@ -32,7 +32,6 @@ const versionCommand = command({
   },
 })
 
-/** Runs one command and returns its exit code. */
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
     const [name = '', ...rest] = args

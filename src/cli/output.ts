@@ -14,7 +14,6 @@ export const build = { version, commit }
 /** `petstore 1.0.0 (commit b0402dc, linux x64, Bun 1.4.4)` */
 export const versionLine = `petstore ${version} (${isExecutable ? 'commit ' : ''}${commit}, ${process.platform} ${process.arch}, Bun ${Bun.version})`
 
-/** The parts of the process that a command may use. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The program as it was called, for messages: `petstore`, `bin/petstore` or `./petstore`. */
@@ -23,7 +22,6 @@ export interface Io {
   out(text: string): Promise<void>
   /** Writes everything else. A promise is pending until the text is written or has failed. */
   err(text: string): Awaitable<void>
-  /** Whether `err` writes to a terminal. */
   readonly isTerminal: boolean
 }
 

@@ -48,7 +48,6 @@ const limit = integer(1, 999_999_999)
 const integerText = { expected: int64.expected, read: parseInt64 }
 const json = switchOption('--json', 'Print a JSON object')
 
-/** The largest page of the service. */
 const pageLimitMax = 100
 /** A table is printed after this many animals, because its columns have to fit all its rows. */
 const tableRowsMax = 1_000
@@ -139,7 +138,6 @@ async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<v
   if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : table(columns, pets.map(rowOf)))
 }
 
-/** Turns errors of the client into one line that says what to do. */
 async function withClient(
   server: Values<typeof serverOptions>,
   io: Io,

@@ -114,7 +114,6 @@ export const removedSettings = {
   }),
 }
 
-/** For every command that opens the store. */
 export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
 
 /** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
@@ -136,7 +135,6 @@ export type ServeSettings = Values<typeof settings>
 
 type Check = Required<Command<typeof settings>>['check']
 
-/** Problems of settings that contradict each other. */
 export const checkSettings: Check = ({ reusePort, readUrl, databaseUrl }, isGiven) => {
   const problems: string[] = []
   if (reusePort && process.platform !== 'linux') {

@@ -197,7 +197,6 @@ function newIdempotencyKey(): string {
 /** Above this, a timer fires immediately. */
 const timerMsMax = 2 ** 31 - 1
 
-/** The smallest and the largest value. */
 const ranges = {
   timeoutMs: [1, timerMsMax],
   retries: [0, 100],

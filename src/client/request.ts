@@ -58,7 +58,6 @@ export interface RequestOptions extends Omit<CallOptions, 'signal'> {
   readonly fetch?: Fetch | undefined
 }
 
-/** The options, checked and with their defaults. */
 export type RequestSettings = { readonly [Name in keyof RequestOptions]-?: NonNullable<RequestOptions[Name]> }
 
 export interface Call<T> extends Omit<RequestAttempt, 'attempt'> {

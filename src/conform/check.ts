@@ -13,7 +13,6 @@ export interface Check {
   run(probe: Probe): Promise<void>
 }
 
-/** Ends a check that found a mistake. */
 export class Failed extends Error {
   readonly expected: string
   readonly found: string
@@ -84,7 +83,6 @@ export class Exchange {
     return Array.isArray(items) ? items : this.fail('a JSON array')
   }
 
-  /** Checks one field of a Pet or an Error. */
   expectField(object: unknown, field: string, { expected, isValid }: FieldRule): void {
     if (!isJsonObject(object)) this.fail('a JSON object')
     const value = object[field]
@@ -118,9 +116,7 @@ function shown(value: unknown): string {
 }
 
 interface ProbeRequest {
-  /** Under the base address. */
   readonly path: string
-  /** Default: GET. */
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array<ArrayBuffer>
@@ -140,7 +136,6 @@ export function post(body: ProbeRequest['body'], { headers, ...options }: Partia
 /** JSON text of each field, so that a check can send invalid values; undefined omits the field. */
 export type Fields = Readonly<Record<string, string | undefined>>
 
-/** A NewPet as JSON. */
 export function newPet(fields: Fields = {}): string {
   const all = Object.entries({ name: JSON.stringify(petName()), categoryId: '1', status: '"available"', ...fields })
   const written = all.filter(([, value]) => value !== undefined)
@@ -164,12 +159,10 @@ export function absentId(): bigint {
 
 export const wrongBearer = `Bearer conform-wrong-key-${crypto.randomUUID()}`
 
-/** The server to check. */
 export interface Target {
   /** Without a slash at the end: `https://pets.example.com/v1`. */
   readonly baseUrl: string
   readonly key: string
-  /** Send only GET. */
   readonly readOnly: boolean
 }
 
@@ -180,7 +173,6 @@ export class Probe {
   readonly target: Target
   /** The checks that failed, and those that were skipped because of one, each with the one that failed. */
   readonly failed = new Map<Check, Check>()
-  /** The animals that were added, oldest first. */
   readonly added: { readonly id: bigint }[] = []
   /** Every response from 400 on. */
   readonly errors: Exchange[] = []
@@ -238,7 +230,6 @@ export class Probe {
     }
   }
 
-  /** The path of an animal of the catalogue. */
   async petPath(): Promise<string> {
     await this.ensurePets(1)
     const [id] = (await this.list('?limit=1')).petIds()

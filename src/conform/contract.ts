@@ -211,7 +211,6 @@ async function newAnimal(probe: Probe, status: PetStatus) {
   return { id, name: oddName, categoryId, status }
 }
 
-/** An animal of the catalogue, as the list shows it. */
 async function firstListed(probe: Probe) {
   await probe.ensurePets(1)
   const list = await probe.list('?limit=1')

@@ -2,7 +2,6 @@ import { SetupError } from '../errors.ts'
 import { type Check, Failed, Probe, Skipped, type Target } from './check.ts'
 import { contractChecks } from './contract.ts'
 
-/** The outcome of a check. */
 type Finding =
   | { readonly outcome: 'passed' }
   | { readonly outcome: 'failed'; readonly expected: string; readonly found: string }

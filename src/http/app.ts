@@ -23,7 +23,6 @@ export interface AppParts extends PublishedUrls {
   readonly sweep?: MetricSources['sweep']
   /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined
-  /** Web pages by path. */
   readonly pages?: ReadonlyMap<string, Asset> | undefined
   /** For each key, on this instance. */
   readonly rateLimit?: RequestRate | undefined
@@ -126,7 +125,6 @@ export class App {
     await this.#health.isStoreUp()
   }
 
-  /** Stores when each key was last used. */
   flush(): Promise<void> {
     return this.#usage.flush()
   }
@@ -185,7 +183,6 @@ export class App {
     )
   }
 
-  /** Adds the headers that depend on the request. */
   #response(context: RequestContext, { status, body, headers: shared }: Reply, closes: boolean): Response {
     const { request, rateLimitHeaders } = context
     const response = new Response(body, { status, headers: shared })

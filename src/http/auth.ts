@@ -116,7 +116,6 @@ const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
   none: [],
 }
 
-/** The refusal if the caller's key does not permit this. */
 export function permissionRefusal({ permission }: Caller, access: Access): Reply | undefined {
   if (permitted[permission].includes(access)) return undefined
   if (access === 'write' && permission === 'read-only') {
@@ -170,7 +169,6 @@ export class KeyUsage {
     usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
   }
 
-  /** The keys that have called a deprecated operation since the start. */
   deprecatedCallers(): readonly Readonly<Usage>[] {
     return [...this.#usages.values()].filter(({ deprecatedCalls }) => deprecatedCalls > 0)
   }

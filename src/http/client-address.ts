@@ -3,7 +3,6 @@ import type { BlockList } from 'node:net'
 /** Loaded only if there are trusted proxies, because it slows the start. */
 const net = () => process.getBuiltinModule('node:net')
 
-/** Finds the address of a client behind proxies. */
 export class TrustedProxies {
   readonly #ranges: BlockList | undefined
 

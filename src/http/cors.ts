@@ -1,6 +1,5 @@
 import { headersWith, type Reply } from './response.ts'
 
-/** How long a browser may cache a preflight response. */
 const preflightSeconds = 600
 const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id, traceparent'
 const exposedHeaders = [
@@ -28,7 +27,6 @@ export class Cors {
     return { status: 204, body: null, headers }
   }
 
-  /** Adds the headers that let a page of an allowed origin read the response. */
   share(request: Request, headers: Headers): void {
     if (this.#origins.size === 0) return
     headers.append('Vary', 'Origin')

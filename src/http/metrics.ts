@@ -9,7 +9,6 @@ import type { RequestContext } from './request.ts'
 /** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
 const unavailableEveryMs = 1_000
 
-/** Logs and counts each request. */
 export class RequestObserver {
   readonly #log: Log
   readonly #metrics: Metrics
@@ -88,7 +87,6 @@ const deprecatedKeysMax = 1_000
 
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string]
 
-/** The deletion of expired idempotency keys. */
 export interface SweepActivity {
   readonly keysDeleted: number
   /** When a sweep last left no expired key behind; at first, when the process started. */
@@ -104,7 +102,6 @@ export interface MetricSources {
   readonly isStoreUp: boolean
 }
 
-/** What the process has counted since it started. */
 export class Metrics {
   readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
   #inFlight = 0

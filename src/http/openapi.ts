@@ -10,7 +10,6 @@ export interface OpenApiServer {
   readonly description: string
 }
 
-/** The configured base addresses. */
 export interface PublishedUrls {
   readonly publicUrl?: string | undefined
   readonly stagingUrl?: string | undefined
@@ -223,7 +222,6 @@ const headerRefs = (...names: (keyof typeof headers)[]): HeaderRefs =>
 const success = headerRefs('X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Preference-Applied')
 const deprecated = { ...headerRefs('Deprecation', 'Sunset'), Link: refTo('headers', 'DeprecationLinks') }
 
-/** An error response with its codes and what a client does about them. */
 function errorResponse(codes: readonly [ErrorCode, ...ErrorCode[]], headers: HeaderRefs = {}) {
   const { status, meaning } = errorCodes[codes[0]]
   return {

@@ -2,7 +2,6 @@ import type { Permission } from '../api-key.ts'
 import { type Field, invalid, unknownNames } from '../field.ts'
 import { requestId } from './masking.ts'
 
-/** The client, by its API key. */
 export interface Caller {
   readonly keyName?: string
   readonly permission: Permission | 'all' | 'none'

@@ -5,7 +5,6 @@ import type { Reply } from './response.ts'
 
 export interface Operation {
   readonly id: 'listPets' | 'createPet' | 'getPet'
-  /** What the API key has to permit. */
   readonly access: Access
   /** The query parameters that strict requests may have. */
   readonly parameters: readonly string[]
@@ -85,7 +84,6 @@ export function operationFor({ operations }: Route, method: string): Operation |
   return method === 'POST' ? operations.POST : undefined
 }
 
-/** For the Allow header. */
 export function allowedMethods({ operations }: Route): string {
   return Object.keys(operations)
     .flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))

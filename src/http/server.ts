@@ -14,7 +14,6 @@ export interface Address {
 export interface Tls {
   readonly certFile: string
   readonly keyFile: string
-  /** In PEM. */
   readonly cert: string
   readonly key: string
 }
@@ -29,7 +28,6 @@ export interface Listener {
 const quietMs = 300
 /** The port closes after this time even if requests keep coming. */
 const closingMsMax = 1_000
-/** A connection without traffic is closed after this time. */
 const idleSeconds = 30
 /** Above this size Bun answers 413 itself, without a body. Our own limit is far lower. */
 const bodyBytesBackstop = 1024 ** 3

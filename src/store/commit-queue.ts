@@ -62,7 +62,6 @@ export class CommitQueue<Write, Result> {
     return this.#queue.length + this.#committing
   }
 
-  /** Settles when the write is committed, or has failed. */
   add(write: Write): Promise<Result> {
     if (this.#idle) return Promise.reject(new StoreUnavailable('the store is closing'))
     if (this.#waiting >= writesWaitingMax) {

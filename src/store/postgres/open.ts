@@ -16,7 +16,6 @@ export interface PostgresOptions {
   readonly readUrl?: string | undefined
   /** Whether the address is a connection pooler, which may run each transaction in another session. */
   readonly pooler?: boolean | undefined
-  /** The size of the connection pool for reads. */
   readonly connectionsMax?: number | undefined
 }
 

@@ -20,7 +20,6 @@ const longStatementMsMax = 600_000
 const connectSecondsMax = 2
 /** Statements may finish for this long when a pool closes. */
 const closeSeconds = 1
-/** Unused connections are closed after this time. */
 const idleSeconds = 60
 /** For a host to accept a connection and describe itself. */
 const probeMsMax = 3_000
@@ -70,7 +69,6 @@ const sessionLimits = {
   idle_in_transaction_session_timeout: 2 * statementMsMax,
 }
 
-/** How statements are planned. */
 export const planSettings = {
   // Prepared statements are planned once, perhaps while the table is small.
   enable_seqscan: 'off',

@@ -146,7 +146,6 @@ async function stage(
   return count
 }
 
-/** Rows in the text format of COPY as lines of JSON. */
 function jsonLines(rows: string): string {
   return rows
     .replace(/\\[\\v]|"|(?![\t\n])\p{Cc}/gu, jsonEscape)
@@ -160,7 +159,6 @@ function jsonEscape(found: string): string {
   return found === '\\v' ? '\\u000b' : JSON.stringify(found).slice(1, -1)
 }
 
-/** In the text format of COPY. */
 function copyRow(id: bigint | number | undefined, { name, categoryId, status }: ImportedPet): string {
   return `${id}\t${name.replace(/[\\\t\n\r]/g, '\\$&')}\t${categoryId}\t${status ?? '\\N'}\n`
 }

@@ -6,7 +6,6 @@ export interface PostgresAddress {
 }
 
 export interface PostgresHost {
-  /** `db1.example.com:5432` */
   readonly name: string
   /** For the driver, with user and password. */
   readonly url: string

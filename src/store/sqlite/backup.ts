@@ -65,7 +65,6 @@ function copyAndCheck({ file, copy }: Request): Reply {
   }
 }
 
-/** Reads the whole copy, and returns how many animals it has. */
 function countChecked(copy: string): bigint {
   using database = new Database(copy, { readonly: true, safeIntegers: true })
   const [finding] = database.query<{ integrity_check: string }, []>('PRAGMA integrity_check').all()

@@ -20,7 +20,6 @@ export class DamageGuard {
   readonly #onDamage: (damage: StoreDamaged) => void
   #damage: StoreDamaged | undefined
 
-  /** `onDamage` is called once. */
   constructor(onDamage: (damage: StoreDamaged) => void = () => {}) {
     this.#onDamage = onDamage
   }

@@ -11,7 +11,6 @@ interface OpenFile {
   readonly keys: ReturnType<typeof prepareKeyWrites>
 }
 
-/** Commits each batch of writes in one transaction. */
 export class Committer {
   readonly #file: string
   readonly #identity: string | undefined

@@ -66,7 +66,6 @@ export class Writer {
   readonly #queue = new CommitQueue<Write, WriteResult | undefined>(batch => this.#commit(batch), { overlap: true })
   #worker: Worker | undefined
   #restart: ReturnType<typeof setTimeout> | undefined
-  /** Batches that await a reply, in order. */
   #batches: BatchReply[] = []
   #isStarted = false
   readonly #opened = Promise.withResolvers<void>()
