@@ -4,7 +4,7 @@ import { failedDecisions } from '../conform/decisions.ts'
 import { KeepAliveClient, type Outcome, withClients } from '../support/connections.ts'
 import { expectOutageSurvived, Ledger, serveFrom } from '../support/load.ts'
 import { documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
-import { describeWithOwnPostgres, newDatabase, startCluster } from '../support/postgres.ts'
+import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const key = 'a-key-from-outside-0123456789'
@@ -127,7 +127,7 @@ test.skipIf(!nginx)('behind nginx, the documented restart fails no read and no r
 describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a while', () => {
   test.skipIf(!nginx)('clients get 503 with our Error body meanwhile, and nothing else', async () => {
     await using cluster = await startCluster()
-    const { url } = await newDatabase(cluster.url())
+    const { url } = await cluster.newDatabase()
     await using first = await serveFrom(url)
     await using second = await serveFrom(url)
     const port = freePort()

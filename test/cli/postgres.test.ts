@@ -2,15 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import {
-  ask,
-  type Cluster,
-  describeWithOwnPostgres,
-  newDatabase,
-  own,
-  postgresUser,
-  startCluster,
-} from '../support/postgres.ts'
+import { ask, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
 import { loggedBy, petstore, refusal, startServer, temporaryFolder, until } from '../support/process.ts'
 import { animalLines } from '../support/workplace.ts'
 import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
@@ -110,7 +102,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
 
   test('commands and the server name the database without the user and the password, and leave no file', async () => {
     using folder = temporaryFolder()
-    await using database = await newDatabase(cluster.url())
+    await using database = await cluster.newDatabase()
     const place = database.url.replace('postgres@', '')
     const surroundings = { cwd: folder.path, env: { DATABASE_URL: database.url.replace('@', `:${password}@`) } }
     const none = await refusal(['keys', 'list'], surroundings)
@@ -157,7 +149,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
   async function startWaiting(lock: string, args: readonly string[], input = '') {
     await using stack = new AsyncDisposableStack()
     const { path } = stack.use(temporaryFolder())
-    const { url } = stack.use(await newDatabase(cluster.url()))
+    const { url } = stack.use(await cluster.newDatabase())
     const surroundings = { cwd: path, env: { DATABASE_URL: url } }
     if (args[0] !== 'serve') await petstore(['keys', 'create', '--name', 'till'], surroundings)
     const sql = stack.use(new SQL(url, { max: 1 }))
@@ -237,7 +229,7 @@ if (hasOpenssl) {
 
     beforeAll(async () => {
       await makeCertificate(folder.path)
-      own(postgresUser, folder.path)
+      own(folder.path)
       const files = [`ssl_cert_file = '${certificate}'`, `ssl_key_file = '${join(folder.path, 'key.pem')}'`]
       cluster = await startCluster(['ssl = on', ...files])
     })

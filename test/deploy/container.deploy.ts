@@ -5,7 +5,7 @@ import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { inspectStore, Load } from '../support/load.ts'
 import { documentedConfiguration, startNginx } from '../support/nginx.ts'
-import { newDatabase, startCluster } from '../support/postgres.ts'
+import { startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, type Server } from '../support/process.ts'
 import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
 
@@ -111,7 +111,7 @@ describe.skipIf(!programs)('the container image', () => {
 
   test('with PostgreSQL and nginx as in compose.yaml, a stop and start of an instance fails no read', async () => {
     await using cluster = await startCluster()
-    const { url } = await newDatabase(cluster.url())
+    const { url } = await cluster.newDatabase()
     const ports = [freePort(), freePort()]
     const [one, two] = ['petstore-1', 'petstore-2'] as const
     const flagsOf = (name: typeof one | typeof two, port = 0) => {

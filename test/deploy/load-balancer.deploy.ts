@@ -5,7 +5,7 @@ import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { expectOutageSurvived, key, serveFrom } from '../support/load.ts'
 import { restartPauseMs } from '../support/nginx.ts'
-import { newDatabase, startCluster } from '../support/postgres.ts'
+import { startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -16,7 +16,7 @@ async function deploy() {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(new ProcessFolder())
   const cluster = stack.use(await startCluster())
-  const { url } = await newDatabase(cluster.url())
+  const { url } = await cluster.newDatabase()
   const instances = [stack.use(await serveFrom(url)), stack.use(await serveFrom(url))] as const
   const port = freePort()
   const documented = readFileSync(join(projectFolder, 'deploy/haproxy.cfg'), 'utf8')

