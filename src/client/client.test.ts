@@ -247,7 +247,3 @@ describe('the Idempotency-Key', () => {
     expect(await keysOf(undefined)).toEqual([uuid])
   })
 })
-
-test('an object that is not from the client has no response', () => {
-  expect(responseOf({})).toBeUndefined()
-})

@@ -1,6 +1,6 @@
 import { describe, expect, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
-import { errorAnswer, type Step, silence, startScriptedServer } from '../../test/support/scripted-server.ts'
+import { errorAnswer, type Step, startScriptedServer } from '../../test/support/scripted-server.ts'
 import * as client from './index.ts'
 import { type RequestSettings, waitMsBeforeRetry } from './request.ts'
 
@@ -9,6 +9,7 @@ const rex = { name: 'Rex', categoryId: 7n }
 const rexBody = { id: 1, name: 'Rex', categoryId: 7 }
 const created = Response.json(rexBody, { status: 201 })
 const empty = Response.json([])
+const silence: Step = () => new Promise(() => {})
 
 function petsAt({ url }: { url: string }, options: Partial<client.ClientOptions> = {}): client.Pets {
   return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions).pets
@@ -266,7 +267,7 @@ describe("the caller's signal", () => {
     const controller = new AbortController()
     await using server = startScriptedServer(() => {
       controller.abort(reason)
-      return silence()
+      return new Promise(() => {})
     })
     expect(await failureOf(petsAt(server).create(rex, { signal: controller.signal }))).toBe(reason)
     expect(server.requests).toHaveLength(1)

@@ -1,21 +1,17 @@
 import { expect, test } from 'bun:test'
+import { stringify } from '../../src/client/index.ts'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { conform } from '../../src/conform/run.ts'
 import { int64Max } from '../../src/int64.ts'
-import {
-  type Asked,
-  answering,
-  changing,
-  type Defect,
-  error,
-  hearing,
-  jsonOf,
-  key,
-  startWrongServer,
-} from '../support/wrong-server.ts'
+import { type Asked, answering, changing, type Defect, error, key, startWrongServer } from '../support/wrong-server.ts'
 import { decisions, failedDecisions } from './decisions.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
+
+/** Changes every request. */
+function hearing(change: (asked: Asked) => Asked): Defect {
+  return (asked, respond) => respond(change(asked))
+}
 
 const changedList = (change: (pets: readonly JsonObject[], asked: Asked) => unknown) =>
   changing((reply, asked) => (Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply))
@@ -177,7 +173,7 @@ const nullWithoutStatus = changing((reply, { body }) =>
 /** As a server in JavaScript does that reads and writes JSON as it comes. */
 const roundedIntegers = [
   taking(/9223372036854775808(?!\d)/),
-  changing(reply => ({ ...reply, body: JSON.parse(jsonOf(reply.body)) })),
+  changing(reply => ({ ...reply, body: JSON.parse(stringify(reply.body)) })),
 ]
 const defaultLimit25 = rewriting(query => query.has('limit') || query.set('limit', '25'))
 const wrongStatusIn404 = having(404, { status: 400n })

@@ -1,13 +1,8 @@
 /** What a scripted server does with one request. */
 export type Step = Response | ((request: Request) => Response | Promise<Response>)
 
-interface Asked {
-  readonly method: string
-  /** With its query. */
-  readonly path: string
-  readonly headers: Headers
-  readonly body: string
-}
+/** The path has its query. */
+type Asked = Readonly<Record<'method' | 'path' | 'body', string>> & { readonly headers: Headers }
 
 /** A server that is none of ours: it answers each request with the next step of a script, the last one again and again. */
 export function startScriptedServer(...steps: readonly Step[]) {
@@ -33,9 +28,4 @@ export function startScriptedServer(...steps: readonly Step[]) {
 /** An Error as a pet store sends it. */
 export function errorAnswer(status: number, code: string, headers: Record<string, string> = {}): Response {
   return Response.json({ code, message: `This is ${code}`, status }, { status, headers })
-}
-
-/** Never answers; the caller has to give up. */
-export function silence(): Promise<Response> {
-  return new Promise(() => {})
 }

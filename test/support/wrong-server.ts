@@ -1,3 +1,6 @@
+import { stringify } from '../../src/client/index.ts'
+import { int64Of, isJsonObject, parseJson } from '../../src/int64.ts'
+
 type JsonObject = Readonly<Record<string, unknown>>
 
 /** A response before it is serialized: the integers of the body are bigints. */
@@ -8,14 +11,9 @@ interface Reply {
   readonly type?: string
 }
 
-export interface Asked {
-  readonly method: string
-  /** Relative to the base address, which may have any prefix: `/pets`; empty elsewhere. */
-  readonly path: string
-  readonly query: URLSearchParams
-  readonly headers: Headers
-  readonly body: string
-}
+/** The path is relative to the base address, which may have any prefix: `/pets`; empty elsewhere. */
+export type Asked = Readonly<Record<'method' | 'path' | 'body', string>> &
+  Readonly<{ query: URLSearchParams; headers: Headers }>
 
 type Respond = (asked: Asked) => Reply
 
@@ -27,7 +25,7 @@ const statuses = ['available', 'pending', 'sold']
 
 /**
  * A server with these defects. Apart from them it follows the interface but not our decisions: it lists the newest animal
- * first, clamps limits, sets an absent status to available, and refuses unknown properties.
+ * first, clamps limits, sets an absent status to available, and refuses unknown properties and exponents.
  */
 export function startWrongServer(...defects: readonly Defect[]) {
   const pets = Array.from({ length: 25 }, (_, index): JsonObject => {
@@ -48,12 +46,9 @@ export function startWrongServer(...defects: readonly Defect[]) {
       const { pathname, searchParams: query } = new URL(request.url)
       const path = pathname.replace(/^\/[^/]+/, '')
       const { method, headers } = request
-      const {
-        status,
-        body,
-        type = 'application/json',
-      } = respond({ method, path, query, headers, body: await request.text() })
-      return new Response(body === undefined ? null : jsonOf(body), { status, headers: { 'Content-Type': type } })
+      const reply = respond({ method, path, query, headers, body: await request.text() })
+      const { status, body, type = 'application/json' } = reply
+      return new Response(body === undefined ? null : stringify(body), { status, headers: { 'Content-Type': type } })
     },
   })
   const url = `http://127.0.0.1:${server.port}/v1`
@@ -82,38 +77,15 @@ function list(query: URLSearchParams, pets: readonly JsonObject[]): Reply {
 }
 
 function create(body: string, pets: JsonObject[]): Reply {
-  const sent = parsed(body)
-  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) return error(400)
-  const { name, categoryId, status, ...others } = sent as JsonObject
-  const chosen = status ?? 'available'
-  if (typeof name !== 'string' || typeof categoryId !== 'bigint' || typeof chosen !== 'string') return error(400)
-  if (categoryId !== BigInt.asIntN(64, categoryId) || !statuses.includes(chosen)) return error(400)
-  if (Object.keys(others).length > 0) return error(400)
+  const parsed = parseJson(body)
+  if (!parsed.ok || !isJsonObject(parsed.value) || /:-?[\d.]+e/.test(body)) return error(400)
+  const { name, categoryId: number, status, ...others } = parsed.value
+  const [categoryId, chosen] = [int64Of(number), status ?? 'available']
+  if (typeof name !== 'string' || categoryId === undefined || Object.keys(others).length > 0) return error(400)
+  if (typeof chosen !== 'string' || !statuses.includes(chosen)) return error(400)
   const added = { id: BigInt(pets.length + 1), name, categoryId, status: chosen }
   pets.push(added)
   return { status: 201, body: added }
-}
-
-/** Undefined if the text is not JSON. */
-function parsed(text: string): unknown {
-  const exact = (_: string, value: unknown, context?: { source?: string }) =>
-    typeof value === 'number' && /^-?\d+$/.test(context?.source ?? '') ? BigInt(context?.source ?? 0) : value
-  try {
-    return JSON.parse(text, exact)
-  } catch {
-    return undefined
-  }
-}
-
-export function jsonOf(value: unknown): string {
-  // TypeScript does not know JSON.rawJSON yet.
-  const rawJson: (text: string) => unknown = Reflect.get(JSON, 'rawJSON')
-  return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? rawJson(String(inner)) : inner))
-}
-
-/** Changes every request. */
-export function hearing(change: (asked: Asked) => Asked): Defect {
-  return (asked, respond) => respond(change(asked))
 }
 
 /** Changes every response. */
