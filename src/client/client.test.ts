@@ -177,41 +177,29 @@ test.each<[string, string, string, Record<string, string>?]>([
 })
 
 const rex = { name: 'Rex', categoryId: 7 }
+const invalidCursors = ['', `x${apiKey}`, 7 as never, null as never]
+const invalidSizes = [0, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '1' as never, undefined as never]
 const invalidKeys = ['', ' ', 'a b', 'ä', 'a\r\nx: y', '~'.repeat(256), 7 as never]
 
-/** Not a TypeError of the runtime. */
-const argumentIs = /^(id|categoryId|idempotencyKey|timeoutMs|retries|signal|cursor|max|headers\["x-a"\]) is .*: \w/
-
-type Invalid = [string, (pets: Pets) => Promise<unknown>]
-
-test.each<Invalid>([
-  ['an id that is not an integer', pets => pets.get(1.5)],
-  ['an id above 64 bits', pets => pets.get(2n ** 63n)],
-  ['a category that was rounded', pets => pets.create({ ...rex, categoryId: 2 ** 60 })],
-  ['a time-out of 0', pets => pets.list({ timeoutMs: 0 }).page()],
-  ['retries below 0', pets => pets.get(1n, { retries: -1 })],
-  ['too many retries', pets => pets.create(rex, { retries: 101 })],
-  ['an array without options', pets => pets.list().toArray(undefined as never)],
-  ['a signal of another type', pets => pets.create(rex, { signal: {} as AbortSignal })],
-  ['an invalid header', pets => pets.create(rex, { headers: { 'x-a': 'secret\n' } })],
-  ...['', `x${apiKey}`, 7 as never, null as never].map(
-    (cursor): Invalid => [`the cursor ${JSON.stringify(cursor)}`, pets => pets.list({ cursor }).page()],
-  ),
-  ...[0, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '1' as never, undefined as never].map(
-    (max): Invalid => [`an array of ${max}`, pets => pets.list().toArray({ max })],
-  ),
-  ...invalidKeys.map(
-    (idempotencyKey): Invalid => [
-      `the idempotencyKey ${JSON.stringify(idempotencyKey)}`,
-      pets => pets.create(rex, { idempotencyKey }),
-    ],
-  ),
-])('%s is a TypeError, and nothing is sent', async (_what, call) => {
+test.each<[string, (pets: Pets) => Promise<unknown>[]]>([
+  ['id', pets => [pets.get(1.5), pets.get(2n ** 63n)]],
+  ['categoryId', pets => [pets.create({ ...rex, categoryId: 2 ** 60 })]],
+  ['timeoutMs', pets => [pets.list({ timeoutMs: 0 }).page()]],
+  ['retries', pets => [pets.get(1n, { retries: -1 }), pets.create(rex, { retries: 101 })]],
+  ['signal', pets => [pets.create(rex, { signal: {} as AbortSignal })]],
+  ['headers["x-a"]', pets => [pets.create(rex, { headers: { 'x-a': 'secret\n' } })]],
+  ['cursor', pets => invalidCursors.map(cursor => pets.list({ cursor }).page())],
+  ['max', pets => [pets.list().toArray(undefined as never)]],
+  ['max', pets => invalidSizes.map(max => pets.list().toArray({ max }))],
+  ['idempotencyKey', pets => invalidKeys.map(idempotencyKey => pets.create(rex, { idempotencyKey }))],
+])('an invalid %s is a TypeError, and nothing is sent', async (name, call) => {
   await using server = startScriptedServer(page([]))
-  const error = (await call(petsAt(server)).catch(error => error)) as Error
-  expect(error).toBeInstanceOf(TypeError)
-  expect(error.message).toMatch(argumentIs)
-  expect(error.message).not.toContain('secret')
+  for (const outcome of await Promise.allSettled(call(petsAt(server)))) {
+    // Not a TypeError of the runtime.
+    const message = expect.stringMatching(new RegExp(`^${RegExp.escape(name)} is .*: \\w`))
+    expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'TypeError', message } })
+    expect(inspect(outcome)).not.toContain('secret')
+  }
   expect(server.requests).toHaveLength(0)
 })
 
