@@ -35,10 +35,7 @@ async function sendTraffic(server: Server): Promise<void> {
   renameSync(`${file}.moved`, file)
 }
 
-interface Sample {
-  readonly metric: Readonly<Record<string, string>>
-  readonly value: readonly [number, string]
-}
+type Sample = Readonly<{ metric: Readonly<Record<string, string>>; value: readonly [number, string] }>
 
 type Rule = Readonly<Record<'name' | 'query' | 'health' | 'state', string>> &
   Readonly<Record<'labels' | 'annotations', Readonly<Record<string, string>>>>
@@ -77,11 +74,7 @@ async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string
   return Object.assign(stack.move(), { path, server, query, rules, stateOf })
 }
 
-interface Panel {
-  readonly title: string
-  readonly description: string
-  readonly targets: readonly { readonly expr: string }[]
-}
+type Panel = Readonly<{ title: string; targets: readonly { readonly expr: string }[] }>
 const { panels }: { panels: readonly Panel[] } = JSON.parse(textOf('deploy/grafana.json'))
 const queries = panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const))
 

@@ -10,26 +10,11 @@ const ttlSeconds = 20
 export type Role = 'leader' | 'sync_standby'
 
 /** As Patroni describes a node. */
-interface Member {
-  readonly name: string
-  readonly role: string
-  readonly state: string
-  readonly timeline?: number
-}
-
-interface Node {
-  readonly name: string
-  readonly port: number
-  readonly restPort: number
-}
+type Member = Readonly<Record<'name' | 'role' | 'state', string>> & { readonly timeline?: number }
 
 /** PostgreSQL servers of which Patroni makes one the primary and another one its synchronous standby. */
 export class PatroniCluster {
-  readonly nodes: readonly Node[] = ['db1', 'db2', 'db3'].map(name => ({
-    name,
-    port: freePort(),
-    restPort: freePort(),
-  }))
+  readonly nodes = ['db1', 'db2', 'db3'].map(name => ({ name, port: freePort(), restPort: freePort() }))
   readonly #folder: ProcessFolder
   readonly #patroni: string
 
@@ -98,7 +83,7 @@ export class PatroniCluster {
 }
 
 /** Patroni's configuration as JSON, which is valid YAML. */
-function configurationOf({ name, port, restPort }: Node, etcd: string, programs: string) {
+function configurationOf({ name, port, restPort }: PatroniCluster['nodes'][number], etcd: string, programs: string) {
   const [address, restAddress] = [port, restPort].map(each => `127.0.0.1:${each}`)
   return {
     scope: 'pets',

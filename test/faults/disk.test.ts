@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
-import { allAnimals, animalOf, inspectStore, problemWith } from '../support/load.ts'
+import { allAnimals, animalOf, inspectStore, problemIn } from '../support/load.ts'
 import { refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const diskBytes = 3 * 1024 ** 2
@@ -56,7 +56,7 @@ async function add(client: KeepAliveClient, acknowledged: Map<string, string>): 
   const body = longAnimal(++made)
   const reply = await answered(client, body)
   if (reply.status === 201) acknowledged.set(animalOf(reply.text).id, body)
-  else expect(problemWith({ kind: 'answered', reply }, 0, 201)).toBeUndefined()
+  else expect(problemIn({ kind: 'answered', reply, ms: 0 }, 201)).toBeUndefined()
   return reply.status
 }
 

@@ -2,18 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { type Outcome, withClients } from '../support/connections.ts'
-import {
-  animalBody,
-  animalsIn,
-  answerMsMax,
-  key,
-  Load,
-  problemWith,
-  type Serving,
-  serveOn,
-  timed,
-} from '../support/load.ts'
+import { KeepAliveClient, type Outcome, type Sent, withClients } from '../support/connections.ts'
+import { allAnimals, animalBody, answerMsMax, key, Load, problemIn, type Serving, serveFrom } from '../support/load.ts'
 import { type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { createKey, loggedBy, until } from '../support/process.ts'
 
@@ -26,12 +16,15 @@ const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d)$/
 const silent = /^PostgreSQL did not answer within 5000 ms$/
 const locked = /^PostgreSQL: 55P03$/
 
+/** On an empty database that goes with the cluster. */
+const serveOn = async (cluster: Cluster, ...flags: string[]) => serveFrom((await cluster.newDatabase()).url, ...flags)
+
 /** Something that happens to the server while clients keep the service busy. */
 type Trouble = (cluster: Cluster, load: Load, serving: Serving) => Promise<void>
 
 /** The log names the cause of the trouble, clients are served again, and every acknowledged animal is stored once. */
 async function expectToGoOn(cluster: Cluster, cause: RegExp, trouble: Trouble): Promise<void> {
-  await using serving = await serveOn(cluster.url())
+  await using serving = await serveOn(cluster)
   await serving.underLoad(cause, async load => {
     await load.makesProgress()
     await trouble(cluster, load, serving)
@@ -85,7 +78,7 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     ['frozen', 12_000],
   ])('with the server %s and clients waiting, it still stops within %p ms, with exit code 0', async (how, msMax) => {
     await using cluster = await startCluster()
-    await using serving = await serveOn(cluster.url())
+    await using serving = await serveOn(cluster)
     const { server, url } = serving
     const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', url))
     await load.makesProgress()
@@ -100,21 +93,20 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
   })
 })
 
-const list = { method: 'GET' as const, path: '/v1/pets?limit=100' }
-const create = (number: number) => ({
-  method: 'POST' as const,
+const list: Sent = { method: 'GET', path: '/v1/pets?limit=100' }
+const create = (number: number): Sent => ({
+  method: 'POST',
   path: '/v1/pets',
   headers: { 'Idempotency-Key': `animal-${number}` },
   body: animalBody(number),
 })
-type Sendable = typeof list | ReturnType<typeof create>
-const lists = (count: number) => Array<typeof list>(count).fill(list)
+const lists = (count: number) => Array<Sent>(count).fill(list)
 /** The same animals each time, so that a second attempt repeats the first. */
 const creates = (count: number) => Array.from({ length: count }, (_, number) => create(number))
 
 /** Sends each on a connection of its own, one every `everyMs`. */
-async function sendAll({ server }: Serving, requests: readonly Sendable[], everyMs = 0) {
-  const outcomes: { readonly outcome: Outcome; readonly ms: number }[] = []
+async function sendAll({ server }: Serving, requests: readonly Sent[], everyMs = 0): Promise<readonly Outcome[]> {
+  const outcomes: Outcome[] = []
   const allConnected = Promise.withResolvers<void>()
   let connected = 0
   await withClients({ port: server.port, key, count: requests.length }, async (client, index) => {
@@ -123,18 +115,16 @@ async function sendAll({ server }: Serving, requests: readonly Sendable[], every
     if (++connected === requests.length) allConnected.resolve()
     await allConnected.promise
     await Bun.sleep(index * everyMs)
-    outcomes[index] = await timed(client, requests[index] ?? list)
+    outcomes[index] = await client.send(requests[index] ?? list)
   })
   return outcomes
 }
 
-type Sent = ReturnType<typeof sendAll>
-
 /** Each gets this status, within the limit. */
-async function expectAll(sent: Sent, status: number): Promise<void> {
-  const seen = (await sent).map(({ outcome, ms }) => [
+async function expectAll(sent: Promise<readonly Outcome[]>, status: number): Promise<void> {
+  const seen = (await sent).map(outcome => [
     outcome.kind === 'answered' ? outcome.reply.status : outcome.kind,
-    problemWith(outcome, ms, status === 503 ? undefined : status),
+    problemIn(outcome, status === 503 ? undefined : status),
   ])
   expect(seen).toEqual(Array(seen.length).fill([status, undefined]))
 }
@@ -177,7 +167,7 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
   ] as const)(
     'with a lock on %s, lists get %p within %p ms, and creations 503',
     async (_, status, msMax, statement) => {
-      await using serving = await serveOn(cluster.url())
+      await using serving = await serveOn(cluster)
       {
         await using _ = await lockedBy(serving.url, statement)
         const adding = expectAll(sendAll(serving, creates(8), 400), 503)
@@ -187,17 +177,20 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
       }
       await serving.healthIs(200)
       await expectAll(sendAll(serving, creates(8)), 201)
-      const [listed] = await sendAll(serving, lists(1))
-      const stored = listed?.outcome.kind === 'answered' ? animalsIn(listed.outcome.reply.text) : []
-      const bodies = (animals: readonly { readonly body: string }[]) => animals.map(({ body }) => body).toSorted()
-      expect(bodies(stored)).toEqual(bodies(creates(8)))
+      using client = new KeepAliveClient(serving.server.port, key)
+      const stored = await allAnimals(client)
+      expect([...stored.values()].toSorted()).toEqual(
+        creates(8)
+          .map(({ body = '' }) => body)
+          .toSorted(),
+      )
       await serving.expectStopped(locked)
     },
   )
 
   // Alone, because so many clients would delay those of other tests.
   test('a crowd that needs the only connection gets 503 within the limit, and requests beyond the queue get it at once', async () => {
-    await using serving = await serveOn(cluster.url(), '--database-pool', '1')
+    await using serving = await serveOn(cluster, '--database-pool', '1')
     const surplus = 50
     {
       await using _ = await lockedBy(serving.url, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')

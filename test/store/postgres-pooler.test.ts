@@ -6,14 +6,7 @@ import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { pgbouncer as findPgbouncer } from '../support/debian.ts'
 import { key, serveFrom } from '../support/load.ts'
-import {
-  ask,
-  asPostgresUntilWeEnd,
-  type Cluster,
-  describeWithOwnPostgres,
-  own,
-  startCluster,
-} from '../support/postgres.ts'
+import { ask, asPostgresWithUs, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
 import { createKey, freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
 
 const pgbouncer = await findPgbouncer()
@@ -40,7 +33,7 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   own(folder.path)
   const pooled = `postgres://postgres@127.0.0.1:${port}${pathname}`
   const start = async () => {
-    const command = [...asPostgresUntilWeEnd, pgbouncer ?? '', inside('pgbouncer.ini')]
+    const command = [...asPostgresWithUs, pgbouncer ?? '', inside('pgbouncer.ini')]
     const child = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
     const isUp = () => console('SHOW VERSION').then(() => true)
     await until('PgBouncer', () => isUp().catch(() => undefined))

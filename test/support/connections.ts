@@ -123,16 +123,20 @@ export async function openCrowd(port: number, size: number, first = '') {
   }
 }
 
-type Sent = { readonly method: 'GET' | 'POST'; path: string; headers?: Record<string, string>; body?: string }
+export type Sent = { readonly method: 'GET' | 'POST'; path: string; headers?: Record<string, string>; body?: string }
 
 /**
  * `refused`: the connection was refused, so the request was never sent. `lost`: the request was sent on a connection that the
  * server had not announced to close, and no whole response came.
  */
-export type Outcome =
+export type Outcome = { readonly ms: number } & (
   | { readonly kind: 'answered'; readonly reply: Reply }
   | { readonly kind: 'refused' }
   | { readonly kind: 'lost'; readonly received: string; readonly requestsBefore: number }
+)
+
+/** A response that takes longer than this counts as lost. */
+export const hangMs = 20_000
 
 /** Sends one request after another on one connection, and opens another one only when the server has closed it. */
 export class KeepAliveClient implements Disposable {
@@ -148,15 +152,17 @@ export class KeepAliveClient implements Disposable {
 
   /** One request at a time. */
   async send({ method, path, headers = {}, body }: Sent): Promise<Outcome> {
+    const startedAt = performance.now()
     this.#socket ??= await opened(this.#port)
-    if (!this.#socket) return { kind: 'refused' }
+    if (!this.#socket) return { kind: 'refused', ms: performance.now() - startedAt }
     const requestsBefore = this.#requests++
     const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${this.#port}`, `Authorization: Bearer ${this.#key}`]
     for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
     if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
     const { received, reply } = await answerTo(this.#socket, `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
     if (!reply || reply.closes) this[Symbol.dispose]()
-    return reply ? { kind: 'answered', reply } : { kind: 'lost', received, requestsBefore }
+    const ms = performance.now() - startedAt
+    return reply ? { kind: 'answered', reply, ms } : { kind: 'lost', received, requestsBefore, ms }
   }
 
   [Symbol.dispose](): void {
@@ -171,6 +177,7 @@ function opened(port: number): Promise<Socket | undefined> {
   return new Promise(resolve => {
     const socket = connect(port, '127.0.0.1', () => resolve(socket))
     socket.on('error', () => resolve(undefined))
+    socket.on('timeout', () => socket.destroy())
   })
 }
 
@@ -179,7 +186,7 @@ function answerTo(socket: Socket, bytes: string): Promise<{ received: string; re
   return new Promise(resolve => {
     let received = ''
     const end = () => {
-      socket.off('data', read).off('end', end).off('close', end)
+      socket.setTimeout(0).off('data', read).off('end', end).off('close', end)
       resolve({ received, reply: repliesIn(received)[0] })
     }
     const read = (chunk: Buffer) => {
@@ -187,7 +194,7 @@ function answerTo(socket: Socket, bytes: string): Promise<{ received: string; re
       if (repliesIn(received).length > 0) end()
     }
     if (socket.closed || !socket.readable) return end()
-    socket.on('data', read).on('end', end).on('close', end)
+    socket.setTimeout(hangMs).on('data', read).on('end', end).on('close', end)
     socket.write(bytes)
   })
 }

@@ -1,4 +1,5 @@
 import { globSync } from 'node:fs'
+import { network } from './package.ts'
 import { run } from './process.ts'
 
 /** The paths of programs that Debian has as packages; undefined if one is not installed. */
@@ -38,11 +39,7 @@ function installed(...names: readonly string[]): string | undefined {
 
 async function install(packages: string): Promise<void> {
   if (process.getuid?.() !== 0 || !Bun.which('apt-get')) return
-  const proxies = Object.entries(process.env).filter(([variable]) => /^(https?|no)_proxy$/i.test(variable))
-  const env = {
-    ...Object.fromEntries(proxies.map(([variable, value = '']) => [variable, value])),
-    DEBIAN_FRONTEND: 'noninteractive',
-  }
+  const env = { ...network, DEBIAN_FRONTEND: 'noninteractive' }
   const command = `apt-get update && apt-get install -y -o DPkg::Lock::Timeout=300 ${packages}`
   const { exitCode, stderr } = await run(['sh', '-c', command], { cwd: '/', env, waitMs: 600_000 })
   if (exitCode !== 0) process.stderr.write(`${command} failed: ${stderr}\n`)

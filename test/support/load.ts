@@ -2,8 +2,8 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { KeepAliveClient, type Outcome, type Reply, withClients } from './connections.ts'
-import { type Cluster, newDatabase } from './postgres.ts'
+import { hangMs, KeepAliveClient, type Outcome, type Reply, type Sent, withClients } from './connections.ts'
+import type { Cluster } from './postgres.ts'
 import { loggedBy, startServer, temporaryFolder, until } from './process.ts'
 
 const oddNames = [
@@ -28,12 +28,6 @@ export function animalOf(text: string): { readonly id: string; readonly body: st
   return { id, body: `{${rest}` }
 }
 
-/** The animals of a page. Inside a name the quotes have backslashes, so this splits only between animals. */
-export function animalsIn(page: string) {
-  const inside = page.slice(1, -1)
-  return inside === '' ? [] : inside.split(/,(?=\{"id":)/).map(animalOf)
-}
-
 /** Every animal on every page, by its id, as the text that was sent for it. */
 export async function allAnimals(client: KeepAliveClient): Promise<Map<string, string>> {
   const found = new Map<string, string>()
@@ -43,9 +37,11 @@ export async function allAnimals(client: KeepAliveClient): Promise<Map<string, s
     if (outcome.kind !== 'answered' || outcome.reply.status !== 200) {
       throw new Error(`Cannot list ${path}: ${JSON.stringify(outcome)}`)
     }
-    for (const animal of animalsIn(outcome.reply.text)) {
-      if (found.has(animal.id)) throw new Error(`Two animals have id ${animal.id}`)
-      found.set(animal.id, animal.body)
+    // Inside a name the quotes have backslashes, so this splits only between animals.
+    const animals = outcome.reply.text.slice(1, -1).split(/,(?=\{"id":)/)
+    for (const { id, body } of animals.filter(Boolean).map(animalOf)) {
+      if (found.has(id)) throw new Error(`Two animals have id ${id}`)
+      found.set(id, body)
     }
     path = /<([^>]+)>; rel="next"/.exec(outcome.reply.headers.get('link') ?? '')?.[1]
   }
@@ -120,14 +116,9 @@ export class Ledger {
 
 /** The server gives up on a store after 5 s; the rest is for slow machines. */
 export const answerMsMax = 6_500
-/** A response that takes longer than this is a hang. */
-const hangMs = 20_000
-const hangs = 'nothing: it hangs'
 /** Requests that are in progress when the trouble is over have ended by then. */
 const stopMsMax = 15_000
 const pauseMs = 50
-
-type Sent = Parameters<KeepAliveClient['send']>[0]
 
 /** Clients that go on through any trouble: of four, two add animals under a key, one adds without, one reads. */
 export class Load extends Ledger {
@@ -149,10 +140,10 @@ export class Load extends Ledger {
   }
 
   async #ask(client: KeepAliveClient, sent: Sent): Promise<Reply | undefined> {
-    const { outcome, ms } = await timed(client, sent)
-    const problem = problemWith(outcome, ms, sent.method === 'POST' ? 201 : 200)
+    const outcome = await client.send(sent)
+    const problem = problemIn(outcome, sent.method === 'POST' ? 201 : 200)
     if (problem !== undefined) this.wrong.push(`${sent.method} ${sent.path}: ${problem}`)
-    if (outcome.kind === 'refused' || problem?.includes(hangs)) this.#gone = true
+    if (outcome.kind === 'refused' || outcome.ms >= hangMs) this.#gone = true
     if (outcome.kind === 'answered' && outcome.reply.status < 300) return outcome.reply
     this.unavailable += 1
     await Bun.sleep(pauseMs)
@@ -208,20 +199,11 @@ export async function expectOutageSurvived(port: number, cluster: Cluster, downM
   await load.expectEachOnce(client)
 }
 
-/** One request and how long its response took. One that never comes counts as lost. */
-export async function timed(client: KeepAliveClient, sent: Sent): Promise<{ outcome: Outcome; ms: number }> {
-  const startedAt = performance.now()
-  const { promise: hung, resolve } = Promise.withResolvers<Outcome>()
-  const timer = setTimeout(resolve, hangMs, { kind: 'lost', received: hangs, requestsBefore: 0 })
-  const outcome = await Promise.race([client.send(sent), hung]).finally(() => clearTimeout(timer))
-  return { outcome, ms: performance.now() - startedAt }
-}
-
 /** What is wrong with a response while the store may be away: it must be the expected one or our own 503, and in time. */
-export function problemWith(outcome: Outcome, ms: number, expected: number | undefined): string | undefined {
-  if (outcome.kind !== 'answered') return `${JSON.stringify(outcome)} after ${ms} ms`
+export function problemIn(outcome: Outcome, expected: number | undefined): string | undefined {
+  if (outcome.kind !== 'answered') return JSON.stringify(outcome)
   const { status, text, headers } = outcome.reply
-  if (ms > answerMsMax) return `${status} only after ${ms} ms`
+  if (outcome.ms > answerMsMax) return `${status} only after ${outcome.ms} ms`
   if (status === expected) return undefined
   const { code, message, status: told, ...others } = JSON.parse(text)
   const sound =
@@ -281,9 +263,4 @@ export async function serveFrom(url: string, ...flags: string[]) {
     },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   }
-}
-
-/** On an empty database that goes with its PostgreSQL server. */
-export async function serveOn(adminUrl: string, ...flags: string[]): Promise<Serving> {
-  return await serveFrom((await newDatabase(adminUrl)).url, ...flags)
 }

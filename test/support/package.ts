@@ -6,7 +6,7 @@ import { projectFolder, run, temporaryFolder } from './process.ts'
 /** Long enough for npm to fetch Bun from the registry. */
 export const npmWaitMs = 150_000
 
-/** The variables by which npm reaches its registry from this machine. */
+/** The variables by which npm and apt-get reach their servers from this machine. */
 export const network = Object.fromEntries(
   Object.entries(process.env).flatMap(([name, value]) =>
     value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)

@@ -9,6 +9,7 @@ import { freePort, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
+  /** For DATABASE_URL. */
   readonly url: string
 }
 
@@ -23,10 +24,7 @@ const templateVariable = 'PETSTORE_TEST_POSTGRES_TEMPLATE'
 const programsVariable = 'PETSTORE_TEST_POSTGRES_PROGRAMS'
 
 /** Tests that need PostgreSQL. If it cannot run here, they are skipped with a line that says why; in CI they fail. */
-export function describeWithPostgres(name: string, tests: () => void): void {
-  if (givenUrl) describe(name, tests)
-  else describeWithOwnPostgres(name, tests)
-}
+export const describeWithPostgres = givenUrl ? describe : describeWithOwnPostgres
 
 /** The same for tests that start servers of their own, for example to stop them. They may take long. */
 export function describeWithOwnPostgres(name: string, tests: () => void): void {
@@ -103,17 +101,20 @@ export class Cluster implements AsyncDisposable {
   readonly #port = freePort()
   /** `127.0.0.1:PORT` */
   readonly host = `127.0.0.1:${this.#port}`
+  /** The folder with its data. */
+  readonly data: string
   #child: Bun.Subprocess | undefined
 
   /** On the data in this folder, which goes with it. */
   constructor(programs: string, folder: string) {
     this.#programs = programs
     this.#folder = folder
+    this.data = join(folder, 'data')
   }
 
-  /** The address of a database on it, by default of the one that always exists. */
-  url(database = 'postgres'): string {
-    return `postgres://${user}@${this.host}/${database}`
+  /** The address of the database that always exists. */
+  url(): string {
+    return `postgres://${user}@${this.host}/postgres`
   }
 
   newDatabase(): Promise<TestDatabase> {
@@ -124,7 +125,7 @@ export class Cluster implements AsyncDisposable {
     const file = join(this.#folder, 'log')
     const log = openSync(file, 'a')
     const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
-    const command = [...asPostgresUntilWeEnd, join(this.#programs, 'bin/postgres'), ...args]
+    const command = [...asPostgresWithUs, join(this.#programs, 'bin/postgres'), ...args]
     const child = Bun.spawn(command, { cwd: this.#folder, stdout: log, stderr: log })
     this.#child = child
     const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
@@ -161,11 +162,6 @@ export class Cluster implements AsyncDisposable {
     if (!this.#child) return []
     const children = Bun.spawnSync(['pgrep', '-P', String(this.#child.pid)]).stdout.toString()
     return [this.#child.pid, ...children.split('\n').filter(Boolean).map(Number)]
-  }
-
-  /** The folder with its data. */
-  get data(): string {
-    return join(this.#folder, 'data')
   }
 
   /** Makes it follow another server when it starts next. */
@@ -248,7 +244,7 @@ const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-group
 /** Begins a command of PostgreSQL's user: PostgreSQL does not run as root, and every Linux has the user nobody. */
 export const asPostgres = process.getuid?.() === 0 ? asNobody : []
 /** The same for a program that ends with this process, however that ends. */
-export const asPostgresUntilWeEnd = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=QUIT', ...asPostgres.slice(1)] : []
+export const asPostgresWithUs = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=QUIT', ...asPostgres.slice(1)] : []
 
 let copiedFolder: string | undefined
 let found: string | Error | undefined

@@ -9,7 +9,7 @@ import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { expectDescribed } from './described.ts'
-import { sharedDatabase } from './postgres.ts'
+import { sharedDatabase, type TestDatabase } from './postgres.ts'
 import { temporaryFolder } from './process.ts'
 
 export type StoreKind = 'postgres' | 'sqlite'
@@ -17,13 +17,8 @@ export type StoreKind = 'postgres' | 'sqlite'
 /** `npm test` runs the tests over HTTP once on each store. */
 export const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
 
-interface CallInit {
-  readonly method?: string
-  readonly headers?: Record<string, string>
-  readonly body?: string | Uint8Array<ArrayBuffer>
-  /** The key to send; null for none, absent for one that may do everything. */
-  readonly key?: string | null
-}
+/** The key is null for none, and absent for one that may do everything. */
+type CallInit = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string>; key?: string | null }
 
 export type Service = Awaited<ReturnType<typeof startService>>
 
@@ -91,11 +86,9 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
     /** A key that may do everything. */
     key: everything,
     newKey,
-    async call(path: string, init: CallInit = {}) {
-      const { method = 'GET', headers = {}, body, key = everything } = init
-      const authorization = key === null ? {} : { authorization: `Bearer ${key}` }
-      const sent = { method, headers: { ...authorization, ...headers }, ...(body !== undefined && { body }) }
-      const response = await fetch(`${origin}${path}`, { ...sent, redirect: 'manual' })
+    async call(path: string, { key = everything, ...init }: CallInit = {}) {
+      const headers = { ...(key !== null && { authorization: `Bearer ${key}` }), ...init.headers }
+      const response = await fetch(`${origin}${path}`, { ...init, headers, redirect: 'manual' })
       const text = await response.text()
       const json = text === '' ? undefined : JSON.parse(text)
       return { status: response.status, headers: response.headers, text, json }
@@ -110,17 +103,23 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
 }
 
 /** An empty database of its own, gone with the test. */
-export interface AnyDatabase extends AsyncDisposable {
-  /** For DATABASE_URL. */
-  readonly url: string
+export interface AnyDatabase extends TestDatabase {
   /** Makes the next animal get an id above this one. */
   setLastId(id: bigint): Promise<void>
 }
 
-export const newTestDatabase = (store: StoreKind): Promise<AnyDatabase> =>
-  store === 'postgres' ? postgresDatabase() : sqliteDatabase()
+export async function newTestDatabase(store: StoreKind): Promise<AnyDatabase> {
+  if (store === 'sqlite') return sqliteDatabase()
+  const database = await sharedDatabase()
+  return Object.assign(database, {
+    async setLastId(id: bigint) {
+      await using sql = new SQL(database.url, { max: 1 })
+      await sql`UPDATE pet_id_floor SET last_id = ${id}`
+    },
+  })
+}
 
-async function sqliteDatabase(): Promise<AnyDatabase> {
+function sqliteDatabase(): AnyDatabase {
   const folder = temporaryFolder()
   const file = join(folder.path, 'pets.db')
   return {
@@ -131,17 +130,5 @@ async function sqliteDatabase(): Promise<AnyDatabase> {
       database.run("INSERT INTO sqlite_sequence VALUES ('pets', ?)", [id])
     },
     [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
-  }
-}
-
-async function postgresDatabase(): Promise<AnyDatabase> {
-  const database = await sharedDatabase()
-  return {
-    url: database.url,
-    async setLastId(id) {
-      await using sql = new SQL(database.url, { max: 1 })
-      await sql`UPDATE pet_id_floor SET last_id = ${id}`
-    },
-    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }
 }
