@@ -49,13 +49,14 @@ const waitMs = 30_000
 const expectedLine =
   /^Failed to load resource: (the server responded with a status of (400|401|403|429|503)|net::ERR_INTERNET_DISCONNECTED)/
 
-/** Opens a page of a new service with an empty store, with the checks of {@link visitAt}. */
+type Visit = BrowserContextOptions & { readonly settings?: Parameters<typeof startService>[0] }
+
+/** Opens a page of a new service with these settings and an empty store, with the checks of {@link visitAt}. */
 export async function visit(
-  look: BrowserContextOptions,
+  { settings, ...look }: Visit,
   act: (page: Page, service: Service, screen: Screen) => Promise<void>,
-  options: Parameters<typeof startService>[0] = {},
 ): Promise<void> {
-  await using service = await startService({ pages, ...options })
+  await using service = await startService({ pages, ...settings })
   await visitAt(service.origin, look, (page, screen) => act(page, service, screen))
 }
 

@@ -62,8 +62,8 @@ describeInBrowser('the catalogue page', () => {
       await page.getByLabel('API key').waitFor()
     }))
 
-  test('keeps the key for the tab only, and asks for another when it is revoked', () => {
-    const act: Parameters<typeof visit>[1] = async (page, service, screen) => {
+  test('keeps the key for the tab only, and asks for another when it is revoked', () =>
+    visit({ ...desktop, settings: { limits: { verifiedForMs: 0 } } }, async (page, service, screen) => {
       await screen.enter(service.key)
       await screen.says('No animals yet')
       await page.reload()
@@ -78,9 +78,7 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
       await screen.typeKey('schlüssel')
       await screen.says('A key has no spaces and no accents')
-    }
-    return visit(desktop, act, { limits: { verifiedForMs: 0 } })
-  })
+    }))
 
   test('shows the typed key on request, and remembers it on the device on request', () =>
     visit(phone, async (page, service, screen) => {
@@ -245,13 +243,9 @@ describeInBrowser('the catalogue page', () => {
     }))
 
   test('follows the links of a server that has another public address', () =>
-    visit(
-      phone,
-      async (_page, service, screen) => {
-        await screen.enterStocked(service, 25)
-        await screen.scrollDown()
-        await screen.waitForCards(25)
-      },
-      { publicUrl: 'https://pets.example/shop/v1' },
-    ))
+    visit({ ...phone, settings: { publicUrl: 'https://pets.example/shop/v1' } }, async (_page, service, screen) => {
+      await screen.enterStocked(service, 25)
+      await screen.scrollDown()
+      await screen.waitForCards(25)
+    }))
 })

@@ -128,63 +128,59 @@ describeInBrowser('the reference page', () => {
       await screen.says('No animals yet')
     }))
 
-  const urls = { publicUrl: 'https://pets.example.com/v1', stagingUrl: 'https://staging.example.com/v1' }
+  const settings = { publicUrl: 'https://pets.example.com/v1', stagingUrl: 'https://staging.example.com/v1' }
   test('sends only what the person filled in, to its own server, with exact integers', () =>
-    visit(
-      desktop,
-      async (page, service, screen) => {
-        // As behind a proxy that serves the page under another path.
-        await page.route('**/shop/**', route => {
-          route.continue({ url: route.request().url().replace('/shop/', '/') })
-        })
-        const sent: string[] = []
-        page.on('request', request => {
-          const { authorization, 'content-type': type, 'idempotency-key': key, prefer } = request.headers()
-          const path = request.url().slice(service.origin.length)
-          if (authorization) sent.push([request.method(), path, type, key, prefer].filter(Boolean).join(' '))
-        })
-        await page.goto('/shop/docs#/pets/createPet')
-        await screen.typeKey(service.key)
-        const servers = await page.locator('#servers code').allTextContents()
-        expect(servers).toEqual([urls.publicUrl, `${service.origin}/shop/v1`, urls.stagingUrl])
+    visit({ ...desktop, settings }, async (page, service, screen) => {
+      // As behind a proxy that serves the page under another path.
+      await page.route('**/shop/**', route => {
+        route.continue({ url: route.request().url().replace('/shop/', '/') })
+      })
+      const sent: string[] = []
+      page.on('request', request => {
+        const { authorization, 'content-type': type, 'idempotency-key': key, prefer } = request.headers()
+        const path = request.url().slice(service.origin.length)
+        if (authorization) sent.push([request.method(), path, type, key, prefer].filter(Boolean).join(' '))
+      })
+      await page.goto('/shop/docs#/pets/createPet')
+      await screen.typeKey(service.key)
+      const servers = await page.locator('#servers code').allTextContents()
+      expect(servers).toEqual([settings.publicUrl, `${service.origin}/shop/v1`, settings.stagingUrl])
 
-        expect(await send(page, 'createPet')).toStartWith('201 Created in ')
-        await fieldOf(page, 'createPet', 'body').fill(newPet('Rex'))
-        await fieldOf(page, 'createPet', 'Idempotency-Key').fill('order-1')
-        await fieldOf(page, 'createPet', 'Prefer').fill('handling=strict')
-        await send(page, 'createPet')
-        const created = answerOf(page, 'createPet').locator('pre')
-        await created.getByText(`"categoryId": ${largest},`).waitFor()
-        expect(service.logged).toContainEqual(
-          expect.objectContaining({ requestId: await answerOf(page, 'createPet').locator('.hint code').textContent() }),
-        )
-        await goTo(page, 'listPets')
-        expect(await send(page, 'listPets')).toStartWith('200 OK')
-        expect(await answerOf(page, 'listPets').locator('pre').textContent()).toContain(`"categoryId": ${largest},`)
-        await fieldOf(page, 'listPets', 'status').selectOption('sold')
-        await fieldOf(page, 'listPets', 'limit').fill(' 2 ')
-        await send(page, 'listPets')
-        // An older browser shows the text as it came.
-        await page.evaluate('delete JSON.rawJSON')
-        await fieldOf(page, 'listPets', 'status').selectOption('')
-        await send(page, 'listPets')
-        await answerOf(page, 'listPets').getByText(`"categoryId":${largest},`).waitFor()
-        await goTo(page, 'getPet')
-        expect(await send(page, 'getPet')).toStartWith('200 OK')
-        const [curl = '', typescript = ''] = await samplesOf(page, 'getPet')
-        expect(curl).toStartWith(`curl '${service.origin}/shop/v1/pets/1'`)
-        expect(typescript).toContain(`baseUrl: '${service.origin}/shop/v1'`)
-        expect(sent).toEqual([
-          'POST /shop/v1/pets application/json',
-          'POST /shop/v1/pets application/json order-1 handling=strict',
-          'GET /shop/v1/pets',
-          'GET /shop/v1/pets?limit=2&status=sold',
-          'GET /shop/v1/pets?limit=2',
-          'GET /shop/v1/pets/1',
-        ])
-      },
-      urls,
-    ))
+      expect(await send(page, 'createPet')).toStartWith('201 Created in ')
+      await fieldOf(page, 'createPet', 'body').fill(newPet('Rex'))
+      await fieldOf(page, 'createPet', 'Idempotency-Key').fill('order-1')
+      await fieldOf(page, 'createPet', 'Prefer').fill('handling=strict')
+      await send(page, 'createPet')
+      const created = answerOf(page, 'createPet').locator('pre')
+      await created.getByText(`"categoryId": ${largest},`).waitFor()
+      expect(service.logged).toContainEqual(
+        expect.objectContaining({ requestId: await answerOf(page, 'createPet').locator('.hint code').textContent() }),
+      )
+      await goTo(page, 'listPets')
+      expect(await send(page, 'listPets')).toStartWith('200 OK')
+      expect(await answerOf(page, 'listPets').locator('pre').textContent()).toContain(`"categoryId": ${largest},`)
+      await fieldOf(page, 'listPets', 'status').selectOption('sold')
+      await fieldOf(page, 'listPets', 'limit').fill(' 2 ')
+      await send(page, 'listPets')
+      // An older browser shows the text as it came.
+      await page.evaluate('delete JSON.rawJSON')
+      await fieldOf(page, 'listPets', 'status').selectOption('')
+      await send(page, 'listPets')
+      await answerOf(page, 'listPets').getByText(`"categoryId":${largest},`).waitFor()
+      await goTo(page, 'getPet')
+      expect(await send(page, 'getPet')).toStartWith('200 OK')
+      const [curl = '', typescript = ''] = await samplesOf(page, 'getPet')
+      expect(curl).toStartWith(`curl '${service.origin}/shop/v1/pets/1'`)
+      expect(typescript).toContain(`baseUrl: '${service.origin}/shop/v1'`)
+      expect(sent).toEqual([
+        'POST /shop/v1/pets application/json',
+        'POST /shop/v1/pets application/json order-1 handling=strict',
+        'GET /shop/v1/pets',
+        'GET /shop/v1/pets?limit=2&status=sold',
+        'GET /shop/v1/pets?limit=2',
+        'GET /shop/v1/pets/1',
+      ])
+    }))
 
   test('says in plain words what is wrong', () =>
     visit(phone, async (page, service, screen) => {
