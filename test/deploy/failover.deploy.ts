@@ -67,7 +67,7 @@ describe.skipIf(!programs)('two instances on a Patroni cluster, one with all hos
     deployed = await deploy(programs)
     const { serve, urls } = deployed
     const ports = [await serve('named-hosts', urls.hosts), await serve('through-haproxy', urls.primary)]
-    loads = ports.map((port, index) => new Load(port, key, clients, { made: index * 10_000_000, restMs }))
+    loads = ports.map(port => new Load(port, key, clients, { restMs }))
   })
   afterAll(() => deployed?.[Symbol.asyncDispose]())
 

@@ -16,10 +16,7 @@ const cleanUp = `
   done
   rm -rf "$1"`
 
-/**
- * Programs, each in a folder of its own. A process belongs to the folder that it works in, whichever program started it.
- * All processes end with this object, and also if this process is interrupted or killed.
- */
+/** Programs, each in a folder of its own. All processes that work there end with this object, or with this process. */
 export class ProcessFolder implements AsyncDisposable {
   readonly #path = mkdtempSync(join(realpathSync(tmpdir()), 'petstore-deploy-'))
   // In a session of its own, which Ctrl-C does not reach.
@@ -49,11 +46,9 @@ export class ProcessFolder implements AsyncDisposable {
   }
 
   /** The last lines that a program printed. */
-  log(name: string, lines = 15): string {
-    return readFileSync(join(this.folder(name), 'log'), 'utf8')
-      .split('\n')
-      .slice(-lines)
-      .join('\n')
+  log(name: string): string {
+    const lines = readFileSync(join(this.folder(name), 'log'), 'utf8').split('\n')
+    return lines.slice(-15).join('\n')
   }
 
   /** Sends a signal to every process of a program that has this text in its command line. */

@@ -164,10 +164,8 @@ for (const isWriting of [true, false]) {
   })
 }
 
-type Disk = { readonly path: string } & Disposable
-
 /** A file system that `source` describes to mount, gone with the test. Root only. */
-function mounted(source: (folder: string) => readonly string[]): Disk {
+function mounted(source: (folder: string) => readonly string[]) {
   using stack = new DisposableStack()
   const folder = stack.use(temporaryFolder())
   const path = join(folder.path, 'disk')
@@ -179,12 +177,12 @@ function mounted(source: (folder: string) => readonly string[]): Disk {
 }
 
 /** In memory, of this size. */
-function smallDisk(bytes: number): Disk {
+function smallDisk(bytes: number) {
   return mounted(() => ['-t', 'tmpfs', '-o', `size=${bytes}`, 'petstore-test'])
 }
 
 /** In a file: it can be frozen. */
-function realDisk(): Disk {
+function realDisk() {
   return mounted(folder => {
     const image = join(folder, 'image')
     command('truncate', '--size=16M', image)

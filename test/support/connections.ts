@@ -9,11 +9,7 @@ export interface Reply {
 }
 
 /** Everything that came back on one connection, and whether the server closed it. */
-export interface Exchange {
-  readonly received: string
-  readonly replies: readonly Reply[]
-  readonly closed: boolean
-}
+export type Exchange = Readonly<{ received: string; replies: readonly Reply[]; closed: boolean }>
 
 interface ExchangeOptions {
   /** How many replies to wait for. Bytes that arrive within `quietMs` after them count too. */
@@ -125,10 +121,7 @@ export async function openCrowd(port: number, size: number, first = '') {
 
 export type Sent = { readonly method: 'GET' | 'POST'; path: string; headers?: Record<string, string>; body?: string }
 
-/**
- * `refused`: the connection was refused, so the request was never sent. `lost`: the request was sent on a connection that the
- * server had not announced to close, and no whole response came.
- */
+/** `refused`: the request was never sent. `lost`: no whole response came, and no notice that the server closes. */
 export type Outcome = { readonly ms: number } & (
   | { readonly kind: 'answered'; readonly reply: Reply }
   | { readonly kind: 'refused' }

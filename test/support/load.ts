@@ -69,17 +69,13 @@ export class Ledger {
   readonly uncertain = new Set<string>()
   /** Responses that no client should get. */
   readonly wrong: string[] = []
-  #made: number
-
-  /** Numbers of animals begin after `made`. Clients of one store need different ones. */
-  constructor(made = 0) {
-    this.#made = made
-  }
+  /** Shared, because the clients of one store may have several ledgers and need different animals. */
+  static #made = 0
 
   /** The next animal to send, and an Idempotency-Key for it. */
   next(): { readonly body: string; readonly idempotencyKey: string } {
-    this.#made += 1
-    return { body: animalBody(this.#made), idempotencyKey: `animal-${this.#made}` }
+    const number = ++Ledger.#made
+    return { body: animalBody(number), idempotencyKey: `animal-${number}` }
   }
 
   acknowledge(body: string, { status, text }: Reply): void {
@@ -129,8 +125,8 @@ export class Load extends Ledger {
   readonly #working: Promise<unknown>
 
   /** With `restMs`, each client waits so long after every request. */
-  constructor(port: number, key: string, count = 16, { made = 0, restMs = 0 } = {}) {
-    super(made)
+  constructor(port: number, key: string, count = 16, { restMs = 0 } = {}) {
+    super()
     this.#working = withClients({ port, key, count }, async (client, index) => {
       while (!this.#stopping && !this.#gone) {
         await (index % 4 === 3 ? this.#read(client) : this.#add(client, index % 4 !== 2))
@@ -245,13 +241,11 @@ export async function serveFrom(url: string, ...flags: string[]) {
     url,
     expectStopped,
     /** Waits until /healthz responds with this status. */
-    async healthIs(status: 200 | 503): Promise<void> {
-      const asked = async () => {
+    healthIs: (status: 200 | 503) =>
+      until(`/healthz to say ${status}`, async () => {
         const answer = await fetch(new URL('/healthz', server.url), { signal: AbortSignal.timeout(5_000) })
         return answer.status === status || undefined
-      }
-      await until(`/healthz to say ${status}`, asked)
-    },
+      }),
     /** Clients keep the service busy while something happens to its database. Gives what the service logged. */
     async underLoad(cause: RegExp, happen: (load: Load) => Promise<void>): Promise<readonly string[]> {
       const load = new Load(server.port, key)

@@ -50,10 +50,7 @@ class CheckedApp extends App {
   }
 }
 
-/**
- * The whole service in this process: a real database, a real port on 127.0.0.1. When it ends, it throws if a response
- * was not as the OpenAPI document describes it.
- */
+/** The whole service in this process. At its end, it throws if a response was not as the OpenAPI document says. */
 export async function startService(options: Partial<Omit<AppParts, 'log' | 'build' | 'activity'>> = {}) {
   const database = await newTestDatabase(storeUnderTest)
   const stores = await openStores(database.url, { create: true })

@@ -34,14 +34,6 @@ async function send(page: Page, id: OperationId): Promise<string> {
 /** The samples of an operation: curl, TypeScript. */
 const samplesOf = (page: Page, id: OperationId) => panelOf(page, id).locator('.sample code').allTextContents()
 
-/** Opens the reference with a key in the tab. */
-async function openWithKey(page: Page, { key }: Service, id: OperationId): Promise<void> {
-  await page.goto(`/docs#/pets/${id}`)
-  await page.getByLabel('API key').fill(key)
-  await page.keyboard.press('Enter')
-  await page.getByText('Requests from this page use').waitFor()
-}
-
 describeInBrowser('the reference page', () => {
   test.each(looks)('is accessible and fits, closed, open, and with responses (%s)', (_look, options) =>
     visit(options, async (page, service, screen) => {
@@ -233,7 +225,9 @@ describeInBrowser('the reference page', () => {
   test('has curl and TypeScript samples that follow the form and give its results', () =>
     visit({ ...desktop, permissions: ['clipboard-read', 'clipboard-write'] }, async (page, service, screen) => {
       await stock(service, 3)
-      await openWithKey(page, service, 'listPets')
+      await page.goto('/docs#/pets/listPets')
+      await screen.typeKey(service.key)
+      await screen.says('Requests from this page use')
       const taken = [await samplesOf(page, 'listPets')]
       await fieldOf(page, 'listPets', 'status').selectOption('pending')
       taken.push(await samplesOf(page, 'listPets'))
@@ -265,7 +259,9 @@ describeInBrowser('the reference page', () => {
 
   test('quotes values that no sample may execute, and selects the sample where there is no clipboard', () =>
     visit(desktop, async (page, service, screen) => {
-      await openWithKey(page, service, 'createPet')
+      await page.goto('/docs#/pets/createPet')
+      await screen.typeKey(service.key)
+      await screen.says('Requests from this page use')
       await fieldOf(page, 'createPet', 'body').fill('@package.json')
       await fieldOf(page, 'createPet', 'Prefer').fill("'; exit 9; '")
       const [curl = '', typescript = ''] = await samplesOf(page, 'createPet')
