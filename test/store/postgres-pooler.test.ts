@@ -102,33 +102,24 @@ describePooler('behind PgBouncer', () => {
 
   const ignoring = `ignore_startup_parameters = ${[...limits, ...otherSettings].join()}`
   const ignored = 'ignores the settings of a session'
-  test.each([
-    ['refuses the settings of our sessions', [], false, 'unsupported startup parameter'],
-    ['ignores them', [ignoring], false, ignored],
-    ['ignores them, although the database has them', [ignoring], true, ignored],
-  ])('without PETSTORE_DATABASE_POOLER, a pooler that %s is named', async (_, lines, hasLimits, problem) => {
+  const named = (problem: string) => `.*${problem}.* a connection pooler .*PETSTORE_DATABASE_POOLER.*`
+  const settings = limits.map(limit => `${limit} = '3s'`)
+  const isolation = "default_transaction_isolation = '"
+  const advice = `.* isolation level serializable; run ALTER ROLE postgres SET ${isolation}read committed'`
+  test.each<[string, string[], string[], string[], string]>([
+    ['refuses the settings of our sessions', [], [], [], named('unsupported startup parameter')],
+    ['ignores them', [ignoring], [], [], named(ignored)],
+    ['ignores them, although the database has them', [ignoring], settings, [], named(ignored)],
+    ['has another isolation level', [], [`${isolation}serializable'`], ['--database-pooler'], advice],
+  ])('a pooler that %s is refused with advice', async (_, lines, ofDatabase, flags, problem) => {
     const { url } = await cluster.newDatabase()
     const name = new URL(url).pathname.slice(1)
-    for (const limit of hasLimits ? limits : []) await ask(url, `ALTER DATABASE ${name} SET ${limit} = '3s'`)
+    for (const setting of ofDatabase) await ask(url, `ALTER DATABASE ${name} SET ${setting}`)
     await using pooler = await startPooler(url, 'pool_mode = transaction', ...lines)
     using folder = temporaryFolder()
     await createKey(folder.path, 'till', '--database-url', url)
-    const ended = await petstore(['serve', '--port', '0', '--database-url', pooler.url], { cwd: folder.path })
-    const stderr = expect.stringMatching(
-      new RegExp(`^petstore: .*${problem}.* a connection pooler .*PETSTORE_DATABASE_POOLER.*\n$`),
-    )
-    expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
-  })
-
-  test('another isolation level of the database is refused, with the statement that sets ours', async () => {
-    const { url } = await cluster.newDatabase()
-    const name = new URL(url).pathname.slice(1)
-    await ask(url, `ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
-    await using pooler = await startPooler(url, 'pool_mode = transaction')
-    using folder = temporaryFolder()
-    const args = ['serve', '--port', '0', '--database-url', pooler.url, '--database-pooler']
-    const advice = "run ALTER ROLE postgres SET default_transaction_isolation = 'read committed'\n"
-    const stderr = expect.stringMatching(new RegExp(`^petstore: .* isolation level serializable; ${advice}$`))
+    const args = ['serve', '--port', '0', '--database-url', pooler.url, ...flags]
+    const stderr = expect.stringMatching(new RegExp(`^petstore: ${problem}\n$`))
     expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })
   })
 })
