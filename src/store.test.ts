@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { IdsExhausted, OutcomeUnknown, SetupError, StoreUnavailable } from './errors.ts'
 import { int64Max } from './int64.ts'
-import { Histogram, idempotencyKeyMs, keptIdProblem } from './store.ts'
+import { Histogram, keptIdProblem } from './store.ts'
 
 const highest = int64Max - 1_000_000_000n
 
@@ -14,10 +14,6 @@ test.each<[bigint | undefined, bigint, string | undefined]>([
   [6n, 6n, 'id is 6 after 6: expected ascending ids'],
 ])('importing id %p after %p has the problem %p', (id, previous, problem) => {
   expect(keptIdProblem(id, previous)).toBe(problem)
-})
-
-test('an idempotency key is remembered for 24 hours', () => {
-  expect(idempotencyKeyMs).toBe(86_400_000)
 })
 
 test.each([

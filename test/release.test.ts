@@ -45,8 +45,10 @@ test.each<[string, Files, commands?: string]>([
 })
 
 const client = 'src/client/package.json'
-const isOther = 'has version 1.2.2, but package.json has version 1.2.3'
+const isCurrent = 'but package.json has version 1.2.3'
+const isOther = `has version 1.2.2, ${isCurrent}`
 const undated = 'CHANGELOG.md has no heading "## 1.2.3 - YYYY-MM-DD" with the date of the release'
+const ignored = { '.gitignore': '.env*\n', 'src/.env.local': 'SECRET=1\n' }
 const later = changelog('## Unreleased\n\n- Another thing.\n\n## 1.2.3 - 2026-11-16')
 
 test.each<[problem: string, Files, commands?: string]>([
@@ -54,18 +56,12 @@ test.each<[problem: string, Files, commands?: string]>([
   [`${client} ${isOther}`, { [client]: '{ "version": "1.2.2" }' }],
   [`${client} has no version, but .*`, { [client]: '{}' }],
   [`${client} cannot be read: ENOENT.*`, { [client]: '' }],
-  [
-    'docs/install.md:1 names petstore-1.2.2, but package.json has version 1.2.3',
-    { 'docs/install.md': 'npx ./petstore-1.2.2.tgz\n' },
-  ],
+  [`docs/install.md:1 names petstore-1.2.2, ${isCurrent}`, { 'docs/install.md': 'npx ./petstore-1.2.2.tgz\n' }],
   ['deploy/pod.yaml:1 names petstore:1.2.2, but .*', { 'deploy/pod.yaml': 'image: example.com/petstore:1.2.2\n' }],
   [undated, { 'CHANGELOG.md': changelog('## 1.2.3 - soon') }],
   [undated, { 'CHANGELOG.md': changelog('## 1.2.2 - 2026-11-16') }],
   ['CHANGELOG.md has entries under "## Unreleased": move them.*', { 'CHANGELOG.md': later }],
-  [
-    'Files that git ignores could be in the package: src/.env.local',
-    { '.gitignore': '.env*\n', 'src/.env.local': 'SECRET=1\n' },
-  ],
+  ['Files that git ignores could be in the package: src/.env.local', ignored],
   ['Files are not committed: new.txt', {}, 'touch new.txt'],
   ['Files are not committed: CHANGELOG.md', {}, 'echo >> CHANGELOG.md'],
   ['The tag v1.2.3 does not exist: create it with git tag -a v1.2.3 .*', {}, 'git tag -d v1.2.3 > /dev/null'],

@@ -17,7 +17,6 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['Rex'], {}, ['Rex']],
   [['Rex', 'meat'], {}, ['Rex', 'meat']],
   [['--times', '2', 'Rex'], { '--times': '2' }, ['Rex']],
-  [['Rex', '-q'], { '--quietly': 'true' }, ['Rex']],
   [['Rex', '--times=2', '--quietly'], { '--times': '2', '--quietly': 'true' }, ['Rex']],
   [['Rex', '--times', '1', '--times', '2'], { '--times': '2' }, ['Rex']],
   [['Rex', '--times', ''], { '--times': '' }, ['Rex']],

@@ -160,7 +160,6 @@ describe('an unknown variable', () => {
   test.each([
     ['PETSTORE_LOGLEVEL', 'debug', 'did you mean PETSTORE_LOG_LEVEL?'],
     ['PETSTORE_PORT', '9100', 'did you mean PORT?'],
-    ['PETSTORE_HOST', '0.0.0.0', 'did you mean HOST?'],
     ['PETSTORE_DATABASE_URL', 'sqlite:pets.db', 'did you mean DATABASE_URL?'],
     ['PETSTORE_APIKEY', 'secret', 'did you mean PETSTORE_API_KEY?'],
     ['PETSTORE_ULR', 'http://a', 'did you mean PETSTORE_URL?'],

@@ -323,7 +323,7 @@ test('a deprecation is reported for success and failure', async () => {
 })
 
 test.each<[typeof client.PetstoreError, ...number[]]>([
-  [client.InvalidRequestError, 400, 422],
+  [client.InvalidRequestError, 400, 413, 422],
   [client.UnauthorizedError, 401],
   [client.ForbiddenError, 403],
   [client.NotFoundError, 404],

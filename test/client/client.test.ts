@@ -35,23 +35,6 @@ test('animals come back exactly as they were added, with ids above 2^53, for any
   expect(await pets.get(2n ** 53n + 1n)).toStrictEqual(added[1] as client.Pet)
 })
 
-test('a refusal of the service is an error of a class, with its code and a request id', async () => {
-  await using service = await startService()
-  const readOnly = await service.newKey({ permission: 'read-only' })
-  const refusals: [string, string, Partial<client.ClientOptions>, Partial<client.NewPet>][] = [
-    ['UnauthorizedError', 'invalid_api_key', { apiKey: 'not-a-key-of-this-service' }, {}],
-    ['ForbiddenError', 'read_only_key', { apiKey: readOnly }, {}],
-    ['InvalidRequestError', 'invalid_request', {}, { name: ' ' }],
-    ['InvalidRequestError', 'body_too_large', {}, { name: 'x'.repeat(70_000) }],
-  ]
-  for (const [name, code, options, newPet] of refusals) {
-    const error = await petsAt(service, options)
-      .create({ ...rex, ...newPet })
-      .catch(error => error)
-    expect(error).toMatchObject({ name, code, requestId: expect.stringMatching(/./) })
-  }
-})
-
 test('the client waits for a rate limit', async () => {
   // A clock that only a refusal moves on: a slow machine gets the same responses.
   using clock = spyOn(performance, 'now').mockReturnValue(0)

@@ -35,7 +35,9 @@ async function scrape(of: Service): Promise<readonly string[]> {
 test('the metrics count requests by operation and status, animals, pages and commits', async () => {
   await using counted = await startService()
   const rex = '{"name":"Rex","categoryId":1}'
-  for (const body of [rex, rex, '{"name":""}']) await counted.call('/v1/pets', { method: 'POST', body })
+  // The second one is a replay.
+  const headers = { 'idempotency-key': 'k' }
+  for (const body of [rex, rex, '{"name":""}']) await counted.call('/v1/pets', { method: 'POST', body, headers })
   for (const path of ['/v1/pets', '/v1/pets', '/v1/pets', '/v1/pets/1', '/v1/nothing']) await counted.call(path)
   await counted.call('/v1/pets', { key: null })
   // PostgreSQL does not report when others make a page stale, so nothing is cached. SQLite's writer also stores keys.
@@ -47,7 +49,7 @@ test('the metrics count requests by operation and status, animals, pages and com
     'petstore_http_requests_total{operation="none",status="404"} 1',
     'petstore_http_requests_total{operation="none",status="401"} 1',
     'petstore_http_requests_in_flight 1',
-    'petstore_pets_created_total 2',
+    'petstore_pets_created_total 1',
     `petstore_page_cache_hits_total ${hits}`,
     `petstore_page_cache_misses_total ${misses}`,
     'petstore_deprecated_requests_total{operation="getPet",key="test"} 1',
@@ -79,11 +81,4 @@ test('the log has a line for each request: id, operation, status, duration, key 
   const response = { status: 200, durationMs: expect.any(Number) }
   expect(service.logged.at(-1)).toEqual({ message: 'request', ...request, ...response, key: 'test', traceparent })
   expect(JSON.stringify(service.logged)).not.toContain(service.key)
-})
-
-test('behind a trusted proxy only, the log has the address that the proxy saw', async () => {
-  await using proxied = await startService({ trustedProxies: ['127.0.0.1'] })
-  const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.7' }
-  for (const { call } of [proxied, service]) await call('/v1/pets', { headers })
-  expect([proxied, service].map(({ logged }) => logged.at(-1)?.['client'])).toEqual(['203.0.113.7', '127.0.0.1'])
 })
