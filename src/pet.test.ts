@@ -79,7 +79,6 @@ describe('a new animal', () => {
   test.each<[string, NewPet]>([
     ['{"name":"Rex","categoryId":7}', { name: 'Rex', categoryId: 7n }],
     ['{"status":"sold","categoryId":-1,"name":" x "}', { name: ' x ', categoryId: -1n, status: 'sold' }],
-    ['{"name":"Rex","categoryId":9007199254740993}', { name: 'Rex', categoryId: 9007199254740993n }],
   ])('%s is read', (text, pet) => {
     expect(readJsonPet(text)).toStrictEqual({ ok: true, pet })
     expect(readJsonPet(text, true)).toStrictEqual({ ok: true, pet })

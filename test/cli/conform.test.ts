@@ -17,7 +17,7 @@ async function conformWrong(defects: readonly Defect[], ...options: string[]) {
 const badName = answering(201, pet => ({ ...pet, name: '<b>&"\u001b[31m\u202e' }))
 const badStatus = answering(404, body => ({ ...body, status: 500n }))
 
-test('our server passes, and another server, too; the key may come from the environment', async () => {
+test('our server passes, and the key may come from the environment', async () => {
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ env })
   const ours = await petstore(['conform', `${server.url}/`], { cwd: tmpdir(), env })
@@ -27,9 +27,6 @@ test('our server passes, and another server, too; the key may come from the envi
   expect(lines.slice(0, contractChecks.length)).toEqual(contractChecks.map(({ name }) => `✓ ${name}`))
   const summary = `${contractChecks.length} passed, 0 failed, 0 skipped`
   expect(lines.slice(contractChecks.length)).toEqual(['', `${server.url}: ${summary}`, ''])
-
-  const another = await conformWrong([])
-  expect(another).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`/v1: ${summary}\n`) })
 })
 
 test('a failed check prints what was expected, what was found and the rule', async () => {

@@ -105,14 +105,13 @@ test('keys list of a store without keys prints nothing on stdout, and says how t
   )
 })
 
-test('output reaches a slow reader completely, and a closed pipe is no error', async () => {
+test('output reaches a slow reader completely', async () => {
   using folder = temporaryFolder()
   await createKey(folder.path, 'till')
   for (const args of ['serve --help', 'keys list --json']) {
-    const shell = (command: string) => run(['sh', '-c', command], { cwd: folder.path })
     // The pipe is full before the program writes.
     const late = `(head -c 65536 /dev/zero; "${program}" ${args}) | (sleep 1; tr -d '\\0')`
-    expect((await shell(late)).stdout).toBe((await petstore(args.split(' '), { cwd: folder.path })).stdout)
-    expect((await shell(`"${program}" ${args} | true`)).stderr).toBe('')
+    const { stdout } = await run(['sh', '-c', late], { cwd: folder.path })
+    expect(stdout).toBe((await petstore(args.split(' '), { cwd: folder.path })).stdout)
   }
 })

@@ -23,12 +23,15 @@ import { hasOpenssl, makeCertificate, program } from './child.ts'
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'
 
-test('the first start creates a private store and shows a key in a curl line to paste; the second shows none', async () => {
+test('the first start ignores .env, creates a private store and shows a key in a curl line; the second shows none', async () => {
   using folder = temporaryFolder()
+  const ignored = 'PETSTORE_API_KEY=short\nHOST=192.0.2.1\nDATABASE_URL=sqlite:elsewhere.db\n'
+  writeFileSync(join(folder.path, '.env'), ignored)
   await using first = await startServer({ cwd: folder.path })
   expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
   const [, key = ''] = /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(shown only this once\)$/m.exec(first.stdout) ?? []
   expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
   const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
   expect(mode('data')).toBe('700')
   const files = readdirSync(join(folder.path, 'data'))
@@ -159,15 +162,6 @@ test('npm start serves, and Ctrl-C, which arrives twice under npm, stops it with
   expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
   expect((await server.stopAll('SIGINT')).exitCode).toBe(0)
   await expect(fetch(server.url)).rejects.toThrow()
-})
-
-test('a .env file in the working folder is ignored', async () => {
-  using folder = temporaryFolder()
-  const ignored = 'PETSTORE_API_KEY=short\nHOST=192.0.2.1\nDATABASE_URL=sqlite:elsewhere.db\n'
-  writeFileSync(join(folder.path, '.env'), ignored)
-  await using server = await startServer({ cwd: folder.path })
-  expect(server.url).toStartWith('http://127.0.0.1:')
-  expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
 })
 
 /** Its log goes to another program. */

@@ -30,13 +30,6 @@ export const failureOf = async (work: () => unknown): Promise<unknown> =>
 /** U+0001 to U+007F. */
 const everyControl = String.fromCharCode(...Array.from({ length: 0x7f }, (_, i) => i + 1))
 
-function petsIn(lines: string): Pet[] {
-  return lines.split('\n').flatMap(line => {
-    const read = readPetLine(line, 'keep', 0n)
-    return read.ok ? (read.pet as Pet) : []
-  })
-}
-
 export async function* batches(...all: (readonly ImportedPet[])[]) {
   yield* all
 }
@@ -311,7 +304,11 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     return lines
   }
 
-  const everything = async () => petsIn(await exported())
+  const everything = async () =>
+    (await exported()).split('\n').flatMap(line => {
+      const read = readPetLine(line, 'keep', 0n)
+      return read.ok ? (read.pet as Pet) : []
+    })
 
   describe(`${engine}: export`, () => {
     test('animals come in bounded batches as of one moment, and others can add meanwhile', async () => {

@@ -46,17 +46,14 @@ const contents = (url?: string) =>
   )
 
 describeWithPostgres('PostgreSQL: the database', () => {
-  test('integers are exact, and a metrics key is read-only, too', async () => {
+  test('it has its schema version and exact integers, and opening it again changes nothing', async () => {
     const stores = await opened()
     await stores.pets.create({ name: 'Rex', categoryId: 9223372036854775807n })
     await stores.keys.create(newKey('prometheus', 'metrics'))
     await stores.close()
     const query = 'SELECT pg_typeof(category_id)::text AS type, category_id::text, read_only FROM pets, api_keys'
+    // A metrics key is read-only, too.
     expect(await rows(query)).toEqual([{ type: 'bigint', category_id: '9223372036854775807', read_only: true }])
-  })
-
-  test('it has its schema version, and opening it again changes nothing', async () => {
-    await created()
     const before = await contents()
     const version = () => rows('SELECT version, xmin::text FROM petstore_schema')
     const [first] = await version()
@@ -110,24 +107,6 @@ describeWithPostgres('PostgreSQL: the database', () => {
     await run('DROP EVENT TRIGGER refusing')
     await using stores = await opened()
     expect((await stores.pets.create(rex)).id).toBe(1n)
-  })
-
-  test('of two instances that start at once, one waits and uses what the other has created', async () => {
-    await using other = new SQL(database.url, { max: 1 })
-    let opening: Promise<unknown> | undefined
-    await other.begin(async transaction => {
-      // "PETS" in ASCII.
-      await transaction`SELECT pg_advisory_xact_lock(${0x50455453})`
-      opening = Promise.all([created(), created()])
-      await until('both to wait for the lock', async () => {
-        const waiting = await transaction.unsafe(
-          `SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database
-           WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()`,
-        )
-        return waiting.length === 2 || undefined
-      })
-    })
-    await opening
   })
 
   test('a first key is not created while another instance creates one', async () => {
