@@ -32,7 +32,6 @@ describe('a name', () => {
   const tooLong = 'is too long: expected 1 to 1,000 characters'
   const blank = 'is blank: expected at least one visible character'
   const unstorable = 'contains U+0000 or an unpaired surrogate: remove it'
-  const noString = 'is not a string: expected 1 to 1,000 characters'
   test.each<[string, unknown, string]>([
     ['the empty text', '', 'is empty: expected 1 to 1,000 characters'],
     ['spaces, tabs and line ends', ' \t\r\n\v\f', blank],
@@ -44,7 +43,7 @@ describe('a name', () => {
     ['1,001 letters', 'a'.repeat(1_001), tooLong],
     ['1,001 emoji', '😀'.repeat(1_001), tooLong],
     ['a million letters', 'a'.repeat(1_000_000), tooLong],
-    ['a number', 5, noString],
+    ['a number', 5, 'is not a string: expected 1 to 1,000 characters'],
   ])('is refused: %s', (_what, name, problem) => {
     expect(petName.read(name)).toBeUndefined()
     expect(petName.problem?.(name)).toBe(problem)

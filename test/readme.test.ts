@@ -15,11 +15,6 @@ function blocksIn(text: string, ...languages: string[]): string[] {
   )
 }
 
-function section(title: string): string {
-  const [, text = ''] = readme.split(`\n## ${title}\n`)
-  return text.split('\n## ', 1)[0] ?? ''
-}
-
 /** The files that a clone has: neither dependencies nor data. */
 async function freshClone(folder: string): Promise<void> {
   // Another user than the one who runs the tests may own the files.
@@ -46,9 +41,8 @@ test('npm start works in a fresh clone, and the five minutes of the README print
   await using server = await startServer({ command: ['npm', 'start'], cwd: folder.path, env, waitMs })
   const [key = ''] = /pets_\w{36}/.exec(server.stdout) ?? []
 
-  const minutes = section('Five minutes')
-    .replace('pets_...', key)
-    .replaceAll('127.0.0.1:8080', new URL(server.url).host)
+  const [, section = ''] = /\n## Five minutes\n([\s\S]*?)\n## /.exec(readme) ?? []
+  const minutes = section.replace('pets_...', key).replaceAll('127.0.0.1:8080', new URL(server.url).host)
   const [setup = '', ...steps] = minutes.split(/^(?=```sh$)/m).slice(1)
   const commands = [setup, ...steps].flatMap(step => blocksIn(step, 'sh')).join("printf '\\036'\n")
   const script = `set -euo pipefail\n${commands}`

@@ -38,7 +38,6 @@ interface Sent extends RequestInit {
 }
 const send = (path: string, { headers, ...init }: Sent = {}) =>
   app.fetch(new Request(`http://a${path}`, { ...init, headers: { authorization: 'Bearer a-key', ...headers } }))
-const rex = '{"name":"Rex","categoryId":7}'
 const noKey = { authorization: '' }
 const strict = { prefer: 'handling=strict' }
 const problemOf = async (response: Response): Promise<{ code: string; message: string }> =>
@@ -225,7 +224,7 @@ describe('a response', () => {
       `<${documentation}>; rel="deprecation"; type="text/html", <${base}/pets?status=available>; rel="successor-version"`,
     )
     expect(await linkOf('/v1/pets?limit=1')).toStartWith(`<${base}/pets?limit=1&cursor=`)
-    const { headers } = await send('/v1/pets', { method: 'POST', body: rex })
+    const { headers } = await send('/v1/pets', { method: 'POST', body: '{"name":"Rex","categoryId":7}' })
     expect(headers.get('location')).toStartWith(`${base}/pets/`)
   })
 })

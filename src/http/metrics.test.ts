@@ -6,11 +6,9 @@ import { KeyUsage } from './auth.ts'
 import { type MetricSources, Metrics, RequestObserver } from './metrics.ts'
 import { RequestContext } from './request.ts'
 
-const noUsage = new KeyUsage({} as KeyStore)
-
 const textOf = (metrics: Metrics, sources: Partial<MetricSources> = {}) =>
   metrics.text({
-    usage: noUsage,
+    usage: new KeyUsage({} as KeyStore),
     activity: { writesWaiting: 0, commitSizes: new Histogram([]), isWritable: true },
     sweep: undefined,
     build: { version: '', commit: '' },

@@ -21,12 +21,10 @@ test.each([
 })
 
 describe('a query', () => {
-  const known = ['limit', 'status']
-
   /** Reads it as listPets does. */
   function read(text: string, { strict = false } = {}) {
     const query = new Query(text)
-    if (strict) query.refuseUnknown(known)
+    if (strict) query.refuseUnknown(['limit', 'status'])
     const limit = query.read('limit', pageLimit)
     const status = query.read('status', petStatus)
     return { limit, status, problems: query.problems }

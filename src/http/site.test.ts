@@ -42,15 +42,12 @@ const shown = ({ status, body }: Reply) => `${status} ${body}`
 const readyz = async () => shown(await health.readyz())
 const healthz = async () => shown(await health.healthz())
 
-/** A store that is in trouble, in every way that a check distinguishes. */
-const troubles: readonly (readonly [string, Read, Read])[] = [
+test.each([
   ['animals fail', fails, answers],
   ['keys fail', answers, fails],
   ['animals hang', hangs, answers],
   ['keys hang', answers, hangs],
-]
-
-test.each(troubles)('if %s, /healthz is 503, and /readyz only until the store was read once', async (_, pets, keys) => {
+])('if %s, /healthz is 503, and /readyz only until the store was read once', async (_, pets, keys) => {
   ;[readPets, readKeys] = [pets, keys]
   expect([await readyz(), await healthz()]).toEqual(['503 starting', '503 store'])
   readPets = readKeys = answers

@@ -2,12 +2,10 @@ import { expect, test } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { KeepAliveClient, type Outcome, withClients } from '../support/connections.ts'
-import { expectOutageSurvived, Ledger, serveFrom } from '../support/load.ts'
+import { expectOutageSurvived, key, Ledger, serveFrom } from '../support/load.ts'
 import { documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
 import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
-
-const key = 'a-key-from-outside-0123456789'
 
 test.skipIf(!nginx)('deploy/nginx.conf follows every rule but one, and the log has the client address', async () => {
   const port = freePort()

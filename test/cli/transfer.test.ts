@@ -5,8 +5,6 @@ import { animalBody } from '../support/load.ts'
 import { refusal, residentBytes, until } from '../support/process.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
-const rex = '{"id":1,"name":"Rex","categoryId":7}'
-
 test('an export that is imported with its ids gives the same export', async () => {
   const lines = animalLines(12_000)
   using place = workplace(lines)
@@ -66,7 +64,7 @@ test.each<[string, boolean, RegExp]>([
   ['backup animals.ndjson', true, /Cannot back up to animals.ndjson: the file exists; choose another name \(EEXIST\)/],
 ])('%s is refused and changes nothing', async (line, hasStore, message) => {
   using place = workplace('mine')
-  if (hasStore) await place.shell(`echo '${rex}' | petstore import -`)
+  if (hasStore) await place.shell(`echo '{"name":"Rex","categoryId":7}' | petstore import -`)
   const before = readdirSync(place.path)
   expect(await refusal(line.split(' '), place.surroundings)).toMatch(message)
   expect(readdirSync(place.path)).toEqual(before)

@@ -245,9 +245,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
   })
 
-  const createdAt = new Date(1_700_000_000_123)
   const newKey = (options: Partial<NewApiKey> = {}) =>
-    issueApiKey({ name: 'till', permission: 'read-write', createdAt, ...options }).record
+    issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date(1_700_000_000_123), ...options }).record
 
   describe(`${engine}: API keys`, () => {
     test.each<[string, Partial<NewApiKey>]>([

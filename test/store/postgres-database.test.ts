@@ -153,10 +153,11 @@ async function newRole() {
   }
 }
 
-/** A user who may only read and write the rows of a store. */
-async function newUser() {
+/** A user who may only read and write the rows of a store, with a limit of connections; -1 is none. */
+async function newUser(connectionsMax = -1) {
   await created()
   const role = await newRole()
+  await run(`ALTER ROLE ${role.name} CONNECTION LIMIT ${connectionsMax}`)
   await run(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role.name}`)
   return role
 }
@@ -207,12 +208,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     expect(await stores.pets.get(1n)).toEqual({ id: 1n, ...rex })
     await run(`GRANT INSERT ON pets TO ${role.name}`)
     expect((await stores.pets.create(rex)).id).toBe(2n)
-  })
-
-  test('an import without TEMPORARY names it', async () => {
-    await using role = await newUser()
     await run(`REVOKE TEMPORARY ON DATABASE ${databaseName()} FROM PUBLIC`)
-    await using stores = await opened(role.url)
     await expect(stores.transfer.load(batches([rex]), 'new')).rejects.toThrow(/TEMPORARY on the database for an import/)
   })
 
@@ -300,8 +296,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
   })
 
   test('without a free one, a server does not start, and a running one says what to do and when it can write again', async () => {
-    await using role = await newUser()
-    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 3`)
+    await using role = await newUser(3)
     await using stores = await servingAs(role)
     await stores.pets.create(rex)
     expect(stores.activity().isWritable).toBe(true)
@@ -326,8 +321,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
   })
 
   test('with fewer than three, a server does not start', async () => {
-    await using role = await newUser()
-    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 2`)
+    await using role = await newUser(2)
     const advice = 'raise the limit of the role, the database or the server'
     expect(String(await startFailure(role.url))).toMatch(
       new RegExp(`^SetupError: Cannot use .*: it allows 2 connections, and an instance needs 3; ${advice}`),
@@ -335,8 +329,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
   })
 
   test('two instances that lose all connections can write again, though their readers reconnect first', async () => {
-    await using role = await newUser()
-    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 16`)
+    await using role = await newUser(16)
     await using first = await servingAs(role)
     await using second = await servingAs(role)
     const both = [first, second]
@@ -370,11 +363,6 @@ const endOurSessions = `
   WHERE application_name LIKE 'petstore%' AND datname = current_database()`
 
 describeWithPostgres('PostgreSQL: export and import', () => {
-  /** More than the buffers of both sides of a connection hold. */
-  const storeManyAnimals = async () => {
-    await created()
-    await run(`INSERT INTO pets SELECT n, repeat('x', 1000), 1 FROM generate_series(1, 30000) AS n`)
-  }
   const copying = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'COPY%' AND datname = current_database()`
   const endOfSession = () => until('the end of the session', async () => ((await rows(copying))[0] ? undefined : true))
   const transferWith = (idleMsMax: number) =>
@@ -393,7 +381,9 @@ describeWithPostgres('PostgreSQL: export and import', () => {
     ['loses its connection fails', 60_000, () => run(`${endOurSessions} AND query LIKE 'COPY%'`)],
     ['nobody reads is ended', 100, endOfSession],
   ])('an export that %s', async (_, idleMsMax, meanwhile) => {
-    await storeManyAnimals()
+    await created()
+    // More than the buffers of both sides of a connection hold.
+    await run(`INSERT INTO pets SELECT n, repeat('x', 1000), 1 FROM generate_series(1, 30000) AS n`)
     const failure = await failureOf(async () => {
       for await (const _ of transferWith(idleMsMax).read()) await meanwhile()
     })
