@@ -80,6 +80,7 @@ export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
 const argumentsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('<'))
 const flagsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('-'))
+const listedFlagsOf = (command: Command) => flagsOf(command).filter(({ help }) => help !== '')
 /** `petstore keys create` */
 const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
 /** `create` */
@@ -168,7 +169,7 @@ const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
 
 export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
-  const known = 'run' in entry ? flagsOf(entry).map(flagName) : entry.commands.map(lastWord)
+  const known = 'run' in entry ? listedFlagsOf(entry).map(flagName) : entry.commands.map(lastWord)
   const advice = suggestion(name, known) ?? `${typed(entry, program)} --help lists the ${kind}s`
   // A value behind the name may be a key or a password.
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
@@ -194,7 +195,7 @@ export function helpOf(entry: Entry, program: string): string {
   const isCommand = 'run' in entry
   const commands = isCommand ? [] : entry.commands.map((command): Row => [lastWord(command), command.summary])
   const args = isCommand ? argumentsOf(entry) : []
-  const flags = isCommand ? flagsOf(entry).filter(({ help }) => help !== '') : entry.name === '' ? [versionOption] : []
+  const flags = isCommand ? listedFlagsOf(entry) : entry.name === '' ? [versionOption] : []
   const sections = [
     `${entry.summary}.\n`,
     `Usage: ${usageOf(entry, program)}\n`,

@@ -54,13 +54,14 @@ export async function serve(
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
   // Writing starts while the server is built. A failure is reported when the server waits for it.
-  stores.startWriting().catch(() => {})
+  const writing = stores.startWriting()
+  writing.catch(() => {})
   const sweep = startSweep(stores.pets, log)
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await prepare?.(stores)
     const app = appOf(settings, stores, sweep, log)
-    await stores.startWriting()
+    await writing
     await app.checkStore()
     const listener = listen(app, { host, port, reusePort, tls })
     const flushing = repeat(log, flushEveryMs, () => app.flush())

@@ -104,7 +104,7 @@ export const settings = {
   }),
 }
 
-/** Settings of earlier versions. They are refused: a server that ignored them would use one core unnoticed. */
+/** Settings from before the first release. They are refused: a server that ignored them would use one core unnoticed. */
 export const removedSettings = {
   threads: optional('PETSTORE_THREADS', '--threads <number>', '', {
     help: '',
@@ -155,9 +155,9 @@ const foreignVariable = /^PETSTORE_(PROGRAM=|TEST_|(\w+_)?(SERVICE_|PORT_\d+_|PO
 
 /** A warning for each variable that looks like a setting and is none: it is probably mistyped. */
 export function unknownVariables(env: Io['env'], program: string): readonly string[] {
-  const all = Object.values({ ...settings, ...removedSettings })
-  const known = [...all.map(({ variable }) => variable), ...otherVariables]
-  const isUnknown = (name: string) => name.startsWith(variablePrefix) && !known.includes(name)
+  const known = [...Object.values(settings).map(({ variable }) => variable), ...otherVariables]
+  const refused = Object.values(removedSettings).map(({ variable }) => variable)
+  const isUnknown = (name: string) => name.startsWith(variablePrefix) && ![...known, ...refused].includes(name)
   return Object.entries(env).flatMap(([name, value]) => {
     if (!value || !isUnknown(name) || foreignVariable.test(`${name}=${value}`)) return []
     const bare = name.slice(variablePrefix.length)

@@ -43,7 +43,8 @@ export async function conform(target: Target, options: RunOptions = {}): Promise
 async function expectReachable(target: Target): Promise<void> {
   const { baseUrl } = target
   const { response } = await new Probe(target).send('/pets?limit=1').catch((cause: Error) => {
-    throw new SetupError(`Cannot check ${baseUrl}: ${cause.message}`, { cause })
+    const problem = cause instanceof Skipped ? cause.message : 'check the address and that the server is running'
+    throw new SetupError(`Cannot reach ${baseUrl}: ${problem}`, { cause })
   })
   if (response.status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
   if (response.status !== 404) return

@@ -154,7 +154,7 @@ export class Metrics {
   }
 }
 
-/** Two keys may have one name: then their calls are one sample. */
+/** Two keys may have one name: then their calls are one sample. Only one operation is deprecated. */
 function deprecatedMetrics(usage: KeyUsage): readonly string[] {
   const calls: Sample[] = []
   const last: Sample[] = []

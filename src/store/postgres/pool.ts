@@ -95,7 +95,7 @@ function connect(
     prepare: !pooled,
     ...(!pooled && {
       connection: {
-        application_name: 'petstore setup',
+        application_name: 'petstore',
         default_transaction_isolation: isolation,
         ...sessionLimits,
         ...session,
@@ -383,7 +383,6 @@ export class Pool {
     const { readers, role } = this.#options
     const { host, synchronousCommit } = this.#server
     const session = {
-      application_name: 'petstore',
       synchronous_commit: synchronousCommit,
       ...planSettings,
       // Makes a standby refuse the connection.

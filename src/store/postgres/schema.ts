@@ -52,7 +52,7 @@ const firstSchema = `
 
   CREATE TABLE petstore_schema (version integer NOT NULL)`
 
-/** Append only: never edit a released migration. petstore_schema holds the version of the last one applied. */
+/** Append only. petstore_schema holds the version of the last one applied. Versions below 4 were never released. */
 export const migrations: readonly Migration[] = [
   { version: 4, sql: firstSchema },
   // Stores from before the first release may have an earlier petstore_create, and an unused view pet_ids.

@@ -39,7 +39,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
         await writer.drain()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
-        // Last: it moves the write-ahead log into the file, and only this thread waits if the disk does not answer.
+        // Last: it moves the write-ahead log into the file, and only the writer thread waits if the disk does not answer.
         await writer.close()
       },
     }

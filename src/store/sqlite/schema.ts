@@ -47,7 +47,7 @@ const firstSchema = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms)`
 
-/** Append only: never edit a released migration. The file's user_version is the version of the last one applied. */
+/** Append only. The file's user_version is the version of the last one applied. Versions below 3 were never released. */
 export const migrations: readonly Migration[] = [{ version: 3, sql: firstSchema }]
 
 /** Without safeIntegers, values beyond 2^53 are rounded; without strict, a missing parameter becomes NULL. */

@@ -121,7 +121,7 @@ export class Writer {
     await this.drain()
     clearTimeout(this.#restart)
     if (!this.#worker) return
-    this.#closing = Promise.withResolvers()
+    this.#closing ??= Promise.withResolvers()
     this.#post({ type: 'close' })
     await this.#closing.promise
     clearTimeout(this.#restart)
