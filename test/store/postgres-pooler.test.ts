@@ -57,9 +57,11 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   return Object.assign(stack.move(), { url: pooled, console, restart })
 }
 
-const describePooler = pgbouncer ? describeWithOwnPostgres : describe.skip
+describe.skipIf(!pgbouncer)('behind PgBouncer (skipped if it is not installed)', () => {
+  describeWithOwnPostgres('on PostgreSQL', testPooler)
+})
 
-describePooler('behind PgBouncer', () => {
+function testPooler(): void {
   let cluster: Cluster
   beforeAll(async () => {
     cluster = await startCluster()
@@ -122,4 +124,4 @@ describePooler('behind PgBouncer', () => {
     const stderr = expect.stringMatching(new RegExp(`^petstore: ${problem}\n$`))
     expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })
   })
-})
+}
