@@ -1,6 +1,15 @@
-import { expect, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { timeLimits } from '../src/http/app.ts'
+import { keyRunChars, requestIdCharsMax } from '../src/http/masking.ts'
+import { bodyBytesMax, errorCodes, errorsOfAll, headers, operations } from '../src/http/operations.ts'
+import { idempotencyKey } from '../src/http/request.ts'
+import { idleSeconds } from '../src/http/server.ts'
+import { int64Max, int64Min, nestingMax } from '../src/int64.ts'
+import { cursorFor, pageLimit } from '../src/page.ts'
+import { petName, petStatus } from '../src/pet.ts'
+import { idempotencyKeyMs } from '../src/store.ts'
 import { generatedClients } from './generators/clients.ts'
 import { projectFolder } from './support/process.ts'
 import timings from './timings.json' with { type: 'json' }
@@ -44,4 +53,47 @@ test('every file that test/timings.json names exists', () => {
 test('docs/interface.md links to every generated client', () => {
   const text = textOf('docs/interface.md')
   for (const { name } of generatedClients) expect(text).toContain(`](../test/generators/${name})`)
+})
+
+describe('docs/interface.md agrees with the code', () => {
+  const text = textOf('docs/interface.md').replace(/\s+/g, ' ')
+  const grouped = (number: unknown) => Number(number).toLocaleString('en')
+  const { minimum, maximum, default: byDefault } = pageLimit.schema
+
+  test.each([
+    `| ${petName.expected.replace('characters', 'Unicode code points')}, not all white space`,
+    `| ${String(int64Min).replace('-', '−')} to ${int64Max}. The category`,
+    `is ${petStatus.expected.replace(/(\w+), (\w+) or (\w+)/, '`$1`, `$2` or `$3`')}. There is no default`,
+    `| \`limit\` | ${minimum} to ${maximum}, default ${byDefault} |`,
+    `has at most ${cursorFor(undefined).schema['maxLength']} characters`,
+    `The key is ${idempotencyKey.expected}`,
+    `Keys are remembered for ${idempotencyKeyMs / 3_600_000} hours`,
+    `if it is 1 to ${requestIdCharsMax} characters of`,
+    `no ${keyRunChars} consecutive characters of the key`,
+    `| Body | ${grouped(bodyBytesMax)} bytes, complete within ${timeLimits.bodyMs / 1_000} seconds, nested at most ${nestingMax} levels |`,
+    `| Idle connection | closed after about ${idleSeconds} seconds |`,
+    `Deprecation: ${headers.Deprecation.example} Sunset: ${headers.Sunset.example} Link: `,
+    `\`message\` to people: \`limit is "abc": expected ${pageLimit.expected}\``,
+  ])('%s', sentence => {
+    expect(text).toContain(sentence)
+  })
+
+  test('error codes and their statuses', () => {
+    const rows = [...text.matchAll(/\| `(\w+)` \| (\d{3}) \|/g)].map(([, code, status]) => `${code} ${status}`)
+    expect(rows.sort()).toEqual(
+      Object.entries(errorCodes)
+        .map(([code, { status }]) => `${code} ${status}`)
+        .sort(),
+    )
+  })
+
+  test.each(Object.entries(operations))('method, path and statuses of %s', (id, operation) => {
+    const [, section = ''] = text.split(`### ${id}: \`${operation.method} ${operation.path}\``)
+    const [table = ''] = section.split(' ## ').slice(0, 1)
+    const [own = ''] = table.split(' ### ')
+    const listed = [...own.matchAll(/\| (\d{3}(?:, \d{3})*) \|/g)].flatMap(([, statuses = '']) => statuses.split(', '))
+    const [, ofAll = ''] = /Every operation can also respond with ([^.]*)\./.exec(text) ?? []
+    const expected = [operation.status, ...[...operation.errors, ...errorsOfAll].map(code => errorCodes[code].status)]
+    expect(new Set([...listed, ...(ofAll.match(/\d+/g) ?? [])].map(Number))).toEqual(new Set(expected))
+  })
 })

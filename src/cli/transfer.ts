@@ -6,7 +6,7 @@ import { backUp, backUpProblem } from '../store/open.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { InvalidLine, readPetLines } from './ndjson.ts'
+import { InvalidLine, lineBytesMax, readPetLines } from './ndjson.ts'
 import { animals, codeOf, exitCode, type Io, type Progress, startProgress, visible } from './output.ts'
 import { settings, storeOptions, withStores } from './settings.ts'
 
@@ -90,7 +90,7 @@ export const importCommand = command({
     ),
     ...storeOptions,
   },
-  details: `A line has up to 64 KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
+  details: `A line has up to ${lineBytesMax / 1024} KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
 The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
 503 after 3 to 5 seconds.`,
   examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],

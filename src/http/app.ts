@@ -6,11 +6,12 @@ import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
 import { type MetricSources, Metrics, RequestObserver } from './metrics.ts'
 import type { PublishedUrls } from './openapi.ts'
-import { petRoutes } from './pets.ts'
+import { operations, parameters, versionPrefix } from './operations.ts'
+import { petOperations } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
-import { type PeerLookup, prefersStrict, RequestContext } from './request.ts'
-import { problem, type Reply, versionPrefix } from './response.ts'
-import { allowedMethods, operationFor, Router } from './router.ts'
+import { type PeerLookup, RequestContext } from './request.ts'
+import { problem, type Reply } from './response.ts'
+import { operationFor, Router } from './router.ts'
 import { type Asset, Health, type SiteHandler, siteHandlers } from './site.ts'
 
 export interface AppParts extends PublishedUrls {
@@ -33,7 +34,9 @@ export interface AppParts extends PublishedUrls {
 }
 
 /** Fixed, except in tests. */
-const timeLimits = {
+export const timeLimits = {
+  /** A body must arrive completely within this time. */
+  bodyMs: 10_000,
   /** The rest of a refused body is read for at most this time. */
   discardMs: 5_000,
   /** A verified key is not looked up again for this time: well below the 5 s in which a revocation takes effect. */
@@ -45,6 +48,8 @@ const timeLimits = {
 }
 
 const retryAfterSeconds = 1
+
+const { prefer } = parameters
 
 /** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
@@ -75,7 +80,8 @@ export class App {
     this.#usage = usage
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)
     this.#cors = new Cors(parts.corsOrigins ?? [])
-    this.#router = new Router(petRoutes({ pets, metrics, baseUrl: parts.publicUrl ?? versionPrefix }))
+    const baseUrl = parts.publicUrl ?? versionPrefix
+    this.#router = new Router(petOperations({ pets, metrics, baseUrl, bodyMs: limits.bodyMs }))
     this.#health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
     this.#site = siteHandlers({ ...parts, health: this.#health, authenticator: this.#authenticator, metricsText })
     this.#discardMs = limits.discardMs
@@ -102,8 +108,8 @@ export class App {
       const match = this.#router.find(path.slice(versionPrefix.length))
       if (!match) return this.#respond(context, notFound(path))
 
-      const operation = operationFor(match.route, request.method)
-      if (!operation) return this.#respond(context, notAllowed(request.method, allowedMethods(match.route)))
+      const operation = operationFor(match, request.method)
+      if (!operation) return this.#respond(context, notAllowed(request.method, match.methods))
       context.operationId = operation.id
 
       const forbidden = permissionRefusal(context.caller, operation.access)
@@ -111,7 +117,7 @@ export class App {
 
       if (operation.deprecated) this.#usage.recordDeprecatedCall(context.caller, operation.id)
       context.params = match.params
-      context.strict = prefersStrict(request.headers.get('prefer'))
+      context.strict = prefer.field.read(request.headers.get(prefer.name)) === true
       if (context.strict) context.query.refuseUnknown(operation.parameters)
       const reply = operation.handle(context)
       return this.#respond(context, reply instanceof Promise ? await reply : reply)
@@ -148,7 +154,7 @@ export class App {
 
   #preflight({ request, path }: RequestContext): Reply | undefined {
     const match = this.#router.find(path.slice(versionPrefix.length))
-    return this.#cors.preflight(request, match ? allowedMethods(match.route) : '')
+    return this.#cors.preflight(request, match?.methods ?? '')
   }
 
   #failureReply(context: RequestContext, cause: unknown): Reply {
@@ -208,7 +214,10 @@ const shownPathCharsMax = 80
 
 function notFound(path: string): Reply {
   const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
-  return problem('not_found', `Nothing is at ${shown}: animals are at /v1/pets, the documentation is at /openapi.json`)
+  return problem(
+    'not_found',
+    `Nothing is at ${shown}: animals are at ${versionPrefix}${operations.listPets.path}, the documentation is at /openapi.json`,
+  )
 }
 
 function notAllowed(method: string, allow: string): Reply {

@@ -5,9 +5,9 @@ import { generateApiKey, hashSecret, issueApiKey, type Permission } from '../api
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore, KeyUse } from '../store.ts'
-import { type Access, Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
-import { idempotencyKey } from './pets.ts'
-import { type Caller, prefersStrict, RequestContext } from './request.ts'
+import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
+import type { Access } from './operations.ts'
+import { type Caller, idempotencyKey, RequestContext, strictHandling } from './request.ts'
 import type { Reply } from './response.ts'
 
 const folder = temporaryFolder()
@@ -188,7 +188,7 @@ describe('a credential', () => {
     ['spaces after a preference', `handling=a${' '.repeat(16_000)}b`],
     ['commas', ','.repeat(16_000)],
   ])('or another header of many %s is read in linear time', async (_what, header) => {
-    for (const read of [outcome, prefersStrict, idempotencyKey.read]) {
+    for (const read of [outcome, strictHandling.read, idempotencyKey.read]) {
       const ms: number[] = []
       for (let i = 0; i < 5; i++) {
         const startedMs = performance.now()

@@ -1,5 +1,6 @@
 import { type ApiKey, hashSecret, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
+import type { Access } from './operations.ts'
 import type { Caller, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
 
@@ -105,8 +106,6 @@ function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_pe
   const header = `${challenge}, error="${error}", error_description="${message}"`
   return problem(code, message, { 'WWW-Authenticate': header })
 }
-
-export type Access = 'read' | 'write' | 'metrics'
 
 const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
   all: ['read', 'write', 'metrics'],

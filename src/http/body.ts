@@ -1,10 +1,8 @@
 import { show } from '../field.ts'
 import { parseJson } from '../int64.ts'
 import { withTimeout } from '../timeout.ts'
+import { bodyBytesMax } from './operations.ts'
 import { problem, type Reply } from './response.ts'
-
-export const bodyBytesMax = 64 * 1024
-const bodyMsDefault = 10_000
 
 export type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
 
@@ -12,7 +10,7 @@ export type ReadBody = { readonly ok: true; readonly value: unknown } | { readon
  * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order. A
  * missing body is reported before its type.
  */
-export async function readJsonBody(request: Request, bodyMs = bodyMsDefault): Promise<ReadBody> {
+export async function readJsonBody(request: Request, bodyMs: number): Promise<ReadBody> {
   const announced = Number(request.headers.get('content-length') ?? Number.NaN)
   // `request.body` creates a stream, which costs more than a body of known length: ask only without a length.
   if (announced === 0 || (Number.isNaN(announced) && request.body === null)) return refuse(missingBody())

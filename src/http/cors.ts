@@ -1,11 +1,13 @@
+import { headers, parameters } from './operations.ts'
 import { headersWith, type Reply } from './response.ts'
 
 const preflightSeconds = 600
-const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Prefer, X-Request-Id, traceparent'
-const exposedHeaders = [
-  'Link, X-Next-Cursor, Location, X-Request-Id, Deprecation, Sunset, Retry-After, Allow, WWW-Authenticate',
-  'Preference-Applied, Idempotency-Replayed, RateLimit, RateLimit-Policy',
+const headerParameters = Object.values(parameters).filter(({ in: place }) => place === 'header')
+const requestHeaders = [
+  ...['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
+  ...headerParameters.map(({ name }) => name),
 ].join(', ')
+const exposedHeaders = [...new Set(Object.entries(headers).map(([id, { name }]) => name ?? id))].join(', ')
 
 /** Lets pages of configured origins use the interface from a browser. Without origins it changes nothing. */
 export class Cors {

@@ -1,7 +1,8 @@
-const safeId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
+export const requestIdCharsMax = 128
+const safeId = new RegExp(`^[A-Za-z0-9._~:/+=@-]{1,${requestIdCharsMax}}$`)
 const storedKey = /pets_[A-Za-z0-9]{12}/
 /** This many characters of a key in a row make an id unsafe. */
-const keyRunChars = 12
+export const keyRunChars = 12
 /** A longer token is compared up to here. */
 const comparedTokenChars = 300
 

@@ -1,9 +1,8 @@
-import { int64 } from '../field.ts'
-import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
+import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
-import { bodyBytesMax } from './body.ts'
-import { idempotencyKey } from './pets.ts'
-import { type ErrorCode, errorCodes, versionPrefix } from './response.ts'
+import type { ErrorCode, HeaderId, OperationRow } from './operations.ts'
+import { errorCodes, errorsOfAll, handled, headers, operations, parameters, versionPrefix } from './operations.ts'
+import type { Parameter } from './request.ts'
 
 export interface OpenApiServer {
   readonly url: string
@@ -44,21 +43,19 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
     servers,
     security: [{ bearerAuth: [] }],
     tags: [{ name: 'pets', description: 'The animals of the catalogue.' }],
-    paths: {
-      '/pets': { get: listPets, post: createPet },
-      '/pets/{petId}': { get: getPet },
+    paths: pathsOf(Object.entries(operations)),
+    components: {
+      securitySchemes,
+      schemas,
+      parameters: Object.fromEntries(Object.values(parameters).map(one => [one.name, describedParameter(one)])),
+      headers: Object.fromEntries(Object.entries(headers).map(([id, one]) => [id, describedHeader(one)])),
+      responses: sharedResponses(),
     },
-    components: { securitySchemes, schemas, parameters, headers, responses },
   }
 }
 
-type Ref = { readonly $ref: string }
-const refTo = (kind: 'schemas' | 'parameters' | 'headers' | 'responses', name: string): Ref => ({
-  $ref: `#/components/${kind}/${name}`,
-})
-const json = (schema: string, example: unknown) => ({
-  'application/json': { schema: refTo('schemas', schema), example },
-})
+type ComponentKind = 'schemas' | 'parameters' | 'headers' | 'responses'
+const refTo = (kind: ComponentKind, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
 const securitySchemes = {
   bearerAuth: {
@@ -72,6 +69,7 @@ const securitySchemes = {
 const largeId = 9007199254740994
 const rex = { name: 'Rex', categoryId: largeId, status: 'available' }
 const storedRex = { id: 1, ...rex }
+const examples = { NewPet: rex, Pet: storedRex, Pets: [storedRex] }
 const status = refTo('schemas', 'PetStatus')
 const categoryId = {
   ...int64.schema,
@@ -88,8 +86,7 @@ const schemas = {
     properties: {
       name: {
         ...petName.schema,
-        description:
-          'The name, stored exactly as sent: 1 to 1,000 Unicode code points, not all white space, no U+0000, no unpaired surrogate.',
+        description: `The name, stored exactly as sent: ${petName.expected}, counted as Unicode code points; not all white space, no U+0000, no unpaired surrogate.`,
         examples: ['Rex'],
       },
       categoryId,
@@ -111,7 +108,7 @@ const schemas = {
     type: 'array',
     description: 'A page of animals, in ascending order of their identifiers.',
     items: refTo('schemas', 'Pet'),
-    examples: [[storedRex]],
+    examples: [examples.Pets],
   },
   Error: {
     type: 'object',
@@ -127,198 +124,114 @@ const schemas = {
       message: {
         type: 'string',
         description: 'For people. Names every problem of the request.',
-        examples: ['name is empty: expected 1 to 1,000 characters'],
+        examples: [invalid('name', '', petName)],
       },
       status: { type: 'integer', description: 'The HTTP status of the response.', examples: [400] },
     },
   },
 }
 
-/** Valid with `status=available`, the example of that parameter. */
-const exampleCursor = writeCursor(20n, 'available')
-
-/** The reference page fills in the example of petId. Other examples are in the schemas, so that tools do not send them. */
-const parameters = {
-  limit: {
-    name: 'limit',
-    in: 'query',
-    description: 'The maximum number of animals to return.',
-    schema: { ...pageLimit.schema, examples: [limitDefault] },
-  },
-  status: {
-    name: 'status',
-    in: 'query',
-    description: 'Only animals with this status.',
-    schema: status,
-  },
-  cursor: {
-    name: 'cursor',
-    in: 'query',
-    description:
-      'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
-    schema: { ...cursorFor(undefined).schema, examples: [exampleCursor] },
-  },
-  petId: {
-    name: 'petId',
-    in: 'path',
-    required: true,
-    description: 'The identifier of the animal.',
-    schema: int64.schema,
-    example: 1,
-  },
-  'Idempotency-Key': {
-    name: 'Idempotency-Key',
-    in: 'header',
-    description:
-      "The client's own name for this creation, remembered for 24 hours: 1 to 255 visible ASCII characters, bare or in double quotes, counted as they are written. The same key with the same animal returns the first response and adds nothing.",
-    schema: { ...idempotencyKey.schema, examples: ['6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11'] },
-  },
-  Prefer: {
-    name: 'Prefer',
-    in: 'header',
-    description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-    schema: { type: 'string', examples: ['handling=strict'] },
-  },
+/** The reference page fills in the example of a required parameter; others are in schemas: tools do not send those. */
+function describedParameter({ name, in: place, field, description, example }: Parameter) {
+  if (place === 'path') return { name, in: place, required: true, description, schema: field.schema, example }
+  const schema = field === petStatus ? status : { ...field.schema, examples: [example] }
+  return { name, in: place, description, schema }
 }
 
-const parameterRefs = (...names: (keyof typeof parameters)[]) => names.map(name => refTo('parameters', name))
-
-const header = (description: string, example: string) => ({ description, schema: { type: 'string' }, example })
-
-/** Link is described twice: it means different things in different responses. */
-const headers = {
-  'X-Request-Id': header(
-    'The id that the client sent if it is safe, otherwise a new one. The log has it too.',
-    '123e4567-e89b-42d3-a456-426614174000',
-  ),
-  'WWW-Authenticate': header('The bearer challenge (RFC 6750).', 'Bearer realm="petstore"'),
-  'Retry-After': header('Seconds to wait before a retry. Absent if a retry does not help.', '1'),
-  'Preference-Applied': header('Present if the request asked for `Prefer: handling=strict`.', 'handling=strict'),
-  'Idempotency-Replayed': header(
-    '`true` if an earlier request with the same Idempotency-Key created the animal.',
-    'true',
-  ),
-  RateLimit: header('The requests left in the window, if a rate limit is configured.', '"default";r=42;t=1'),
-  'RateLimit-Policy': header('The rate limit, if one is configured.', '"default";q=100;w=1'),
-  NextPage: header(
-    'The next page as `rel="next"` (RFC 8288), if there is one.',
-    `<${versionPrefix}/pets?limit=20&status=available&cursor=${exampleCursor}>; rel="next"`,
-  ),
-  'X-Next-Cursor': header('The cursor of the next page, if there is one.', exampleCursor),
-  Location: header('The address of the new animal.', `${versionPrefix}/pets/1`),
-  Deprecation: header('When the operation was deprecated (RFC 9745).', '@1794700800'),
-  Sunset: header('When the operation will be removed (RFC 8594).', 'Thu, 05 Dec 2030 00:00:00 GMT'),
-  DeprecationLinks: header(
-    '`rel="deprecation"`: the documentation. `rel="successor-version"`: the replacement.',
-    `</docs#/pets/getPet>; rel="deprecation", <${versionPrefix}/pets?status=available>; rel="successor-version"`,
-  ),
+function describedHeader({ description, example }: (typeof headers)[HeaderId]) {
+  return { description, schema: { type: 'string' }, example }
 }
 
-type HeaderRefs = Readonly<Record<string, Ref>>
-const headerRefs = (...names: (keyof typeof headers)[]): HeaderRefs =>
-  Object.fromEntries(names.map(name => [name, refTo('headers', name)]))
+function headerRefs(ids: readonly HeaderId[]) {
+  return Object.fromEntries(['X-Request-Id' as const, ...ids].map(id => [headers[id].name ?? id, refTo('headers', id)]))
+}
 
-/** Generators make a type for each header of each response, so only useful headers are described. */
-const success = headerRefs('X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Preference-Applied')
-const deprecated = { ...headerRefs('Deprecation', 'Sunset'), Link: refTo('headers', 'DeprecationLinks') }
+const content = (schema: keyof typeof schemas, example: unknown) => ({
+  'application/json': { schema: refTo('schemas', schema), example },
+})
 
-function errorResponse(codes: readonly [ErrorCode, ...ErrorCode[]], headers: HeaderRefs = {}) {
-  const { status, meaning } = errorCodes[codes[0]]
+const sharedNames: Readonly<Record<number, string>> = {
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'Unavailable',
+}
+
+function sharedResponses() {
+  const byStatus = Map.groupBy(errorsOfAll, code => errorCodes[code].status)
+  const shared = [...byStatus].map(([status, codes]) => [sharedNames[status], errorResponse(codes)])
+  const description =
+    'Another error: `not_found` or `method_not_allowed` if the address is wrong, or one that a later version adds.'
   return {
-    description: codes.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
-    headers: { ...headerRefs('X-Request-Id'), ...headers },
-    content: json('Error', { code: codes[0], message: meaning, status }),
+    ...Object.fromEntries(shared),
+    OtherError: { ...errorResponse(['not_found', 'method_not_allowed']), description },
   }
 }
 
-const responses = {
-  BadRequest: errorResponse(['invalid_request', 'invalid_json', 'missing_body']),
-  Unauthorized: errorResponse(['missing_api_key', 'invalid_api_key'], headerRefs('WWW-Authenticate')),
-  Forbidden: errorResponse(['read_only_key', 'insufficient_permission'], headerRefs('WWW-Authenticate')),
-  NotFound: errorResponse(['pet_not_found'], deprecated),
-  IdempotencyKeyReused: errorResponse(['idempotency_key_reused']),
-  TooManyRequests: errorResponse(['rate_limited'], headerRefs('Retry-After', 'RateLimit', 'RateLimit-Policy')),
-  Unavailable: errorResponse(['store_unavailable', 'ids_exhausted'], headerRefs('Retry-After')),
-  OtherError: {
-    ...errorResponse(['internal_error']),
-    description: `Any other error. \`status\` and \`code\` say which: ${otherErrors()}.`,
-  },
+function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
+  return {
+    description: codes.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
+    headers: headerRefs([...codes.flatMap(code => errorCodes[code].headers), ...ownHeaders]),
+    content: content('Error', codes.map(errorExample)[0]),
+  }
 }
 
-/** Codes of statuses that some operation does not list. */
-function otherErrors(): string {
-  const codes: readonly ErrorCode[] = [
-    'invalid_request',
-    'invalid_cursor',
-    'not_found',
-    'method_not_allowed',
-    'request_timeout',
-    'body_too_large',
-    'unsupported_media_type',
-    'unsupported_content_encoding',
-    'internal_error',
-  ]
-  return codes.map(code => `\`${code}\` (${errorCodes[code].status})`).join(', ')
+function pathsOf(rows: readonly (readonly [id: string, row: OperationRow])[]) {
+  const byPath = Map.groupBy(rows, ([, { path }]) => path)
+  return Object.fromEntries([...byPath].map(([path, methods]) => [path, methodsOf(methods)]))
 }
 
-const responseRef = (name: keyof typeof responses) => refTo('responses', name)
-const commonResponses = {
-  '401': responseRef('Unauthorized'),
-  '403': responseRef('Forbidden'),
-  '429': responseRef('TooManyRequests'),
-  '503': responseRef('Unavailable'),
-  default: responseRef('OtherError'),
+function methodsOf(rows: Parameters<typeof pathsOf>[0]) {
+  return Object.fromEntries(rows.map(([id, row]) => [row.method.toLowerCase(), describedOperation(id, row)]))
 }
 
-const listPets = {
-  operationId: 'listPets',
-  tags: ['pets'],
-  summary: 'List animals',
-  description: 'Ascending by identifier. While more animals follow, Link and X-Next-Cursor lead to the next page.',
-  parameters: parameterRefs('limit', 'status', 'cursor', 'Prefer'),
-  responses: {
-    '200': {
-      description: 'A page of animals.',
-      headers: { ...success, Link: refTo('headers', 'NextPage'), ...headerRefs('X-Next-Cursor') },
-      content: json('Pets', [storedRex]),
+function describedOperation(operationId: string, row: OperationRow) {
+  const { summary, description, parameters, body, returns, deprecated } = row
+  return {
+    operationId,
+    tags: ['pets'],
+    summary,
+    description,
+    ...(deprecated && { deprecated: true }),
+    parameters: parameters.map(({ name }) => refTo('parameters', name)),
+    ...(body && {
+      requestBody: {
+        required: true,
+        description: body.description,
+        content: content(body.schema, examples[body.schema]),
+      },
+    }),
+    responses: {
+      [row.status]: {
+        description: returns.description,
+        headers: headerRefs([...handled, ...row.headers, ...deprecationIds(row)]),
+        content: content(returns.schema, examples[returns.schema]),
+      },
+      ...errorResponses(row),
+      default: refTo('responses', 'OtherError'),
     },
-    ...commonResponses,
-  },
+  }
 }
 
-const createPet = {
-  operationId: 'createPet',
-  tags: ['pets'],
-  summary: 'Add an animal',
-  description: `The body is UTF-8 and at most ${bodyBytesMax} bytes. A 201 response means the animal is on disk.`,
-  parameters: parameterRefs('Idempotency-Key', 'Prefer'),
-  requestBody: { required: true, description: 'The animal to add.', content: json('NewPet', rex) },
-  responses: {
-    '201': {
-      description: 'The animal, with its identifier.',
-      headers: { ...success, ...headerRefs('Location', 'Idempotency-Replayed') },
-      content: json('Pet', storedRex),
-    },
-    '400': responseRef('BadRequest'),
-    '422': responseRef('IdempotencyKeyReused'),
-    ...commonResponses,
-  },
+function errorExample(code: ErrorCode) {
+  const { status, meaning } = errorCodes[code]
+  return { code, message: meaning, status }
 }
 
-const getPet = {
-  operationId: 'getPet',
-  tags: ['pets'],
-  summary: 'Fetch an animal',
-  description: 'Deprecated, to be removed on 5 December 2030. Use `GET /pets` with a status filter instead.',
-  deprecated: true,
-  parameters: parameterRefs('petId', 'Prefer'),
-  responses: {
-    '200': {
-      description: 'The animal.',
-      headers: { ...success, ...deprecated },
-      content: json('Pet', storedRex),
-    },
-    '404': responseRef('NotFound'),
-    ...commonResponses,
-  },
+/** One response for each status: shared by all operations, or with codes of its own. */
+function errorResponses(row: OperationRow) {
+  const byStatus = Map.groupBy([...row.errors, ...errorsOfAll], code => errorCodes[code].status)
+  return Object.fromEntries(
+    [...byStatus].map(([status, codes]) => {
+      const isShared = codes.every(code => !row.errors.includes(code))
+      const shared = refTo('responses', sharedNames[status] ?? '')
+      return [status, isShared ? shared : errorResponse(codes, deprecationIds(row))]
+    }),
+  )
+}
+
+/** A deprecated operation announces it in its own responses: those that do not come from the pipeline. */
+function deprecationIds({ deprecated }: OperationRow): readonly HeaderId[] {
+  return deprecated ? ['Deprecation', 'Sunset', 'DeprecationLinks'] : []
 }

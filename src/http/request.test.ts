@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { pageLimit } from '../page.ts'
-import { petStatus } from '../pet.ts'
-import { idempotencyKey } from './pets.ts'
-import { prefersStrict, Query, splitUrl } from './request.ts'
+import type { PetStatus } from '../pet.ts'
+import { parameters } from './operations.ts'
+import { idempotencyKey, Query, splitUrl, strictHandling } from './request.ts'
 
 test.each([
   ['https://pets.example.com/v1/pets?limit=5&status=sold', '/v1/pets', 'limit=5&status=sold'],
@@ -24,13 +23,13 @@ describe('a query', () => {
   /** Reads it as listPets does. */
   function read(text: string, { strict = false } = {}) {
     const query = new Query(text)
-    if (strict) query.refuseUnknown(['limit', 'status'])
-    const limit = query.read('limit', pageLimit)
-    const status = query.read('status', petStatus)
+    if (strict) query.refuseUnknown([parameters.limit, parameters.status, parameters.prefer])
+    const limit = query.read(parameters.limit)
+    const status = query.read(parameters.status)
     return { limit, status, problems: query.problems }
   }
 
-  test.each<[string, ReturnType<typeof petStatus.read>, number | undefined]>([
+  test.each<[string, PetStatus | undefined, number | undefined]>([
     ['', undefined, undefined],
     ['limit=5', undefined, 5],
     ['status=available&&limit=100&', 'available', 100],
@@ -79,7 +78,7 @@ describe('a Prefer header', () => {
     ...['return=minimal; handling=lenient, handling=strict', 'handling=strict, handling=lenient'],
     ...['a="\\"", handling=strict', `handling=strict${' '.repeat(1_009)}`],
   ])('%j asks for strict handling', header => {
-    expect(prefersStrict(header)).toBe(true)
+    expect(strictHandling.read(header)).toBe(true)
   })
 
   test.each([
@@ -90,7 +89,7 @@ describe('a Prefer header', () => {
     ...['return=minimal; handling=strict', 'note="handling=strict"', 'note="a, handling=strict"'],
     ...[`handling=strict${' '.repeat(1_010)}`],
   ])('%j does not ask for strict handling', header => {
-    expect(prefersStrict(header)).toBe(false)
+    expect(strictHandling.read(header)).toBe(false)
   })
 })
 

@@ -1,5 +1,6 @@
 import type { Permission } from '../api-key.ts'
-import { type Field, invalid, unknownNames } from '../field.ts'
+import { type Field, int64, invalid, unknownNames } from '../field.ts'
+import { parseInt64 } from '../int64.ts'
 import { requestId } from './masking.ts'
 
 export interface Caller {
@@ -60,6 +61,14 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
   return { path: url.slice(pathStart, queryStart), query: url.slice(queryStart + 1, end) }
 }
 
+export interface Parameter<T = unknown> {
+  readonly name: string
+  readonly in: 'query' | 'path' | 'header'
+  readonly field: Field<T>
+  readonly description: string
+  readonly example: unknown
+}
+
 /** Query parameters. Problems are collected, so that one response names them all. */
 export class Query {
   readonly text: string
@@ -71,7 +80,7 @@ export class Query {
   }
 
   /** The parameter's value; undefined if it was not sent, or is a problem. */
-  read<T>(name: string, field: Field<T>): T | undefined {
+  read<T>({ name, field }: Pick<Parameter<T>, 'name' | 'field'>): T | undefined {
     const [text, ...others] = this.#parsed().getAll(name)
     if (text === undefined) return undefined
     if (others.length > 0) {
@@ -83,7 +92,8 @@ export class Query {
     return value
   }
 
-  refuseUnknown(known: readonly string[]): void {
+  refuseUnknown(parameters: readonly Parameter[]): void {
+    const known = parameters.filter(({ in: place }) => place === 'query').map(({ name }) => name)
     this.problems.push(...unknownNames('parameter', [...new Set(this.#parsed().keys())], known))
   }
 
@@ -94,18 +104,43 @@ export class Query {
   }
 }
 
+/** In a path. */
+export const int64Text: Field<bigint> = { ...int64, read: text => parseInt64(String(text)) }
+
+const idempotencyKeyCharsMax = 255
+const bareKey = `[!#-~][!-~]{0,${idempotencyKeyCharsMax - 1}}`
+const quotedKey = `"(?:[!#-\\[\\]-~]|\\\\["\\\\]){1,${idempotencyKeyCharsMax}}"`
+const idempotencyKeyPattern = new RegExp(`^(?:${bareKey}|${quotedKey})$`)
+/** With quotes. An escaped character counts twice. */
+const idempotencyHeaderCharsMax = idempotencyKeyCharsMax + 2
+
+/** Bare or in quotes: both spellings are the same key. */
+export const idempotencyKey: Field<string> = {
+  schema: { type: 'string', minLength: 1, maxLength: idempotencyHeaderCharsMax, pattern: idempotencyKeyPattern.source },
+  expected: `1 to ${idempotencyKeyCharsMax} visible ASCII characters, bare or in double quotes`,
+  read(value) {
+    if (typeof value !== 'string' || value.length > idempotencyHeaderCharsMax) return undefined
+    if (!idempotencyKeyPattern.test(value)) return undefined
+    return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value
+  },
+}
+
 /** A longer Prefer header is ignored. */
 const preferCharsMax = 1_024
 
 /** Whether a Prefer header (RFC 7240) asks for `handling=strict`. The first `handling` counts. */
-export function prefersStrict(header: string | null): boolean {
-  if (header === null || header.length > preferCharsMax) return false
-  // Quoted strings may contain commas; only "strict" itself matters.
-  const plain = header.replace(/"(?:[^"\\]|\\.)*"/g, quoted => (/^"strict"$/i.test(quoted) ? 'strict' : '""'))
-  for (const preference of plain.split(',')) {
-    const [pair = ''] = preference.split(';', 1)
-    const handling = /^handling\s*(?:=\s*(\S*))?$/i.exec(pair.trim())
-    if (handling) return handling[1]?.toLowerCase() === 'strict'
-  }
-  return false
+export const strictHandling: Field<boolean> = {
+  schema: { type: 'string' },
+  expected: 'handling=strict',
+  read(value) {
+    if (typeof value !== 'string' || value.length > preferCharsMax) return false
+    // Quoted strings may contain commas; only "strict" itself matters.
+    const plain = value.replace(/"(?:[^"\\]|\\.)*"/g, quoted => (/^"strict"$/i.test(quoted) ? 'strict' : '""'))
+    for (const preference of plain.split(',')) {
+      const [pair = ''] = preference.split(';', 1)
+      const handling = /^handling\s*(?:=\s*(\S*))?$/i.exec(pair.trim())
+      if (handling) return handling[1]?.toLowerCase() === 'strict'
+    }
+    return false
+  },
 }

@@ -1,26 +1,22 @@
 import type { Awaitable } from '../store.ts'
-import type { Access } from './auth.ts'
+import type { OperationRow } from './operations.ts'
 import type { RequestContext } from './request.ts'
 import type { Reply } from './response.ts'
 
-export interface Operation {
-  readonly id: 'listPets' | 'createPet' | 'getPet'
-  readonly access: Access
-  /** The query parameters that strict requests may have. */
-  readonly parameters: readonly string[]
-  /** Calls are counted for each key. */
-  readonly deprecated?: true
+/** A row of the table of operations, with its handler. */
+export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'access' | 'parameters' | 'deprecated'> {
+  readonly id: string
   handle(context: RequestContext): Awaitable<Reply>
 }
 
-export interface Route {
-  /** Under the version prefix, such as `/pets/{petId}`. */
-  readonly path: string
-  readonly operations: Readonly<Partial<Record<'GET' | 'POST', Operation>>>
+/** The operations at one path. */
+interface Route {
+  readonly operations: readonly Operation[]
+  /** For the Allow header. */
+  readonly methods: string
 }
 
-export interface Match {
-  readonly route: Route
+export interface Match extends Route {
   readonly params: Readonly<Record<string, string>>
 }
 
@@ -33,12 +29,15 @@ interface Segment {
 export class Router {
   readonly #routes: readonly { readonly route: Route; readonly segments: readonly Segment[] }[]
   /** Routes without parameters, by path: found without splitting the path. */
-  readonly #static: ReadonlyMap<string, Match>
+  readonly #static = new Map<string, Match>()
 
-  constructor(routes: readonly Route[]) {
-    this.#routes = routes.map(route => ({ route, segments: route.path.split('/').map(segmentOf) }))
-    const fixed = routes.filter(({ path }) => !path.includes('{'))
-    this.#static = new Map(fixed.map(route => [route.path, { route, params: {} }]))
+  constructor(operations: readonly Operation[]) {
+    const byPath = Map.groupBy(operations, ({ path }) => path)
+    this.#routes = [...byPath].map(([path, operations]) => {
+      const route = { operations, methods: methodsOf(operations) }
+      if (!path.includes('{')) this.#static.set(path, { ...route, params: {} })
+      return { route, segments: path.split('/').map(segmentOf) }
+    })
   }
 
   find(path: string): Match | undefined {
@@ -49,10 +48,14 @@ export class Router {
     const sent = path.includes('%') ? split.map(decode) : split
     for (const { route, segments } of this.#routes) {
       const params = match(segments, sent)
-      if (params) return { route, params }
+      if (params) return { ...route, params }
     }
     return undefined
   }
+}
+
+function methodsOf(operations: readonly Operation[]): string {
+  return operations.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
 }
 
 function segmentOf(text: string): Segment {
@@ -79,13 +82,7 @@ function match(segments: readonly Segment[], sent: readonly string[]): Record<st
   return params
 }
 
-export function operationFor({ operations }: Route, method: string): Operation | undefined {
-  if (method === 'GET' || method === 'HEAD') return operations.GET
-  return method === 'POST' ? operations.POST : undefined
-}
-
-export function allowedMethods({ operations }: Route): string {
-  return Object.keys(operations)
-    .flatMap(method => (method === 'GET' ? ['GET', 'HEAD'] : [method]))
-    .join(', ')
+export function operationFor({ operations }: Match, method: string): Operation | undefined {
+  const handled = method === 'HEAD' ? 'GET' : method
+  return operations.find(operation => operation.method === handled)
 }

@@ -28,7 +28,7 @@ export interface Listener {
 const quietMs = 300
 /** The port closes after this time even if requests keep coming. */
 const closingMsMax = 1_000
-const idleSeconds = 30
+export const idleSeconds = 30
 /** Above this size Bun answers 413 itself, without a body. Our own limit is far lower. */
 const bodyBytesBackstop = 1024 ** 3
 

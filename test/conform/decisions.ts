@@ -11,7 +11,7 @@ import {
   type Sendable,
   wrongBearer,
 } from '../../src/conform/check.ts'
-import { type ErrorCode, errorCodes } from '../../src/http/response.ts'
+import { bodyBytesMax, type ErrorCode, errorCodes } from '../../src/http/operations.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
 
 /** The decisions of ours that a server does not follow, each with the reason. */
@@ -28,7 +28,6 @@ const asking = (authorization: string | null) => ({ path: '/pets', authorization
 const noKey = asking(null)
 const unknown = '/conform-nothing-is-here'
 const invalidJson = '{"name":'
-const bodyBytesMax = 64 * 1024
 const tooLarge = '{}'.padEnd(bodyBytesMax + 1)
 const latin1 = Uint8Array.from(Buffer.from(newPet({ name: '"conform Ren\u00e9"' }), 'latin1'))
 const longestName = `conform ${'🐕'.repeat(992)}`

@@ -2,13 +2,18 @@ import { afterAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import type { Permission } from '../../src/api-key.ts'
+import { StoreUnavailable } from '../../src/errors.ts'
 import { int64 } from '../../src/field.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
-import { idempotencyKey } from '../../src/http/pets.ts'
+import { bodyBytesMax, type ErrorCode } from '../../src/http/operations.ts'
+import { idempotencyKey } from '../../src/http/request.ts'
 import { json } from '../../src/http/response.ts'
+import { int64Max } from '../../src/int64.ts'
 import { cursorFor, pageLimit } from '../../src/page.ts'
 import { petName, petStatus } from '../../src/pet.ts'
-import { expectDescribed } from '../support/described.ts'
+import type { PetStore } from '../../src/store.ts'
+import { describedCodes, expectDescribed } from '../support/described.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 
@@ -17,7 +22,7 @@ afterAll(() => service[Symbol.asyncDispose]())
 
 const document = openApiDocument([])
 const { schemas, parameters, headers, responses } = document.components
-const operations = [document.paths['/pets'].get, document.paths['/pets'].post, document.paths['/pets/{petId}'].get]
+const operations = Object.values(document.paths).flatMap(methods => Object.values(methods))
 
 test('the OpenAPI document passes the recommended rules of Redocly', async () => {
   using folder = temporaryFolder()
@@ -37,18 +42,17 @@ test('the document publishes the rules by which requests are read', () => {
   const properties = { name: petName.schema, categoryId: int64.schema, status }
   expect(schemas.NewPet).toMatchObject({ type: 'object', required: ['name', 'categoryId'], properties })
   expect(parameters).toMatchObject({
-    limit: { schema: pageLimit.schema },
-    status: { schema: status },
-    cursor: { schema: cursorFor(undefined).schema },
-    petId: { schema: int64.schema, required: true },
-    'Idempotency-Key': { schema: idempotencyKey.schema },
+    limit: { in: 'query', schema: pageLimit.schema },
+    status: { in: 'query', schema: status },
+    cursor: { in: 'query', schema: cursorFor(undefined).schema },
+    petId: { in: 'path', schema: int64.schema, required: true },
+    'Idempotency-Key': { in: 'header', schema: idempotencyKey.schema },
+    Prefer: { in: 'header', schema: { type: 'string' } },
   })
-  const inQuery = Object.values(parameters).flatMap(({ name, in: place }) => (place === 'query' ? [name] : []))
-  expect(inQuery).toEqual(['limit', 'status', 'cursor'])
-  const { petId, Prefer, 'Idempotency-Key': key } = parameters
-  expect([petId.in, key.in, Prefer.in]).toEqual(['path', 'header', 'header'])
-  expect(cursorFor('available').read(String((parameters.cursor.schema['examples'] as string[])[0]))).toBe(20n)
-  expect(document.paths['/pets'].post.requestBody.required).toBe(true)
+  const [nextPage] = /cursor=\w+/.exec(String(headers['NextPage']?.example)) ?? ['']
+  expect(parameters['cursor']?.schema).toMatchObject({ examples: [nextPage.slice('cursor='.length)] })
+  expect(cursorFor('available').read(nextPage.slice('cursor='.length))).toBe(20n)
+  expect(document.paths['/pets']?.['post']?.requestBody?.required).toBe(true)
   expect(document.security).toEqual([{ bearerAuth: [] }])
   expect(document.components.securitySchemes.bearerAuth).toMatchObject({ type: 'http', scheme: 'bearer' })
   expect(schemas.Pet).toMatchObject({ required: ['id', 'name', 'categoryId'], properties: { id: int64.schema } })
@@ -72,7 +76,7 @@ describe('a generated client', () => {
     const { description, 'x-extensible-enum': codes } = schemas.Error.properties.code
     for (const code of codes) {
       expect(description).toContain(code)
-      expect(JSON.stringify(responses)).toContain(`\`${code}\``)
+      expect(JSON.stringify([operations, responses])).toContain(`\`${code}\``)
     }
     for (const header of Object.values(headers)) expect(header).not.toContainKey('required')
   })
@@ -86,13 +90,15 @@ describe('a generated client', () => {
   })
 
   test('has a method for each operation, with these parameters and responses', () => {
-    const common = ['401', '403', '429', '503', 'default']
-    const names = (refs: readonly { $ref: string }[]) => refs.map(({ $ref }) => $ref.split('/').at(-1))
-    const found = operations.map(one => [one.operationId, names(one.parameters), Object.keys(one.responses)] as const)
+    const names = (refs: readonly { $ref: string }[]) => refs.map(({ $ref }) => $ref.split('/').at(-1)).join(' ')
+    const found = operations.map(one => [
+      `${one.operationId}: ${names(one.parameters)}`,
+      Object.keys(one.responses).join(' '),
+    ])
     expect(found).toEqual([
-      ['listPets', ['limit', 'status', 'cursor', 'Prefer'], ['200', ...common]],
-      ['createPet', ['Idempotency-Key', 'Prefer'], ['201', '400', ...common.slice(0, 2), '422', ...common.slice(2)]],
-      ['getPet', ['petId', 'Prefer'], ['200', ...common.slice(0, 2), '404', ...common.slice(2)]],
+      ['listPets: limit status cursor Prefer', '200 400 401 403 429 500 503 default'],
+      ['createPet: Idempotency-Key Prefer', '201 400 401 403 408 413 415 422 429 500 503 default'],
+      ['getPet: petId Prefer', '200 400 401 403 404 429 500 503 default'],
     ])
   })
 
@@ -104,7 +110,7 @@ describe('a generated client', () => {
       Object.values<object>(responses).filter(response => !('$ref' in response)),
     )
     const values: object[] = [PetStatus, Pets, ...properties.filter(part => !('$ref' in part))]
-    const carriers = [...Object.values(parameters), ...Object.values(headers)]
+    const carriers: { schema: object }[] = [...Object.values(parameters), ...Object.values(headers)]
     const parts = [...values, NewPet, Pet, error, ...carriers, ...Object.values(responses), ...inlineResponses]
     for (const part of [...parts, ...operations, ...document.tags]) {
       expect(part).toEqual(expect.objectContaining({ description: expect.stringMatching(/^\S.*\.$/) }))
@@ -114,6 +120,63 @@ describe('a generated client', () => {
       expect('example' in carrier || 'examples' in carrier.schema || '$ref' in carrier.schema).toBe(true)
     for (const header of Object.values(headers)) expect(header.schema).toContainKey('type')
     expect(JSON.stringify(document)).toContain(`"categoryId":${2n ** 53n + 2n}`)
+  })
+})
+
+describe('an operation sends every code that the document lists for it', () => {
+  type Call = Parameters<typeof service.call>[1] & { readonly path?: string; readonly query?: string }
+  interface Cause extends Call {
+    /** For a service of its own. */
+    readonly parts?: Parameters<typeof startService>[0]
+    readonly lastId?: bigint
+    readonly permission?: Permission
+    /** The body of a creation that is sent first. */
+    readonly first?: string
+  }
+
+  const requests: Readonly<Record<string, Call>> = {
+    listPets: { path: '/v1/pets' },
+    createPet: { path: '/v1/pets', method: 'POST', body: '{"name":"Rex","categoryId":7}' },
+    getPet: { path: '/v1/pets/-1' },
+  }
+  const failing = (error: Error): PetStore => {
+    const fail = () => Promise.reject(error)
+    return { list: fail, get: fail, create: fail, createOnce: fail, deleteExpiredIdempotencyKeys: fail }
+  }
+  const endless = new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(1)) })
+
+  /** What differs from a valid request. */
+  const causes: Partial<Readonly<Record<ErrorCode, Cause>>> = {
+    missing_api_key: { key: null },
+    invalid_api_key: { key: 'pets_mistyped' },
+    insufficient_permission: { permission: 'metrics' },
+    read_only_key: { permission: 'read-only' },
+    rate_limited: { parts: { rateLimit: { requests: 1, seconds: 60 } }, first: '' },
+    internal_error: { parts: { pets: failing(new Error('a bug')) } },
+    store_unavailable: { parts: { pets: failing(new StoreUnavailable('')) } },
+    ids_exhausted: { parts: {}, lastId: int64Max },
+    invalid_request: { query: '?unknown=1', headers: { prefer: 'handling=strict' } },
+    invalid_cursor: { query: '?cursor=none' },
+    pet_not_found: {},
+    missing_body: { body: '' },
+    invalid_json: { body: '{' },
+    request_timeout: { parts: { limits: { bodyMs: 1 } }, body: endless },
+    body_too_large: { body: ' '.repeat(bodyBytesMax + 1) },
+    unsupported_media_type: { headers: { 'content-type': 'text/plain' } },
+    unsupported_content_encoding: { headers: { 'content-encoding': 'gzip' } },
+    idempotency_key_reused: { first: '{"name":"Mia","categoryId":7}', headers: { 'idempotency-key': 'order-1' } },
+  }
+
+  const listed = describedCodes.flatMap(({ operationId, codes }) => codes.map(code => [operationId, code] as const))
+  test.each(listed)('%s: %s', async (operationId, code) => {
+    const { parts, lastId, permission, first, ...sent } = causes[code] ?? {}
+    await using own = parts && (await startService(parts))
+    const target = own ?? service
+    if (lastId !== undefined) await own?.database.setLastId(lastId)
+    if (first !== undefined) await target.call('/v1/pets', { ...sent, method: 'POST', body: first })
+    const key = permission && { key: await target.newKey({ permission }) }
+    const { path = '', query = '', ...init } = { ...requests[operationId], ...sent, ...key }
+    expect((await target.call(path + query, init)).json).toMatchObject({ code })
   })
 })
 
@@ -127,7 +190,8 @@ describe('the check of every response in these tests', () => {
   }
 
   test.each([
-    ['another status', 202, location, pet, 'status 202 is not described'],
+    ['another status', 202, location, pet, '202 is not described'],
+    ['a status of the default', 418, {}, { code: 'not_found', message: '', status: 418 }, '418 is not described'],
     ['a missing header', 201, {}, pet, 'missing: location'],
     ['an undescribed header', 201, { ...location, etag: '1' }, pet, 'not described: etag'],
     ['another media type', 201, { ...location, ...asText }, pet, 'the header content-type is text/plain'],

@@ -1,5 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { openApiDocument } from '../../src/http/openapi.ts'
+import { type ErrorCode, errorCodes, headers as knownHeaders } from '../../src/http/operations.ts'
 
 interface Described {
   readonly description: string
@@ -7,12 +8,25 @@ interface Described {
   readonly content: { readonly 'application/json': { readonly schema: { readonly $ref: string } } }
 }
 
-type DescribedResponses = Readonly<Record<string, Described | { readonly $ref: string } | undefined>>
+interface DescribedOperation {
+  readonly operationId: string
+  readonly responses: Readonly<Record<string, Described>>
+}
 
 const document = openApiDocument([])
-const { schemas, responses } = document.components
-const sharedResponses: Readonly<Record<string, Described | undefined>> = responses
-const codes = schemas.Error.properties.code['x-extensible-enum']
+const { schemas, responses: shared } = document.components
+const paths: Readonly<Record<string, Record<string, DescribedOperation>>> = JSON.parse(
+  JSON.stringify(document.paths),
+  (_, part) => (part.$ref?.startsWith('#/components/responses/') ? shared[part.$ref.split('/').at(-1)] : part),
+)
+
+/** Every operation, and every code that the document lists for it. */
+export const describedCodes = Object.values(paths)
+  .flatMap(methods => Object.values(methods))
+  .map(({ operationId, responses: { default: _, ...responses } }) => ({
+    operationId,
+    codes: Object.values(responses).flatMap(({ description }) => codesIn(description)),
+  }))
 
 // The document lets clients accept additions. Our own responses have none.
 const closed = (schema: object) => ({ ...schema, additionalProperties: false })
@@ -29,55 +43,69 @@ const sentAlways = {
 
 /** Headers that a response has only sometimes. */
 const sentSometimes =
-  /^(idempotency-replayed|link|preference-applied|ratelimit|ratelimit-policy|retry-after|x-next-cursor)$/
+  /^(accept|accept-encoding|idempotency-replayed|link|preference-applied|ratelimit|ratelimit-policy|retry-after|x-next-cursor)$/
 
 /** Headers for the connection, caches and browsers: no operation describes them. */
 const undescribedHeader =
   /^(access-control-.*|cache-control|connection|content-.*|date|transfer-encoding|vary|x-content-type-options)$/
 
-/** They would double the size of generated clients. */
-const undescribedInErrors = /^(preference-applied|ratelimit|ratelimit-policy)$/
+/** The codes that a description lists. */
+function codesIn(description: string): ErrorCode[] {
+  return [...description.matchAll(/`(\w+)`: /g)].map(([, code]) => code as ErrorCode)
+}
 
-/** Throws unless a response under /v1 is as our OpenAPI document describes it: status, type, headers and body. */
+/**
+ * Throws unless a response under /v1 is as our OpenAPI document describes it for that operation: status, code, headers
+ * and body. The document's `default` is no excuse.
+ */
 export function expectDescribed(method: string, path: string, response: Response, text: string): void {
   const { status, headers, ok } = response
   const what = `${method} ${path} → ${status}`
   for (const [name, value] of Object.entries(sentAlways)) {
     if (headers.get(name) !== value) throw new Error(`${what}: the header ${name} is ${headers.get(name)}`)
   }
-  const described = describedResponse(method, path, status)
-  if (described && !described.isDefault) expectHeaders(described.response, response, what)
+  const operation = operationAt(method, path)
+  const described = operation?.responses[status]
+  if (operation && !described) throw new Error(`${what} is not described`)
+  if (described) expectHeaders(Object.keys(described.headers), response, what)
   if (method === 'HEAD') return
   const body = JSON.parse(text)
-  if (!ok) {
-    expectSchema('#/components/schemas/Error', body, what)
-    if (!codes.includes(body.code)) throw new Error(`${what}: the code ${body.code} is not published`)
-    if (body.status !== status) throw new Error(`${what}: the Error's status is ${body.status}`)
+  if (described) expectSchema(described.content['application/json'].schema.$ref, body, what)
+  if (ok) return
+  expectSchema('#/components/schemas/Error', body, what)
+  if (body.status !== status) throw new Error(`${what}: the Error's status is ${body.status}`)
+  const code = body.code as ErrorCode
+  if (!Object.hasOwn(errorCodes, code)) throw new Error(`${what}: the code ${code} is not published`)
+  if (!described) expectHeaders(['x-request-id', ...errorCodes[code].headers.map(nameOf)], response, what)
+  else if (!codesIn(described.description).includes(code)) throw new Error(`${what} does not list the code ${code}`)
+}
+
+const nameOf = (id: keyof typeof knownHeaders) => knownHeaders[id].name ?? id
+
+/** Undefined if there is none: the path or the method is not supported. */
+function operationAt(method: string, path: string): DescribedOperation | undefined {
+  const sent = path.split('/').slice(2).map(decoded)
+  const isAt = (template: string) => {
+    const segments = template.split('/').slice(1)
+    const isEqual = (segment: string, index: number) =>
+      segment.startsWith('{') ? sent[index] !== '' : segment === sent[index]
+    return segments.length === sent.length && segments.every(isEqual)
   }
-  if (!described) return
-  expectSchema(described.response.content['application/json'].schema.$ref, body, what)
-  if (!ok && !described.response.description.includes(`\`${body.code}\``))
-    throw new Error(`${what}: the description does not list the code ${body.code}`)
+  const [, methods] = Object.entries(paths).find(([template]) => isAt(template)) ?? []
+  return methods?.[method === 'HEAD' ? 'get' : method.toLowerCase()]
 }
 
-/** Undefined for a path without operations. The default is for several statuses, which have different headers. */
-function describedResponse(method: string, path: string, status: number) {
-  if (!/^\/v1\/pets(?:\/[^/]+)?$/.test(path)) return undefined
-  const operations: Readonly<Record<string, { readonly responses: DescribedResponses }>> =
-    document.paths[path === '/v1/pets' ? '/pets' : '/pets/{petId}']
-  // A method that the path does not support has no operation: its 405 is the default of GET.
-  const operation = operations[method === 'HEAD' ? 'get' : method.toLowerCase()] ?? operations['get']
-  const own = operation?.responses[String(status)]
-  const found = own ?? (status >= 400 ? operation?.responses['default'] : undefined)
-  const response = found && '$ref' in found ? sharedResponses[found.$ref.split('/').at(-1) ?? ''] : found
-  if (!response) throw new Error(`${method} ${path}: status ${status} is not described`)
-  return { isDefault: own === undefined, response }
+function decoded(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
 }
 
-function expectHeaders(described: Described, { ok, headers }: Response, what: string): void {
-  const names = Object.keys(described.headers).map(name => name.toLowerCase())
-  const sent = [...headers.keys()].filter(name => !undescribedHeader.test(name))
-  const undescribed = sent.filter(name => !names.includes(name) && (ok || !undescribedInErrors.test(name)))
+function expectHeaders(described: readonly string[], { headers }: Response, what: string): void {
+  const names = described.map(name => name.toLowerCase())
+  const undescribed = [...headers.keys()].filter(name => !undescribedHeader.test(name) && !names.includes(name))
   if (undescribed.length > 0) throw new Error(`${what}: headers that are not described: ${undescribed.join(', ')}`)
   const missing = names.filter(name => !sentSometimes.test(name) && !headers.has(name))
   if (missing.length > 0) throw new Error(`${what}: headers that are missing: ${missing.join(', ')}`)

@@ -40,7 +40,7 @@ func main() {
 	blank := must(client.CreatePetWithResponse(ctx, nil, petstore.NewPet{Name: "\uFEFF"}))
 	fmt.Println(blank.StatusCode(), blank.JSON400.Code)
 	badCursor := must(client.ListPetsWithResponse(ctx, &petstore.ListPetsParams{Cursor: new("wrong")}))
-	fmt.Println(badCursor.StatusCode(), badCursor.JSONDefault.Code)
+	fmt.Println(badCursor.StatusCode(), badCursor.JSON400.Code)
 	badKey := must(connect("wrong").ListPetsWithResponse(ctx, nil))
 	fmt.Println(badKey.StatusCode(), badKey.JSON401.Code)
 	missing := must(client.GetPetWithResponse(ctx, 404, nil))

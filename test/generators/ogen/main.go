@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -43,15 +42,13 @@ func main() {
 
 	// The type of a result is its status.
 	blank := must(client.CreatePet(ctx, &petstore.NewPet{Name: "\uFEFF"}, petstore.CreatePetParams{}))
-	fmt.Println(400, blank.(*petstore.BadRequestHeaders).Response.Code)
-	_, err := client.ListPets(ctx, petstore.ListPetsParams{Cursor: petstore.NewOptString("wrong")})
-	if other, ok := errors.AsType[*petstore.OtherErrorStatusCodeWithHeaders](err); ok {
-		fmt.Println(other.StatusCode, other.Response.Code)
-	}
+	fmt.Println(400, blank.(*petstore.CreatePetBadRequest).Response.Code)
+	badCursor := must(client.ListPets(ctx, petstore.ListPetsParams{Cursor: petstore.NewOptString("wrong")}))
+	fmt.Println(400, badCursor.(*petstore.ErrorHeaders).Response.Code)
 	badKey := must(connect("wrong").ListPets(ctx, petstore.ListPetsParams{}))
 	fmt.Println(401, badKey.(*petstore.UnauthorizedHeaders).Response.Code)
 	missing := must(client.GetPet(ctx, petstore.GetPetParams{PetId: 404}))
-	fmt.Println(404, missing.(*petstore.NotFoundHeaders).Response.Code)
+	fmt.Println(404, missing.(*petstore.GetPetNotFound).Response.Code)
 }
 
 type apiKey string
