@@ -121,6 +121,14 @@ export interface StoreActivity {
   readonly commitSizes: Histogram
   /** False if the last write failed, or no connection for writing is open. */
   readonly isWritable: boolean
+  /** By name. Absent if the engine has no connections. */
+  readonly pools?: Readonly<Record<string, PoolActivity>>
+}
+
+export interface PoolActivity {
+  /** Statements that run or wait for a connection. If there are more than connections, at least the rest wait. */
+  readonly statements: number
+  readonly connectionsMax: number
 }
 
 /** Counts of observed values by upper bound, as a Prometheus histogram. */

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 'bun:test'
+import { closeSync, openSync, readdirSync } from 'node:fs'
+import { until } from '../../test/support/process.ts'
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
 import { Histogram, type KeyStore } from '../store.ts'
@@ -36,7 +38,8 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const build = { version: '1.2.3', commit: 'abc1234' }
   const sweep = { keysDeleted: 7, completedAtMs: 1_700_000_000_500 }
-  const activity = { writesWaiting: 3, commitSizes, isWritable: false }
+  const pools = { reading: { statements: 12, connectionsMax: 10 }, writing: { statements: 1, connectionsMax: 2 } }
+  const activity = { writesWaiting: 3, commitSizes, isWritable: false, pools }
   const text = textOf(metrics, { activity, sweep, build })
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
@@ -59,6 +62,9 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_store_writable 0',
       'petstore_store_up 1',
       'petstore_commit_writes_bucket{le="2"} 1',
+      'petstore_pool_statements{pool="reading"} 12',
+      'petstore_pool_connections_max{pool="reading"} 10',
+      'petstore_pool_statements{pool="writing"} 1',
       'petstore_idempotency_keys_deleted_total 7',
       'petstore_idempotency_keys_swept_timestamp_seconds 1700000000.5',
       '# TYPE petstore_deprecated_requests_total counter',
@@ -71,10 +77,46 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
     expect(text).toMatch(new RegExp(`^# HELP ${name} .+\n# TYPE ${name} (counter|gauge|histogram)$`, 'm'))
   }
   expect(text).toMatch(/^process_resident_memory_bytes \d{8,}$/m)
+  expect(text).toMatch(/^nodejs_heap_size_used_bytes \d{6,}$/m)
   expect(text).toEndWith('\n')
   const [, startedAt] = /^process_start_time_seconds (\d+)$/m.exec(text) ?? []
   expect(Math.abs(Date.now() / 1_000 - 1_000 - Number(startedAt))).toBeLessThan(60)
   expect(textOf(metrics, { isStoreUp: false })).toContain('petstore_store_up 0')
+})
+
+/** Of a metric without labels; undefined if it is absent. */
+function sampleOf(name: string, metrics = new Metrics()): number | undefined {
+  const [, value] = new RegExp(`^${name} (.+)$`, 'm').exec(textOf(metrics)) ?? []
+  return value === undefined ? undefined : Number(value)
+}
+
+test.each(['p50', 'p99', 'max'])(
+  'a blocked event loop is seen in %s of the next scrape, and not after it',
+  async name => {
+    clock.mockRestore()
+    const metrics = new Metrics()
+    const delay = () => sampleOf(`nodejs_eventloop_lag_${name}_seconds`, metrics)
+    // The first scrape starts the measurement.
+    expect(delay()).toBeUndefined()
+    await until('a sample', () => delay() || undefined)
+    Bun.sleepSync(200)
+    // The late timer was due before this one.
+    await Bun.sleep(0)
+    expect(delay()).toBeWithin(0.17, 2)
+    expect(delay()).toBe(0)
+  },
+)
+
+test.skipIf(process.platform !== 'linux')('the metrics count open file descriptors, up to the limit', () => {
+  // Reading the folder opens it.
+  const before = readdirSync('/proc/self/fd').length - 1
+  expect(sampleOf('process_open_fds')).toBe(before)
+  const opened = Array.from({ length: 50 }, () => openSync('/dev/null', 'r'))
+  expect(sampleOf('process_open_fds')).toBe(before + 50)
+  for (const file of opened) closeSync(file)
+  expect(sampleOf('process_open_fds')).toBe(before)
+  const limit = Bun.spawnSync(['sh', '-c', 'ulimit -n']).stdout.toString().trim()
+  expect(sampleOf('process_max_fds')).toBe(Number(limit))
 })
 
 test('the metrics show at most 1,000 keys that call deprecated operations, with escaped names', () => {

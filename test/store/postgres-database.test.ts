@@ -320,6 +320,26 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(stores.activity().isWritable).toBe(true)
   })
 
+  test('the activity counts statements that run or wait, beside the connections for them', async () => {
+    await created()
+    await using stores = await servingAs({ url: database.url }, 2)
+    await using admin = new SQL(database.url, { max: 1 })
+    const idle = { reading: { statements: 0, connectionsMax: 2 }, writing: { statements: 0, connectionsMax: 2 } }
+    expect(stores.activity().pools).toEqual(idle)
+    const work: unknown[] = []
+    await admin.begin(async locked => {
+      await locked`LOCK TABLE pets IN ACCESS EXCLUSIVE MODE`
+      work.push(stores.pets.create(rex), ...Array.from({ length: 5 }, () => stores.pets.list({ limit: 1 })))
+      const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+      // Two reads and a write: the other reads have no connection.
+      await until('the statements', async () => (await rows(waiting)).length === 3 || undefined)
+      const { reading, writing } = stores.activity().pools ?? {}
+      expect([reading?.statements, writing?.statements]).toEqual([5, 1])
+    })
+    await Promise.all(work)
+    expect(stores.activity().pools).toEqual(idle)
+  })
+
   test('with fewer than three, a server does not start', async () => {
     await using role = await newUser(2)
     const advice = 'raise the limit of the role, the database or the server'

@@ -51,7 +51,11 @@ export async function openPostgres(
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(server, writing, location),
       isReadOnly: () => !(reading.isReachable && writing.isReachable),
-      activity: () => ({ ...queue.activity(), isWritable: isWritable(writing, queue.failedAtMs) }),
+      activity: () => ({
+        ...queue.activity(),
+        isWritable: isWritable(writing, queue.failedAtMs),
+        pools: { reading: reading.activity, writing: writing.activity, ...(replica && { replica: replica.activity }) },
+      }),
       async close() {
         await queue.close()
         await Promise.all([writing, reading, replica].map(pool => pool?.close()))

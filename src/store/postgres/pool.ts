@@ -1,6 +1,6 @@
 import { SQL } from 'bun'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
-import type { OnStoreEvent } from '../../store.ts'
+import type { OnStoreEvent, PoolActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import {
   isConflictWithRecovery,
@@ -256,6 +256,11 @@ export class Pool {
   /** False while no host is known to be usable: work fails at once. */
   get isReachable(): boolean {
     return this.#usableSinceMs !== undefined
+  }
+
+  /** Bun reports neither open connections nor which of them are busy: it may queue statements on one while others idle. */
+  get activity(): PoolActivity {
+    return { statements: this.#running, connectionsMax: this.#size }
   }
 
   /** Rows of a statement that changes nothing: after a lost connection, or a conflict on a standby, it is run once more. */
