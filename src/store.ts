@@ -126,9 +126,10 @@ export interface StoreActivity {
 }
 
 export interface PoolActivity {
-  /** Statements that run or wait for a connection. If there are more than connections, at least the rest wait. */
-  readonly statements: number
   readonly connectionsMax: number
+  readonly connectionsBusy: number
+  /** Statements that wait for a connection. */
+  readonly waiting: number
 }
 
 /** Counts of observed values by upper bound, as a Prometheus histogram. */

@@ -38,7 +38,10 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   const build = { version: '1.2.3', commit: 'abc1234' }
   const sweep = { keysDeleted: 7, completedAtMs: 1_700_000_000_500 }
-  const pools = { reading: { statements: 12, connectionsMax: 10 }, writing: { statements: 1, connectionsMax: 2 } }
+  const pools = {
+    reading: { connectionsMax: 10, connectionsBusy: 10, waiting: 3 },
+    writing: { connectionsMax: 2, connectionsBusy: 1, waiting: 0 },
+  }
   const activity = { writesWaiting: 3, commitSizes, isWritable: false, pools }
   const text = textOf(metrics, { activity, sweep, build })
   expect(text.split('\n')).toEqual(
@@ -62,9 +65,9 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_store_writable 0',
       'petstore_store_up 1',
       'petstore_commit_writes_bucket{le="2"} 1',
-      'petstore_pool_statements{pool="reading"} 12',
       'petstore_pool_connections_max{pool="reading"} 10',
-      'petstore_pool_statements{pool="writing"} 1',
+      'petstore_pool_connections_busy{pool="writing"} 1',
+      'petstore_pool_waiting{pool="reading"} 3',
       'petstore_idempotency_keys_deleted_total 7',
       'petstore_idempotency_keys_swept_timestamp_seconds 1700000000.5',
       '# TYPE petstore_deprecated_requests_total counter',

@@ -208,10 +208,10 @@ function activityMetrics({ writesWaiting, commitSizes, isWritable, pools }: Stor
 
 function poolMetrics(pools: readonly [string, PoolActivity][]): readonly string[] {
   const samples = (of: keyof PoolActivity) => pools.map(([pool, activity]): Sample => [{ pool }, activity[of]])
-  const statementsHelp = 'Statements that run or wait for a connection.'
   return [
-    metric('petstore_pool_statements', 'gauge', statementsHelp, samples('statements')),
     metric('petstore_pool_connections_max', 'gauge', 'Connections that may be open.', samples('connectionsMax')),
+    metric('petstore_pool_connections_busy', 'gauge', 'Connections in use.', samples('connectionsBusy')),
+    metric('petstore_pool_waiting', 'gauge', 'Statements that wait for a connection.', samples('waiting')),
   ]
 }
 

@@ -258,9 +258,11 @@ export class Pool {
     return this.#usableSinceMs !== undefined
   }
 
-  /** Bun reports neither open connections nor which of them are busy: it may queue statements on one while others idle. */
+  /** Bun does not report its connections, so a statement counts as one busy connection while any is free. */
   get activity(): PoolActivity {
-    return { statements: this.#running, connectionsMax: this.#size }
+    const connectionsMax = this.#size
+    const connectionsBusy = Math.min(this.#running, connectionsMax)
+    return { connectionsMax, connectionsBusy, waiting: this.#running - connectionsBusy }
   }
 
   /** Rows of a statement that changes nothing: after a lost connection, or a conflict on a standby, it is run once more. */
