@@ -1,7 +1,8 @@
-import { afterEach, describe, expect, mock, spyOn, test } from 'bun:test'
+import { describe, expect, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
 import { startScriptedServer } from '../../test/support/scripted-server.ts'
-import { type ClientOptions, type Pets, PetstoreClient, responseOf, UnexpectedResponseError } from './index.ts'
+import type { ClientOptions, Pets } from './index.ts'
+import { newIdempotencyKey, PetstoreClient, responseOf, UnexpectedResponseError } from './index.ts'
 
 const apiKey = 'key-that-must-stay-secret'
 const baseUrl = 'https://pets.example.com/v1'
@@ -95,11 +96,13 @@ async function idsOf(pets: AsyncIterable<{ id: bigint }>): Promise<bigint[]> {
 }
 
 describe('a list', () => {
-  test('follows next links exactly, absolute and relative ones, also over empty pages', async () => {
-    const paths = ['/v1/pets?limit=2&status=sold', '/elsewhere?cursor=a%2Fb&x=1', '/elsewhere?cursor=c']
-    const absolute = () => page([1, 2], `${server.origin}${paths[1]}`)
+  test('goes on with each next cursor at its own address, whatever address a link has, also over empty pages', async () => {
+    const filter = '/v1/pets?limit=2&status=sold'
+    const paths = [filter, `${filter}&cursor=a%2Fb`, `${filter}&cursor=c`, `${filter}&cursor=d`]
+    const elsewhere = page([1, 2], 'https://other.example/shop?cursor=a%2Fb&x=1&status=pending')
     const last = page([3], undefined, { link: '</v1/pets?cursor=a>; rel="prev"' })
-    await using server = startScriptedServer(absolute, page([], '?cursor=c'), last)
+    const bare = page([], undefined, { 'x-next-cursor': 'd' })
+    await using server = startScriptedServer(elsewhere, page([], '?cursor=c'), bare, last)
     const list = petsAt(server).list({ limit: 2, status: 'sold' })
     expect(await idsOf(list)).toEqual([1n, 2n, 3n])
     expect(server.requests.map(({ path }) => path)).toEqual(paths)
@@ -133,10 +136,10 @@ describe('a list', () => {
 
   test('has each response, and on each page the cursor of the next one, where another list starts', async () => {
     const withHeaders = page([1], '?cursor=link', { 'x-next-cursor': 'header', 'x-request-id': 'r-1' })
-    await using server = startScriptedServer(withHeaders, page([2], '?cursor=a%2Fb'), page([3], '?page=4'), page([4]))
+    await using server = startScriptedServer(withHeaders, page([2], '?cursor=a%2Fb'), page([3]))
     const pages = await Array.fromAsync(petsAt(server).list().pages())
-    expect(pages.map(page => 'nextCursor' in page && page.nextCursor)).toEqual(['header', 'a/b', false, false])
-    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['r-1', undefined, undefined, undefined])
+    expect(pages.map(page => 'nextCursor' in page && page.nextCursor)).toEqual(['header', 'a/b', false])
+    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['r-1', undefined, undefined])
     await petsAt(server).list({ status: 'sold', cursor: 'a/b&c ä' }).page()
     expect(server.requests.at(-1)?.path).toBe('/v1/pets?status=sold&cursor=a%2Fb%26c+%C3%A4')
   })
@@ -158,20 +161,17 @@ describe('a list', () => {
 })
 
 test.each<[string, string, string, Record<string, string>?]>([
-  ['to another host', '//other.example/v1/pets', 'leads to http://other.example, which must not'],
-  ['to another port', 'http://127.0.0.1:1/v1/pets', 'leads to http://127.0.0.1:1, which must not'],
-  ['to another scheme', 'data:application/json,[]', 'leads to null, which must not'],
-  ['with the API key', `?key=${apiKey}`, 'contains the API key'],
-  ['with the encoded API key', `?key=${apiKey.replace('-', '%2D')}`, 'contains the API key'],
-  ['with the API key as its cursor', '?cursor=a', 'contains the API key', { 'x-next-cursor': apiKey }],
-  ['to the same page', '/v1/pets?limit=1', 'leads to the same page'],
+  ['with the API key in its cursor', `?cursor=x${apiKey}`, 'cursor contains the API key'],
+  ['with the encoded API key', `?cursor=${apiKey.replace('-', '%2D')}`, 'cursor contains the API key'],
+  ['beside the API key as X-Next-Cursor', '?cursor=a', 'cursor contains the API key', { 'x-next-cursor': apiKey }],
+  ['to the same page', '/v1/pets?limit=1&cursor=same', 'cursor leads to the same page'],
+  ['without a cursor', '?page=2', 'link has no cursor'],
 ])('a next link %s is refused', async (_what, next, problem, headers = {}) => {
   await using server = startScriptedServer(page([1], next, headers))
-  const list = petsAt(server).list({ limit: 1 })
+  const list = petsAt(server).list({ cursor: 'same' })
   const error = await list.page().catch(error => error)
   expect(error).toBeInstanceOf(UnexpectedResponseError)
-  expect(error.message).toStartWith(`Unexpected response to GET ${server.url}/pets?limit=1: 200, the next link`)
-  expect(error.message).toContain(problem)
+  expect(error.message).toBe(`Unexpected response to GET ${server.url}/pets?cursor=same: 200, the next ${problem}`)
   expect(error.message).not.toContain(apiKey)
   expect(server.requests).toHaveLength(1)
 })
@@ -211,27 +211,100 @@ async function keysOf(...given: (string | undefined)[]): Promise<string[]> {
 }
 
 describe('the Idempotency-Key', () => {
-  test('is sent as given, and otherwise a new UUID', async () => {
+  test('is sent as given, and otherwise 32 new random digits', async () => {
     const given = ['a', '"quoted"', '~'.repeat(255)]
     const [first = '', second, ...others] = await keysOf(undefined, undefined, ...given)
     expect(others).toEqual(given)
-    expect(first).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+    expect([first, newIdempotencyKey()]).toEqual(Array(2).fill(expect.stringMatching(/^[0-9a-f]{32}$/)))
     expect(first).not.toBe(second)
   })
 
-  const randomUuid = crypto.randomUUID
-  afterEach(() => {
-    crypto.randomUUID = randomUuid
-  })
-
-  test.each([
-    [1, '01010101-0101-4101-9101-010101010101'],
-    [255, 'ffffffff-ffff-4fff-bfff-ffffffffffff'],
-  ])('of random bytes %d is %s without randomUUID, as in a page over plain HTTP', async (byte, uuid) => {
-    Reflect.set(crypto, 'randomUUID', undefined)
+  test.each([1, 255])('has two digits for each random byte, such as %d', byte => {
     using _random = spyOn(crypto, 'getRandomValues').mockImplementation(
       bytes => (bytes as never as Uint8Array).fill(byte) as never,
     )
-    expect(await keysOf(undefined)).toEqual([uuid])
+    expect(newIdempotencyKey()).toBe(byte.toString(16).padStart(2, '0').repeat(16))
+  })
+})
+
+describe('a request of the caller', () => {
+  test('is sent as given, with the key and the headers of the client, and has any response as it came', async () => {
+    const body = '{"id" : 9223372036854775808}\n'
+    const headers = { 'content-type': 'text/plain', 'x-request-id': 'r-1', 'x-echo': apiKey }
+    const first = new Response(`\ufeff${body}`, { status: 503, headers })
+    const redirect = new Response(null, { status: 307, headers: { location: 'https://other.example/' } })
+    await using server = startScriptedServer(first, redirect, new Response('\xff'))
+    const client = new PetstoreClient({ baseUrl: server.url, apiKey, headers: { 'x-a': '1', 'x-b': '2' } })
+    const query = { limit: '0', 'ä b': '&?' }
+    const later = await client.request({ method: 'GET', path: '/pets/%2F', query, headers: { 'X-A': '3' } })
+    expect(later).toMatchObject({
+      status: 503,
+      statusText: 'Service Unavailable',
+      text: `\ufeff${body}`,
+      requestId: 'r-1',
+    })
+    expect([later.headers.get('x-echo'), later.rateLimit]).toEqual(['***', undefined])
+    const own = { 'Idempotency-Key': 'order 1' }
+    expect(await client.request({ method: 'POST', path: '/pets', body, headers: own })).toMatchObject({ status: 307 })
+    const plain = { 'Content-Type': 'text/plain' }
+    expect((await client.request({ method: 'POST', path: '/a', body: '', headers: plain })).text).toBe('\xff')
+    const authorization = `Bearer ${apiKey}`
+    expect(server.requests.map(({ method, path, body }) => [method, path, body])).toEqual([
+      ['GET', '/v1/pets/%2F?limit=0&%C3%A4+b=%26%3F', ''],
+      ['POST', '/v1/pets', body],
+      ['POST', '/v1/a', ''],
+    ])
+    expect(server.requests.map(({ headers }) => headers.toJSON())).toMatchObject([
+      { authorization, 'x-a': '3', 'x-b': '2' },
+      { authorization, 'content-type': 'application/json', 'idempotency-key': 'order 1', 'x-a': '1' },
+      { authorization, 'content-type': 'text/plain' },
+    ])
+  })
+
+  test.each([
+    ...[
+      '',
+      'pets',
+      '?a',
+      '@other.example/',
+      '.example/',
+      ':1/',
+      '/..',
+      '/../v2/pets',
+      '/%2e%2E/x',
+      '/.\t./',
+      '/\\../../a',
+    ],
+    ...['/pets?limit=1', '/pets#a', `/pets/${apiKey}`, '/..//other.example/', 7 as never, undefined as never],
+  ])('cannot leave the base address or contain the key: %j', async path => {
+    const fetch = mock(async () => new Response())
+    const client = newClient({ baseUrl, fetch })
+    const error = await client.request({ method: 'GET', path }).catch(error => error)
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toStartWith('path or query is invalid: ')
+    expect(fetch).not.toHaveBeenCalled()
+  })
+
+  test.each<[string, object]>([
+    ['path or query is invalid', { query: { key: apiKey } }],
+    ['headers["Authorization"] is not allowed', { headers: { Authorization: 'Bearer other' } }],
+    ['headers["x-a"] is invalid', { headers: { 'x-a': 'ä' } }],
+    ['timeoutMs is 0', { timeoutMs: 0 }],
+    ['signal is invalid', { signal: {} }],
+  ])('has valid options: %s', async (message, options) => {
+    const fetch = mock(async () => new Response())
+    const error = await newClient({ baseUrl, fetch })
+      .request({ method: 'GET', path: '/', ...options })
+      .catch(error => error)
+    expect(error).toBeInstanceOf(TypeError)
+    expect(error.message).toStartWith(message)
+    expect(fetch).not.toHaveBeenCalled()
+  })
+
+  test('is sent once, and rejects without a response', async () => {
+    const fetch = mock(() => Promise.reject(new TypeError('fetch failed')))
+    const request = newClient({ baseUrl, fetch }).request({ method: 'GET', path: '/pets' })
+    expect(await request.catch(error => error)).toMatchObject({ name: 'ConnectionError', code: 'connection_failed' })
+    expect(fetch).toHaveBeenCalledTimes(1)
   })
 })

@@ -1,7 +1,8 @@
-import { readHeaders, readLinks } from './headers.ts'
+import { readHeaders, readLinks, reservedHeader } from './headers.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
 import { definedIn, InvalidResponse, newPetToJson, orUndefined, readPet, readPets, toInt64 } from './json.ts'
-import { type Call, type CallOptions, type RequestOptions, type RequestSettings, send } from './request.ts'
+import type { CallOptions, RawResponse, RequestOptions, RequestSettings } from './request.ts'
+import { send, sendOnce } from './request.ts'
 
 export type Environment = 'production' | 'staging'
 
@@ -28,8 +29,17 @@ export interface ListOptions extends CallOptions {
 type ListFilter = Omit<ListOptions, keyof CallOptions>
 
 export interface CreateOptions extends CallOptions {
-  /** Your name for this creation: repeating it adds nothing, even from another process. Default: a new UUID. */
+  /** Your name for this creation: repeating it adds nothing, even from another process. Default: a new random one. */
   readonly idempotencyKey?: string | undefined
+}
+
+export interface RawRequest extends Omit<CallOptions, 'retries'> {
+  readonly method: string
+  /** Below the base address, such as `/pets`. */
+  readonly path: string
+  readonly query?: Readonly<Record<string, string>> | undefined
+  /** JSON, unless the headers have another Content-Type. */
+  readonly body?: string | undefined
 }
 
 export interface PetPage {
@@ -83,16 +93,36 @@ export class PetstoreClient {
   /** Without a slash at the end. */
   readonly baseUrl: string
   readonly pets: Pets
+  readonly #settings: ClientSettings
 
   /** Throws a TypeError for invalid options. */
   constructor(options: ClientOptions) {
-    const settings = readOptions(options)
-    this.baseUrl = settings.baseUrl
-    this.pets = new Pets(settings)
+    this.#settings = readOptions(options)
+    this.baseUrl = this.#settings.baseUrl
+    this.pets = new Pets(this.#settings)
+  }
+
+  /**
+   * Sends a request that this client has no method for, once. Returns any response, also an error. Rejects only without
+   * a response, or with a TypeError for invalid arguments.
+   */
+  async request({ method, path, query = {}, body, headers = {}, ...options }: RawRequest): Promise<RawResponse> {
+    const { baseUrl, apiKey } = this.#settings
+    const url = /^\/[^?#]*$/.test(path) ? new URL(baseUrl + path) : undefined
+    // The key goes with the request, and `..` must not lead it elsewhere. Errors and hooks show URLs, but never the key.
+    const hasKey = [path, ...Object.entries(query).flat()].some(text => String(text).includes(apiKey))
+    if (hasKey || !url?.href.startsWith(`${baseUrl}/`)) {
+      throw new TypeError('path or query is invalid: expected a path such as /pets, and no API key')
+    }
+    url.search = String(new URLSearchParams(query))
+    const own = readHeaders(headers, reservedHeader)
+    if (body !== undefined) own['content-type'] ??= 'application/json'
+    const call = { operation: 'request', method, url: url.href, headers: own, body } as const
+    return await sendOnce(call, settingsOf(this.#settings, options))
   }
 }
 
-type ClientSettings = RequestSettings & { readonly baseUrl: string; readonly headers: Record<string, string> }
+type ClientSettings = RequestSettings & { readonly baseUrl: string }
 
 export class Pets {
   readonly #settings: ClientSettings
@@ -108,22 +138,14 @@ export class Pets {
       throw new TypeError('idempotencyKey is invalid: expected 1 to 255 visible ASCII characters')
     }
     const url = `${this.#settings.baseUrl}/pets`
-    const headers = { 'content-type': 'application/json', 'idempotency-key': key }
-    const request = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
-    return await this.#send({ ...request, read: body => readPet(body) }, options)
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key }
+    const call = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
+    return await send(call, settingsOf(this.#settings, options), body => readPet(body))
   }
 
   /** The animals in ascending order of id. */
   list({ limit, status, cursor, ...options }: ListOptions = {}): PetList {
-    return new PetList({ limit, status, cursor }, async filter => {
-      const { baseUrl, apiKey } = this.#settings
-      // Errors and hooks show URLs, but never the key.
-      if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || cursor.includes(apiKey))) {
-        throw new TypeError('cursor is invalid: expected the nextCursor of a page')
-      }
-      const query = String(new URLSearchParams({ ...filter } as Record<string, string>))
-      return await this.#page(`${baseUrl}/pets${query && `?${query}`}`, options)
-    })
+    return new PetList({ limit, status, cursor }, filter => this.#page({ ...filter }, options))
   }
 
   /**
@@ -132,30 +154,41 @@ export class Pets {
    */
   async get(id: bigint | number, options: CallOptions = {}): Promise<Pet> {
     const url = `${this.#settings.baseUrl}/pets/${toInt64('id', id)}`
-    return await this.#send({ operation: 'getPet', method: 'GET', url, read: body => readPet(body) }, options)
+    const call = { operation: 'getPet', method: 'GET', url } as const
+    return await send(call, settingsOf(this.#settings, options), body => readPet(body))
   }
 
-  async #page(url: string, options: CallOptions): Promise<PetPage> {
-    const read = (body: unknown, headers: Headers): PetPage => {
+  async #page(filter: ListFilter, options: CallOptions): Promise<PetPage> {
+    const { baseUrl, apiKey } = this.#settings
+    const { cursor } = filter
+    // Errors and hooks show URLs, but never the key.
+    if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || cursor.includes(apiKey))) {
+      throw new TypeError('cursor is invalid: expected the nextCursor of a page')
+    }
+    const query = String(new URLSearchParams(filter as Record<string, string>))
+    const url = `${baseUrl}/pets${query && `?${query}`}`
+    const call = { operation: 'listPets', method: 'GET', url } as const
+    return await send(call, settingsOf(this.#settings, options), (body, headers): PetPage => {
       const pets = readPets(body)
-      const link = nextIn(headers, url, this.#settings.apiKey)
-      if (!link) return { pets }
-      const { href, nextCursor } = link
-      const next = (own?: CallOptions) => this.#page(href, { ...options, ...own })
-      return { pets, ...(nextCursor && { nextCursor }), next }
-    }
-    return await this.#send({ operation: 'listPets', method: 'GET', url, read }, options)
+      const nextCursor = nextCursorIn(headers, url)
+      if (nextCursor === undefined) return { pets }
+      if (nextCursor.includes(apiKey)) throw new InvalidResponse('the next cursor contains the API key')
+      if (nextCursor === cursor) throw new InvalidResponse('the next cursor leads to the same page')
+      // Under the client's own address: a link may have another one, which must not get the key.
+      const next = (own?: CallOptions) => this.#page({ ...filter, cursor: nextCursor }, { ...options, ...own })
+      return { pets, nextCursor, next }
+    })
   }
+}
 
-  async #send<T extends object>(call: Call<T>, options: CallOptions): Promise<T> {
-    const { signal, timeoutMs = this.#settings.timeoutMs, retries = this.#settings.retries, headers = {} } = options
-    if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
-      throw new TypeError('signal is invalid: expected an AbortSignal')
-    }
-    checkNumbers({ timeoutMs, retries })
-    const merged = { ...this.#settings.headers, ...readHeaders(headers), ...call.headers }
-    return await send({ ...call, signal, headers: merged }, { ...this.#settings, timeoutMs, retries })
+/** The settings of a call. */
+function settingsOf(settings: RequestSettings, options: CallOptions): RequestSettings {
+  const { signal, timeoutMs = settings.timeoutMs, retries = settings.retries, headers = {} } = options
+  if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
+    throw new TypeError('signal is invalid: expected an AbortSignal')
   }
+  checkNumbers({ timeoutMs, retries })
+  return { ...settings, signal, timeoutMs, retries, headers: { ...settings.headers, ...readHeaders(headers) } }
 }
 
 type Inspect = (value: unknown, options: object) => string
@@ -172,26 +205,17 @@ function isVisibleAscii(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
 }
 
-/** The key goes with every request, so a link must stay on this server. */
-function nextIn(headers: Headers, url: string, apiKey: string) {
-  const href = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')?.href
-  if (href === undefined) return undefined
-  const { origin, searchParams } = new URL(href)
-  const nextCursor = headers.get('x-next-cursor') ?? searchParams.get('cursor')
-  if ([href, nextCursor, ...searchParams.values()].join(' ').includes(apiKey)) {
-    throw new InvalidResponse('the next link contains the API key')
-  }
-  if (href === url) throw new InvalidResponse('the next link leads to the same page')
-  if (origin === new URL(url).origin) return { href, nextCursor }
-  throw new InvalidResponse(`the next link leads to ${origin}, which must not receive the API key`)
+/** X-Next-Cursor, or else the cursor of the next link; undefined on the last page. */
+function nextCursorIn(headers: Headers, url: string): string | undefined {
+  const link = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')
+  const cursor = headers.get('x-next-cursor') || (link && new URL(link.href).searchParams.get('cursor'))
+  if (link && !cursor) throw new InvalidResponse('the next link has no cursor')
+  return cursor || undefined
 }
 
-/** A UUID, version 4. Browsers offer crypto.randomUUID only to pages from HTTPS or localhost. */
-function newIdempotencyKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  const digits = Array.from(bytes, byte => byte.toString(16).padStart(2, '0')).join('')
-  const variant = '89ab'[(bytes[8] ?? 0) & 3]
-  return digits.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12})$/, `$1-$2-4$3-${variant}$4-$5`)
+/** 32 random hex digits. Browsers offer crypto.randomUUID only to pages from HTTPS or localhost. */
+export function newIdempotencyKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
 /** Above this, a timer fires immediately. */

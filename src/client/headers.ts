@@ -1,6 +1,7 @@
 import { orUndefined } from './json.ts'
 
-export type OperationName = 'listPets' | 'createPet' | 'getPet'
+/** `request` is a call of `client.request`. */
+export type OperationName = 'listPets' | 'createPet' | 'getPet' | 'request'
 
 /** A link of a response (RFC 8288). */
 export interface Link {
@@ -86,18 +87,19 @@ function parseHttpDate(text: string | null): number {
   return text !== null && /^[A-Z][a-z]+, .* GMT$/.test(text) ? Date.parse(text) : Number.NaN
 }
 
-// The client's own headers, and those that fetch sets itself or refuses in Node.
-const ownHeader =
-  /^(accept|authorization|content-(type|length)|idempotency-key|host|connection|keep-alive|transfer-encoding|upgrade|expect)$/i
+// Those of every request, and those that fetch sets itself or refuses in Node.
+const reserved = 'accept|authorization|content-length|host|connection|keep-alive|transfer-encoding|upgrade|expect'
+export const reservedHeader = new RegExp(`^(${reserved})$`, 'i')
+const ownHeader = new RegExp(`^(${reserved}|content-type|idempotency-key)$`, 'i')
 
 /** Throws a TypeError for a header that cannot be sent. The message does not show the value: it may be a secret. */
-export function readHeaders(headers: Headers | Readonly<Record<string, string>>): Record<string, string> {
+export function readHeaders(headers: Headers | Readonly<Record<string, string>>, refused = ownHeader) {
   if (headers !== Object(headers)) throw new TypeError('headers is invalid: expected an object or Headers')
   const entries: [string, string][] = Symbol.iterator in headers ? [...headers] : Object.entries(headers)
   for (const [name, value] of entries) {
     const shown = `headers[${JSON.stringify(name)}]`
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw new TypeError(`${shown} is invalid: expected a header name`)
-    if (ownHeader.test(name)) throw new TypeError(`${shown} is not allowed: remove it`)
+    if (refused.test(name)) throw new TypeError(`${shown} is not allowed: remove it`)
     if (typeof value !== 'string' || !/^[\t -~]*$/.test(value)) {
       throw new TypeError(`${shown} is invalid: expected a string of visible ASCII characters, spaces and tabs`)
     }

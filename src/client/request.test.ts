@@ -71,8 +71,11 @@ describe('the hooks', () => {
     const seen: unknown[] = []
     const see = (event: object) => seen.push(event)
     const hooks = { onRequest: see, onResponse: see, onDeprecation: see }
-    await petsAt(server, { ...hooks, timeoutMs: 1_000 }).create(rex)
-    const request = { operation: 'createPet', method: 'POST', url: `${server.url}/pets` }
+    const secret = { idempotencyKey: `a-${apiKey}`, headers: { 'X-Key': apiKey } }
+    await petsAt(server, { ...hooks, timeoutMs: 1_000 }).create({ ...rex, name: apiKey }, secret)
+    const requestHeaders = { 'x-key': '***', 'Content-Type': 'application/json', 'Idempotency-Key': 'a-***' }
+    const sent = { requestHeaders, requestBody: '{"name":"***","categoryId":7}' }
+    const request = { operation: 'createPet', method: 'POST', url: `${server.url}/pets`, ...sent }
     const attempt = (attempt: number) => ({ ...request, attempt })
     const response = { headers: expect.any(Headers), durationMs: expect.any(Number) }
     expect(seen).toEqual([
@@ -134,7 +137,7 @@ describe('a temporary failure', () => {
     await using server = startScriptedServer(errorAnswer(503, 'a'), badGateway, created)
     expect(await petsAt(server).create(rex)).toEqual({ ...rex, id: 1n })
     const sent = server.requests.map(({ headers, body }) => `${headers.get('idempotency-key')} ${body}`)
-    expect(sent[0]).toMatch(/^[0-9a-f-]{36} {"name":"Rex","categoryId":7}$/)
+    expect(sent[0]).toMatch(/^[0-9a-f]{32} {"name":"Rex","categoryId":7}$/)
     expect(sent).toEqual(Array(3).fill(sent[0]))
   })
 

@@ -18,8 +18,12 @@ export interface CallOptions {
 
 export interface RequestAttempt {
   readonly operation: OperationName
-  readonly method: 'GET' | 'POST'
+  readonly method: string
   readonly url: string
+  /** Without Accept and Authorization, which every request has. If they contain the API key, `***` replaces it. */
+  readonly requestHeaders: Fields
+  /** Undefined for GET. If it contains the API key, `***` replaces it. */
+  readonly requestBody: string | undefined
   /** 1 for the first attempt, 2 for the first retry. */
   readonly attempt: number
 }
@@ -33,6 +37,13 @@ export interface ResponseDetails {
   readonly rateLimit: RateLimit | undefined
   /** A copy. If the server echoed the API key, `***` replaces it. */
   readonly headers: Headers
+}
+
+/** The response to `client.request`, whatever its status. */
+export interface RawResponse extends ResponseDetails {
+  readonly statusText: string
+  /** The body as it came. */
+  readonly text: string
 }
 
 export interface ResponseAttempt extends RequestAttempt, ResponseDetails {
@@ -58,21 +69,22 @@ export interface RequestOptions extends Omit<CallOptions, 'signal'> {
   readonly fetch?: Fetch | undefined
 }
 
-export type RequestSettings = { readonly [Name in keyof RequestOptions]-?: NonNullable<RequestOptions[Name]> }
+type Settings = { readonly [Name in keyof RequestOptions]-?: NonNullable<RequestOptions[Name]> }
+export type RequestSettings = Omit<Settings, 'headers'> & Pick<CallOptions, 'signal'> & { readonly headers: Fields }
+type Fields = Readonly<Record<string, string>>
 
-export interface Call<T> extends Omit<RequestAttempt, 'attempt'> {
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-  readonly signal?: AbortSignal | undefined
-  /** Throws {@link InvalidResponse} for a response of another shape. */
-  read(body: unknown, headers: Headers): T
+interface Call extends Pick<RequestAttempt, 'operation' | 'method' | 'url'> {
+  readonly headers?: Fields
+  readonly body?: string | undefined
 }
+
+/** Throws {@link InvalidResponse} for a response of another shape. */
+type Read<T> = (body: unknown, headers: Headers) => T
 
 interface Received {
   readonly response: Response
   readonly details: ResponseDetails
-  /** Undefined if the body is not UTF-8. */
-  readonly text: string | undefined
+  readonly bytes: ArrayBuffer
 }
 
 /** Weak and outside of the animals, so that these stay plain objects. */
@@ -84,39 +96,52 @@ export function responseOf(petOrPage: object): ResponseDetails | undefined {
 }
 
 /** Sends a request, with retries. Returns what `read` makes of the response. */
-export async function send<T extends object>(call: Call<T>, settings: RequestSettings): Promise<T> {
+export async function send<T extends object>(call: Call, settings: RequestSettings, read: Read<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    const result = await attemptOnce(call, settings, attempt)
+    const received = await attemptOnce(call, settings, attempt)
+    const result = received instanceof errors.PetstoreError ? received : resultOf(call, received, settings.apiKey, read)
     if (!(result instanceof errors.PetstoreError)) return result
     const waitMs = waitMsBeforeRetry(result, attempt, settings)
     if (waitMs === undefined) throw result
-    await wait(waitMs, call.signal)
+    await wait(waitMs, settings.signal)
   }
 }
 
+/** Sends a request once. Returns any response. */
+export async function sendOnce(call: Call, settings: RequestSettings): Promise<RawResponse> {
+  const received = await attemptOnce(call, settings, 1)
+  if (received instanceof errors.PetstoreError) throw received
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(received.bytes)
+  return { ...received.details, statusText: received.response.statusText, text }
+}
+
 /** Returns a failure instead of throwing it: a thrown error is a hook's or the signal's, and ends the call. */
-async function attemptOnce<T extends object>(call: Call<T>, settings: RequestSettings, attempt: number) {
-  const { operation, method, url, signal } = call
+async function attemptOnce(call: Call, settings: RequestSettings, attempt: number) {
+  const { operation, method, url, body } = call
+  const { apiKey, signal } = settings
   signal?.throwIfAborted()
-  const request = { operation, method, url, attempt }
+  const headers = { ...settings.headers, ...call.headers }
+  const shown = Object.entries(headers).map(([name, value]) => [name, mask(value, apiKey)])
+  const requestBody = body && mask(body, apiKey)
+  const request = { operation, method, url, requestHeaders: Object.fromEntries(shown), requestBody, attempt }
   await settings.onRequest(request)
   // A hook may have aborted it.
   signal?.throwIfAborted()
   const startMs = performance.now()
-  const received = await exchange(call, settings)
+  const received = await exchange({ ...call, headers }, settings)
   if (received instanceof errors.PetstoreError) return received
   const { details } = received
   await settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
   const notice = readDeprecation(operation, details.headers, url)
   if (notice) await settings.onDeprecation(notice)
   signal?.throwIfAborted()
-  return resultOf(call, received, settings.apiKey)
+  return received
 }
 
 /** Sends the request and receives the complete response, within the time-out. */
-async function exchange(call: Call<object>, settings: RequestSettings): Promise<Received | errors.PetstoreError> {
-  const { method, url, body, signal } = call
-  const { apiKey, fetch, timeoutMs } = settings
+async function exchange(call: Call, settings: RequestSettings): Promise<Received | errors.PetstoreError> {
+  const { method, url, body } = call
+  const { apiKey, fetch, timeoutMs, signal } = settings
   const controller = new AbortController()
   const abort = () => controller.abort()
   signal?.addEventListener('abort', abort)
@@ -131,8 +156,7 @@ async function exchange(call: Call<object>, settings: RequestSettings): Promise<
       signal: controller.signal,
     })
     const bytes = await response.arrayBuffer()
-    const text = orUndefined(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-    return { response, details: readDetails(response, apiKey), text }
+    return { response, details: readDetails(response, apiKey), bytes }
   } catch (error) {
     signal?.throwIfAborted()
     const late = `No complete response from ${url} within ${timeoutMs} ms`
@@ -174,8 +198,10 @@ function reasonOf({ message, cause }: Error): string {
 }
 
 /** An error unless the response is a success. */
-function resultOf<T extends object>(call: Call<T>, received: Received, apiKey: string): T | errors.PetstoreError {
-  const { response } = received
+function resultOf<T extends object>(call: Call, received: Received, apiKey: string, read: Read<T>) {
+  const { response, bytes } = received
+  // Undefined if it is not UTF-8.
+  const text = orUndefined(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   const { status, requestId, rateLimit, headers } = received.details
   const retryAfterSeconds = readRetryAfter(response.headers.get('retry-after'), new Date())
   const known = { status, requestId, retryAfterSeconds, rateLimit }
@@ -187,20 +213,20 @@ function resultOf<T extends object>(call: Call<T>, received: Received, apiKey: s
   if (response.type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)) {
     return unexpected(`a redirect to ${headers.get('location') ?? 'another address'}; correct the base address`)
   }
-  const json = jsonIn(received)
+  const json = jsonIn(response, text)
   if (status >= 400) {
     const ErrorClass = errorClasses.get(status) ?? (status < 500 ? errors.InvalidRequestError : errors.ServerError)
     const error = readError(json)
     if (error) return new ErrorClass(mask(error.message, apiKey), { ...known, code: mask(error.code, apiKey) })
-    const problem = `the body is not an Error ${describe(received, apiKey)}`
+    const problem = `the body is not an Error ${describe(headers, text, apiKey)}`
     // Proxies send these with pages of their own.
     return [429, 502, 503, 504].includes(status) ? unexpected(problem, ErrorClass) : unexpected(problem)
   }
   const expectedStatus = call.method === 'POST' ? 201 : 200
   if (status !== expectedStatus) return unexpected(`expected ${expectedStatus}`)
-  if (json === undefined) return unexpected(`the body is not JSON ${describe(received, apiKey)}`)
+  if (json === undefined) return unexpected(`the body is not JSON ${describe(headers, text, apiKey)}`)
   try {
-    const result = call.read(json, response.headers)
+    const result = read(json, response.headers)
     responses.set(result, received.details)
     return result
   } catch (error) {
@@ -221,14 +247,14 @@ const errorClasses = new Map<number, typeof errors.PetstoreError>([
 ])
 
 /** Undefined if the body is not JSON. Drops the parser's error: it may quote the text. */
-function jsonIn({ response, text = '' }: Received): unknown {
-  const isJson = /^application\/json *(?:;|$)/i.test(response.headers.get('content-type') ?? '')
+function jsonIn({ headers }: Response, text = ''): unknown {
+  const isJson = /^application\/json *(?:;|$)/i.test(headers.get('content-type') ?? '')
   return isJson ? orUndefined(() => parseJson(text)) : undefined
 }
 
 /** The start of the body. Masked before it is cut, so that no part of the key remains. */
-function describe({ details, text }: Received, apiKey: string): string {
-  const type = details.headers.get('content-type') ?? 'no Content-Type'
+function describe(headers: Headers, text: string | undefined, apiKey: string): string {
+  const type = headers.get('content-type') ?? 'no Content-Type'
   if (text === undefined) return `(${type}, not UTF-8)`
   const masked = mask(text, apiKey)
   return `(${type}): ${JSON.stringify(masked.slice(0, 80))}${masked.length > 80 ? '…' : ''}`
