@@ -1,4 +1,4 @@
-import { InexactNumber, int64Of, isJsonObject } from './int64.ts'
+import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
 type JsonSchema = { readonly [keyword: string]: unknown }
@@ -11,13 +11,19 @@ export interface Field<T> {
   /** The value, or undefined if it is invalid. */
   read(value: unknown): T | undefined
   /** What is wrong with an invalid value, if there is more to say than what was expected. */
-  problem?(value: unknown): string
+  problem?(value: unknown): string | undefined
 }
 
 export const int64: Field<bigint> = {
   schema: { type: 'integer', format: 'int64' },
   expected: 'a 64-bit integer',
   read: int64Of,
+  problem(value) {
+    const source = value instanceof InexactNumber ? value.source : typeof value === 'bigint' ? String(value) : ''
+    if (!/^-?\d+$/.test(source)) return undefined
+    const isSmall = source.startsWith('-')
+    return isSmall ? `is too small: expected at least ${int64Min}` : `is too large: expected at most ${int64Max}`
+  },
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { InexactNumber, int64Max, int64Min, int64Of, nestingMax, parseInt64, parseJson } from './int64.ts'
+import { InexactNumber, int64Max, int64Min, int64Of, parseInt64 } from './int64.ts'
+import { nestingMax, parseJson } from './json.ts'
 
 const anyInt64 = fc.bigInt({ min: int64Min, max: int64Max })
 

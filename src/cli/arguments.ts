@@ -15,7 +15,7 @@ export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
   readonly optional?: true
   read(text: string): T | undefined
   /** What is wrong with an invalid value, for a message that must not show it. */
-  problem?(text: string): string
+  problem?(text: string): string | undefined
 }
 
 type Options = Readonly<Record<string, Option>>

@@ -1,5 +1,6 @@
 import { int64, invalid, unknownNames } from '../field.ts'
-import { int64Max, isJsonObject, parseJson } from '../int64.ts'
+import { int64Max, isJsonObject } from '../int64.ts'
+import { parseJson } from '../json.ts'
 import { newPetFields, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 

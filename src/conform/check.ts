@@ -1,5 +1,6 @@
 import { int64 } from '../field.ts'
-import { InexactNumber, isJsonObject, parseJson } from '../int64.ts'
+import { InexactNumber, isJsonObject } from '../int64.ts'
+import { parseJson } from '../json.ts'
 import type { PetStatus } from '../pet.ts'
 
 /** One rule of the interface. It accepts any content of the catalogue. */

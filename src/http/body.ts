@@ -1,5 +1,5 @@
 import { show } from '../field.ts'
-import { parseJson } from '../int64.ts'
+import { parseJson } from '../json.ts'
 import { withTimeout } from '../timeout.ts'
 import { bodyBytesMax } from './operations.ts'
 import { problem, type Reply } from './response.ts'

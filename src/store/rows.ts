@@ -1,13 +1,18 @@
 import type { ApiKey, NewApiKey } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
-import type { Pet, PetStatus } from '../pet.ts'
+import { type NewPet, type Pet, type PetStatus, petToJson } from '../pet.ts'
 import { keptIdProblem } from '../store.ts'
 
 export type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }
 
 export function petOf({ id, name, category_id: categoryId, status }: PetRow): Pet {
   return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
+}
+
+/** Equal for equal animals, however the client wrote them. */
+export function fingerprintOf(pet: NewPet): string {
+  return new Bun.CryptoHasher('sha256').update(petToJson({ ...pet, id: 0n })).digest('hex')
 }
 
 export type KeyRow = {

@@ -1,5 +1,6 @@
 import { stringify } from '../../src/client/index.ts'
-import { int64Of, isJsonObject, parseJson } from '../../src/int64.ts'
+import { int64Of, isJsonObject } from '../../src/int64.ts'
+import { parseJson } from '../../src/json.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 

@@ -1,9 +1,9 @@
 import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
-import { fingerprintOf, type NewPet, type Pet } from '../../pet.ts'
+import type { NewPet, Pet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { CommitQueue } from '../commit-queue.ts'
-import { msOf, type PetRow, petOf } from '../rows.ts'
+import { fingerprintOf, msOf, type PetRow, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
 import { type Pool, workMsMax } from './pool.ts'
 

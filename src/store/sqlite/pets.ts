@@ -1,9 +1,9 @@
 import type { Database } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
-import { fingerprintOf, type NewPet, type PetStatus } from '../../pet.ts'
+import type { NewPet, PetStatus } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
-import { type PetRow, petOf } from '../rows.ts'
+import { fingerprintOf, type PetRow, petOf } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
 import type { Writer } from './writer.ts'
 

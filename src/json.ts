@@ -1,0 +1,45 @@
+import { InexactNumber } from './int64.ts'
+
+export type ParsedJson =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly problem: string }
+
+export const nestingMax = 64
+
+// Doubles hold 15 digits exactly, and JSON.parse without a reviver is several times faster.
+const mayBeInexact = /[\d.]{16}|\d[eE]/
+
+/** Parses JSON without rounding: a number that a double may not hold exactly becomes an {@link InexactNumber}. */
+export function parseJson(text: string): ParsedJson {
+  if (nestingExceeds(text, nestingMax)) {
+    return { ok: false, problem: `objects and arrays are nested more than ${nestingMax} levels deep` }
+  }
+  try {
+    return { ok: true, value: mayBeInexact.test(text) ? JSON.parse(text, keepInexact) : JSON.parse(text) }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return { ok: false, problem: error.message.replace(/^JSON Parse error: /, '') }
+  }
+}
+
+function keepInexact(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== 'number' || context?.source === undefined) return value
+  return mayBeInexact.test(context.source) ? new InexactNumber(context.source) : value
+}
+
+/** Checked before parsing, so that deep nesting cannot exhaust the parser's stack. Ignores brackets in strings. */
+function nestingExceeds(text: string, max: number): boolean {
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (inString) {
+      if (char === 0x5c /* \ */) i++
+      else if (char === 0x22 /* " */) inString = false
+    } else if (char === 0x22) inString = true
+    else if (char === 0x7b /* { */ || char === 0x5b /* [ */) {
+      if (++depth > max) return true
+    } else if (char === 0x7d /* } */ || char === 0x5d /* ] */) depth--
+  }
+  return false
+}
