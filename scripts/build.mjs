@@ -15,8 +15,7 @@ process.once('SIGINT', () => process.exit(130))
 // Assets keep their paths relative to the working folder, into which Bun also writes temporary files.
 const cwd = mkdtempSync(join(dirname(outfile), '.build-'))
 try {
-  const pages = path => !/\.\w+$/.test(path) || /\.(html|css|js|svg)$/.test(path)
-  cpSync(join(root, 'src/web'), cwd, { recursive: true, filter: path => path === join(root, 'src/web') || pages(path) })
+  for (const file of browserFiles()) cpSync(join(root, 'src', file), join(cwd, file))
   const { status } = spawnSync(
     join(root, 'node_modules/.bin/bun'),
     [
@@ -25,8 +24,8 @@ try {
       ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
       // Each command loads only its own modules: a start takes a third of the time.
       '--splitting',
-      // The bundled modules are all in one folder, and open threads and assets by relative paths.
-      '--entry-naming=[name].[ext]',
+      // The bundled modules are all in one folder, and open threads and assets by relative paths. Assets are beside it.
+      ...['--entry-naming=web/[name].[ext]', '--chunk-naming=web/[name]-[hash].[ext]'],
       ...entries.map(entry => join(root, 'src', entry)),
       ...readdirSync(cwd).map(name => `--asset=${name}`),
     ],
@@ -36,6 +35,13 @@ try {
   else process.exitCode = 1
 } finally {
   rmSync(cwd, { recursive: true })
+}
+
+/** By their path in `src`: all files of the folders from which src/web/pages.ts serves some. */
+function browserFiles() {
+  const isServed = name => /\.(html|css|svg|ts)$/.test(name) && !name.endsWith('.test.ts')
+  const filesIn = folder => readdirSync(join(root, 'src', folder)).map(name => join(folder, name))
+  return ['', 'client', 'web', 'web/catalogue', 'web/docs'].flatMap(filesIn).filter(isServed)
 }
 
 /** `b0402dc`, or `b0402dc-dirty` with uncommitted changes. PETSTORE_COMMIT is for a build without the repository. */

@@ -5,50 +5,39 @@ import { SetupError } from '../errors.ts'
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
+  '.ts': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
 
-const policy = {
-  'default-src': "'none'",
-  'script-src': "'self'",
-  'style-src': "'self'",
-  'img-src': "'self'",
-  'connect-src': "'self'",
-  'base-uri': "'none'",
-  'form-action': "'none'",
-  'frame-ancestors': "'none'",
-  'require-trusted-types-for': "'script'",
-}
+const policy = [
+  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'"],
+  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
+]
+const headers = { 'Content-Security-Policy': policy.join('; '), 'Referrer-Policy': 'no-referrer' }
 
-const headers = {
-  'Content-Security-Policy': Object.entries(policy)
-    .map(([directive, value]) => `${directive} ${value}`)
-    .join('; '),
-  'Referrer-Policy': 'no-referrer',
-}
-
-/** The files of each folder, relative to this file. */
+/** The files that a browser loads, by their folder in `src`. */
 const files = {
-  '/': ['favicon.svg', 'site.css', 'site.js'],
-  '/catalogue/': ['catalogue.css', 'catalogue.js', 'catalogue-view.js', 'catalogue-wire.js', 'index.html'],
-  '/docs/': ['docs.css', 'docs.js', 'docs-request.js', 'index.html'],
+  '': ['field.ts', 'int64.ts', 'pet.ts'],
+  'client/': ['client.ts', 'errors.ts', 'headers.ts', 'index.ts', 'json.ts', 'request.ts'],
+  'web/': ['favicon.svg', 'site.css', 'site.ts'],
+  'web/catalogue/': ['catalogue.css', 'catalogue.ts', 'index.html'],
+  'web/docs/': ['docs.css', 'docs.ts', 'docs-samples.ts', 'index.html'],
 }
 
 const indexes = new Map([
-  ['/catalogue/index.html', '/'],
-  ['/docs/index.html', '/docs'],
+  ['web/catalogue/index.html', '/'],
+  ['web/docs/index.html', '/docs'],
 ])
 
-/** The files by path: the catalogue is at `/`, the reference at `/docs`. */
+/** The files by path: the catalogue is at `/`, the reference at `/docs`, and everything else below `/assets/`. */
 export function createPages() {
   const paths = Object.entries(files).flatMap(([folder, names]) => names.map(name => folder + name))
-  return new Map(paths.map(path => [indexes.get(path) ?? path, pageOf(path)]))
+  return new Map(paths.map(path => [indexes.get(path) ?? `/assets/${path}`, pageOf(path)]))
 }
 
 function pageOf(path: string) {
   const type = types[extname(path)] ?? ''
-  const url = new URL(`.${path}`, import.meta.url)
+  const url = new URL(`../${path}`, import.meta.url)
   if (!existsSync(url)) {
     throw new SetupError(`The installation is incomplete: ${url.pathname} is missing; reinstall it`)
   }
@@ -58,13 +47,16 @@ function pageOf(path: string) {
   bytes.catch(() => {})
   const read = async () => {
     const content = await bytes.catch(() => file.bytes())
-    return path.endsWith('.js') ? withoutComments(content) : content
+    return path.endsWith('.svg') ? content : smaller(path, content)
   }
   return { type, read, headers }
 }
 
-/** Comments are more than half of each script. */
-function withoutComments(script: Uint8Array): Uint8Array {
-  const transpiler = new Bun.Transpiler({ loader: 'js', minifyWhitespace: true })
-  return new TextEncoder().encode(transpiler.transformSync(new TextDecoder().decode(script)))
+/** Scripts as JavaScript with short names. Nothing has comments and indentation. */
+function smaller(path: string, content: Uint8Array): Uint8Array {
+  const text = new TextDecoder().decode(content)
+  // Bun's types lack `minify`.
+  const transpiler = new Bun.Transpiler({ loader: 'ts', minify: true } as Bun.TranspilerOptions)
+  const sent = path.endsWith('.ts') ? transpiler.transformSync(text) : text.replace(/^\s+|\/\*.*?\*\/\s*/gms, '')
+  return new TextEncoder().encode(sent)
 }

@@ -306,10 +306,10 @@ test('an incomplete installation is refused, and the missing file is named', asy
   for (const path of ['src', 'bin', 'package.json'])
     cpSync(join(projectFolder, path), inside(path), { recursive: true })
   symlinkSync(join(projectFolder, 'node_modules'), inside('node_modules'))
-  rmSync(inside('src/web/docs/docs.js'))
+  rmSync(inside('src/web/docs/docs.ts'))
   const { exitCode, stdout, stderr } = await run([inside('bin/petstore'), 'serve', '--port', '0'], { cwd: folder.path })
   expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-  expect(stderr).toMatch(/^petstore: .*\/docs\/docs\.js.*\n$/)
+  expect(stderr).toMatch(/^petstore: .*\/docs\/docs\.ts.*\n$/)
 })
 
 async function* endless() {

@@ -196,7 +196,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.addAnimal(name, '7', 'sold')
       await screen.says('as No. 1.')
       await screen.filter('Sold')
-      await screen.waitForCards(1)
+      await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
       const lines = await curlLines(page)
       expect(lines).toHaveLength(3)
       expect(await page.content()).not.toContain(service.key)

@@ -1,55 +1,37 @@
-// @ts-check
 // The reference, made from the OpenAPI document. Its text is set as text, never as HTML.
 
-import * as site from '../site.js'
-import { byId, keyInput, onSubmit, storedKey, urlOf } from '../site.js'
-import { baseUrl, callOf, curlOf, send, typescriptOf } from './docs-request.js'
+import type { RawResponse } from '../../client/index.ts'
+import * as site from '../site.ts'
+import { byId, keyInput, onSubmit, session, showProblem, urlOf } from '../site.ts'
+import type { Operation, Parameter, Schema } from './docs-samples.ts'
+import { baseUrl, curlSampleOf, indented, requestOf, typescriptOf } from './docs-samples.ts'
 
-/** @import { Operation, Parameter, Schema } from './docs-request.js' */
+type Child = string | Node
+type Row = [name: string, facts: string, isRequired?: boolean, description?: string | undefined]
 
-/** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Control */
-
-/** @typedef {{ parameter: Parameter, control: Control, problem: HTMLElement, box: HTMLElement }} Field */
-
-/** @typedef {[name: string, facts: string, isRequired: boolean, description: string | undefined]} Row */
-
-let key = storedKey()
 /** Receives the focus once there is a key. */
 let afterKey = byId('leave')
 
-/**
- * @template {keyof HTMLElementTagNameMap} T
- * @param {T} tag
- * @param {Record<string, string>} attributes
- * @param {...(string | Node | (string | Node)[])} children
- */
-function el(tag, attributes, ...children) {
+function el<T extends keyof HTMLElementTagNameMap>(
+  tag: T,
+  attributes: Readonly<Record<string, string>>,
+  ...children: readonly (Child | readonly Child[])[]
+) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
   element.append(...children.flat())
   return element
 }
 
-/**
- * Text with `code` in it.
- * @param {string} [text]
- */
+/** Text with `code` in it. */
 const rich = (text = '') => text.split('`').map((part, index) => (index % 2 ? el('code', {}, part) : part))
 
-/**
- * @param {string} title
- * @param {...Node} content
- */
-const folded = (title, ...content) => el('details', { class: 'more' }, el('summary', {}, title), ...content)
+const folded = (title: string, ...content: Node[]) =>
+  el('details', { class: 'more' }, el('summary', {}, title), ...content)
 
-/**
- * @param {string} label
- * @param {string | Node} text
- */
-const codeBlock = (label, text) => el('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text)
+const codeBlock = (label: string, text: Child) => el('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text)
 
-/** @param {Row[]} rows */
-function terms(rows) {
+function terms(rows: readonly Row[]) {
   const items = rows.map(([name, facts, isRequired, text]) => {
     const title = el('dt', {}, el('code', {}, name), ' ', el('span', {}, facts))
     if (isRequired) title.append(' ', el('b', {}, 'required'))
@@ -58,8 +40,7 @@ function terms(rows) {
   return el('dl', { class: 'terms' }, items)
 }
 
-/** @param {Schema} schema */
-function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault }) {
+function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault }: Schema) {
   const facts = [values?.join(' | ') ?? (format === 'int64' ? '64-bit integer' : type)]
   if (maximum !== undefined) facts.push(`${minimum} to ${maximum}`)
   if (maxLength !== undefined) facts.push(`${minLength} to ${maxLength.toLocaleString('en')} characters`)
@@ -67,18 +48,19 @@ function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: va
   return facts.join(' · ')
 }
 
-/** @param {Schema} schema */
-function propertiesOf({ properties = {}, required }) {
-  /** @param {[string, Schema]} property @returns {Row} */
-  const row = ([name, schema]) => [name, typeOf(schema), required.includes(name), schema.description]
+function propertiesOf({ properties = {}, required = [] }: Schema) {
+  const row = ([name, schema]: [string, Schema]): Row => [
+    name,
+    typeOf(schema),
+    required.includes(name),
+    schema.description,
+  ]
   return terms(Object.entries(properties).map(row))
 }
 
-/** @param {unknown} value */
-const jsonOf = value => JSON.stringify(value, null, 2)
+const jsonOf = (value: unknown) => JSON.stringify(value, null, 2)
 
-/** @param {Operation} operation */
-function responsesOf({ responses }) {
+function responsesOf({ responses }: Operation) {
   const rows = Object.entries(responses).map(([status, { description }]) => {
     // The description of an error has a sentence for each of its codes.
     const lines = description.split(/ (?=`\w+`: )/).map(line => el('p', {}, rich(line)))
@@ -86,22 +68,20 @@ function responsesOf({ responses }) {
     return el('div', {}, el('dt', { 'data-status': status.charAt(0) }, shown), el('dd', {}, lines))
   })
   const described = Object.values(responses)
-  const headers = Object.entries(Object.assign({}, ...described.map(({ headers }) => headers)))
-  const { schema, example } = /** @type {any} */ (described[0]).content['application/json']
+  const headers = new Map(described.flatMap(({ headers }) => Object.entries(headers)))
+  const { schema = {}, example } = described[0]?.content['application/json'] ?? {}
   return el(
     'div',
     {},
     el('h3', {}, 'Responses'),
     el('dl', { class: 'responses' }, rows),
     folded('Response body', propertiesOf(schema.items ?? schema), codeBlock('Example', jsonOf(example))),
-    folded('Response headers', terms(headers.map(([name, { description }]) => [name, '', false, description]))),
+    folded('Response headers', terms([...headers].map(([name, { description }]) => [name, '', false, description]))),
   )
 }
 
-/** @param {Operation} operation */
-function requestOf(operation) {
-  /** @param {Parameter} parameter @returns {Row} */
-  const row = ({ name, in: place, schema, required = false, description }) => {
+function inputsOf(operation: Operation) {
+  const row = ({ name, in: place, schema, required = false, description }: Parameter): Row => {
     // The description of a header says how its characters count.
     const type = place === 'header' ? schema.type : typeOf(schema)
     return [name, `${place} · ${type}`, required, description]
@@ -111,12 +91,7 @@ function requestOf(operation) {
   return el('div', {}, el('h3', {}, 'Parameters'), terms(operation.parameters.map(row)), body)
 }
 
-/**
- * @param {string} operationId
- * @param {Parameter} parameter
- * @returns {Field}
- */
-function fieldOf(operationId, parameter) {
+function fieldOf(operationId: string, parameter: Parameter) {
   const { name, schema, required, example } = parameter
   const id = `${operationId}-${name}`
   const attributes = { id, 'aria-describedby': `${id}-problem`, autocomplete: 'off', spellcheck: 'false' }
@@ -129,11 +104,8 @@ function fieldOf(operationId, parameter) {
   return { parameter, control, problem, box: el('div', {}, label, control, problem) }
 }
 
-/**
- * Shows and returns what is wrong with a field.
- * @param {Field} field
- */
-function problemOf({ parameter: { name, schema, required, in: place }, control, problem }) {
+/** Shows and returns what is wrong with a field. */
+function problemOf({ parameter: { name, schema, required, in: place }, control, problem }: ReturnType<typeof fieldOf>) {
   const value = control.value.trim()
   let text = ''
   if (!value) text = required ? `Enter ${name}` : ''
@@ -144,18 +116,15 @@ function problemOf({ parameter: { name, schema, required, in: place }, control, 
   return text
 }
 
-/**
- * A form to send a request, its response, and samples that follow the form.
- * @param {Operation} operation
- */
-function trialOf(operation) {
+/** A form to send a request, its response, and samples that follow the form. */
+function trialOf(operation: Operation) {
   const { operationId, summary, parameters, requestBody } = operation
   const fields = parameters.map(parameter => fieldOf(operationId, parameter))
   const bodyId = `${operationId}-body`
   const body = requestBody && el('textarea', { id: bodyId, rows: '5', spellcheck: 'false' })
   if (body) body.value = jsonOf(requestBody.content['application/json'].example)
-  const values = () =>
-    Object.fromEntries(fields.map(({ parameter, control }) => [parameter.name, control.value.trim()]))
+  const values = () => Object.fromEntries(fields.map(field => [field.parameter.name, field.control.value.trim()]))
+  const request = () => requestOf(operation, values(), body?.value)
   const curl = sampleOf('curl', summary)
   const typescript = sampleOf('TypeScript', summary)
   const refresh = () => {
@@ -163,7 +132,7 @@ function trialOf(operation) {
       for (const { code } of [curl, typescript]) code.textContent = 'Correct the fields first'
       return
     }
-    curl.code.textContent = curlOf(callOf(operation, values(), body?.value))
+    curl.code.textContent = curlSampleOf(request())
     typescript.code.textContent = typescriptOf(operationId, values(), body?.value)
   }
   const button = el('button', { type: 'submit' }, 'Send')
@@ -181,12 +150,16 @@ function trialOf(operation) {
     if (invalid) return invalid.control.focus()
     if (form.ariaBusy === 'true') return
     afterKey = button
-    if (!key) return showKeyProblem('Enter a key to send requests')
+    if (!session.key) {
+      showProblem('key', 'Enter a key to send requests')
+      return keyInput.focus()
+    }
     form.ariaBusy = 'true'
     button.textContent = 'Sending…'
-    const result = await send(callOf(operation, values(), body?.value), key)
-    if (result?.response.status === 401) refuseKey()
-    showAnswer(answer, result, operation.method)
+    const client = site.newClient()
+    const startMs = performance.now()
+    const response = await client.request(request()).catch((error: Error) => error)
+    showAnswer(answer, operation.method, response, Math.round(performance.now() - startMs))
     button.textContent = 'Send'
     form.ariaBusy = 'false'
   })
@@ -197,40 +170,39 @@ function trialOf(operation) {
   return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
 }
 
-/**
- * @param {HTMLElement} answer
- * @param {Awaited<ReturnType<typeof send>>} result
- * @param {string} method
- */
-function showAnswer(answer, result, method) {
+function showAnswer(answer: HTMLElement, method: string, response: RawResponse | Error, ms: number) {
   // This live region stays in the page, so that screen readers announce its text.
-  const state = /** @type {HTMLElement} */ (answer.firstElementChild)
+  const state = answer.firstElementChild as HTMLElement
   while (answer.lastElementChild !== state) answer.lastElementChild?.remove()
-  if (!result) {
+  if (response instanceof Error) {
     const advice = method === 'get' ? '' : ' The animal may have been added: list the animals before you send it again.'
-    const problem = `The service cannot be reached. Check your connection.${advice}`
+    const unreached = `The service cannot be reached. Check your connection.${advice}`
+    // A TypeError is about the request, which was not sent.
+    const problem = response instanceof TypeError ? response.message : unreached
     state.replaceChildren(el('p', { class: 'problem' }, problem))
     return
   }
-  const { response, text, ms } = result
-  const { status, statusText, headers } = response
+  const { status, statusText, headers, requestId, text } = response
   state.replaceChildren(
     el('p', {}, el('b', { 'data-status': String(status).charAt(0) }, `${status} ${statusText}`.trim()), ` in ${ms} ms`),
-    el('p', { class: 'hint' }, 'Request id ', el('code', {}, headers.get('x-request-id') ?? 'none')),
+    el('p', { class: 'hint' }, 'Request id ', el('code', {}, requestId ?? 'none')),
   )
-  const advice = 'This key is not accepted. Enter another one at the top of this page.'
-  if (status === 401) state.append(el('p', { class: 'problem' }, advice))
+  if (status === 401) {
+    // The focus stays where it is, beside the response.
+    site.forgetKey()
+    session.key = ''
+    showKey()
+    showProblem('key', 'This key is not accepted')
+    const advice = 'This key is not accepted. Enter another one at the top of this page.'
+    state.append(el('p', { class: 'problem' }, advice))
+  }
   answer.append(
-    codeBlock('Response body', text),
+    codeBlock('Response body', indented(text)),
     folded('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
   )
 }
 
-/**
- * @param {string} language
- * @param {string} summary
- */
-function sampleOf(language, summary) {
+function sampleOf(language: string, summary: string) {
   const code = el('code', {})
   const label = `Copy ${summary} as ${language}`
   const button = el('button', { class: 'quiet', type: 'button', 'aria-label': label }, 'Copy')
@@ -239,15 +211,14 @@ function sampleOf(language, summary) {
   return { code, box }
 }
 
-/** @param {Operation} operation */
-function panelOf(operation) {
+function panelOf(operation: Operation) {
   const { method, path, tags, operationId, summary, description, deprecated } = operation
   const id = `/${tags[0]}/${operationId}`
   const title = el('summary', {}, el('span', { class: 'badge', 'data-method': method }, method), el('h2', {}, summary))
   title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
   if (deprecated) title.append(el('span', { class: 'badge' }, 'Deprecated'))
   const text = el('p', deprecated ? { class: 'warning' } : {}, rich(description))
-  const columns = el('div', { class: 'columns' }, requestOf(operation), trialOf(operation), responsesOf(operation))
+  const columns = el('div', { class: 'columns' }, inputsOf(operation), trialOf(operation), responsesOf(operation))
   const panel = el('details', { class: 'panel operation', id }, title, text, columns)
   panel.addEventListener('toggle', () => {
     if (panel.open) history.replaceState(null, '', `#${id}`)
@@ -265,13 +236,9 @@ function openAddressed() {
   panel.scrollIntoView()
 }
 
-/**
- * A part of the document with its references replaced. They have no cycles.
- * @param {any} part
- * @param {any} whole
- * @returns {any}
- */
-function resolved(part, whole) {
+/** A part of the document with its references replaced. They have no cycles. */
+// biome-ignore lint/suspicious/noExplicitAny: a JSON document
+function resolved(part: any, whole: any): any {
   if (typeof part !== 'object' || part === null) return part
   if (Array.isArray(part)) return part.map(item => resolved(item, whole))
   if (!part.$ref) return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, resolved(value, whole)]))
@@ -296,8 +263,8 @@ async function load() {
   const { Error: error } = components.schemas
   byId('errors').append(folded(`JSON with ${Object.keys(error.properties).join(', ')}`, propertiesOf(error)))
   byId('about').hidden = false
-  for (const [path, methods] of Object.entries(paths)) {
-    const operations = /** @type {[string, Operation][]} */ (Object.entries(methods))
+  for (const [path, methods] of Object.entries<Record<string, Operation>>(paths)) {
+    const operations = Object.entries(methods)
     byId('operations').append(...operations.map(([method, operation]) => panelOf({ ...operation, method, path })))
   }
   openAddressed()
@@ -305,42 +272,17 @@ async function load() {
 
 function showKey() {
   byId('key-panel').hidden = false
-  byId('key-form').hidden = key !== ''
-  byId('key-known').hidden = key === ''
-  byId('key-start').textContent = `${/^(pets_)?.{0,4}/.exec(key)?.[0]}…`
+  byId('key-form').hidden = session.key !== ''
+  byId('key-known').hidden = session.key === ''
+  byId('key-start').textContent = `${/^(pets_)?.{0,4}/.exec(session.key)?.[0]}…`
 }
 
-/** @param {string} problem */
-function showKeyProblem(problem) {
-  byId('key-problem').textContent = problem
-  keyInput.ariaInvalid = String(problem !== '')
-  if (problem) keyInput.focus()
-}
-
-/** The focus stays where it is, beside the response. */
-function refuseKey() {
-  site.forgetKey(key)
-  key = ''
-  showKey()
-  keyInput.ariaInvalid = 'true'
-  byId('key-problem').textContent = 'This key is not accepted'
-}
-
-function enterKey() {
-  const typed = keyInput.value.trim()
-  const problem = site.keyProblem(typed)
-  showKeyProblem(problem)
-  if (problem) return
-  key = typed
-  site.acceptKey(key)
+onSubmit(byId('key-form'), () => {
+  if (!site.useTypedKey()) return
+  site.acceptKey()
   showKey()
   afterKey.focus()
-}
-
-onSubmit(byId('key-form'), enterKey)
-addEventListener('hashchange', openAddressed)
-addEventListener('pageshow', ({ persisted }) => {
-  if (persisted && storedKey() !== key) location.reload()
 })
+addEventListener('hashchange', openAddressed)
 showKey()
 load()

@@ -1,0 +1,441 @@
+// The catalogue. Text from the service is set as text, never as HTML.
+
+import type { ListOptions, Pet, Pets, RequestAttempt } from '../../client/index.ts'
+import { newIdempotencyKey, PetstoreError, responseOf, stringify } from '../../client/index.ts'
+import { type Field, int64, invalid } from '../../field.ts'
+import { petName, petStatus } from '../../pet.ts'
+import * as site from '../site.ts'
+import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
+
+const restoredMax = 5_000
+const scrollEndMs = 150
+const entriesMax = 10
+const longNameChars = 60
+const shortNameChars = 40
+const skeletons = 9
+const pets = byId('pets')
+const more = byId('more')
+const banner = byId('banner')
+const form = byId('new-pet') as HTMLFormElement
+
+/** The filter of the list on the page. */
+let status = ''
+/** Undefined after the last page. */
+let next: ListOptions | undefined
+/** Counts lists: a response for an earlier list is not shown. */
+let listNumber = 0
+let loading = false
+let saving = false
+/** The last creation, until it succeeds: a retry with its key adds nothing twice. */
+let attempt = { body: '', idempotencyKey: '' }
+
+const find = (within: Element, selector: string) => within.querySelector(selector) as HTMLElement
+
+const copyOf = (id: string) =>
+  (byId(id) as HTMLTemplateElement).content.firstElementChild?.cloneNode(true) as HTMLElement
+
+function cardOf({ id, name, categoryId, status }: Pet) {
+  const card = copyOf('card')
+  card.id = `pet-${id}`
+  const badge = find(card, '.badge')
+  badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
+  badge.style.setProperty('--hue', String(hueOf(categoryId)))
+  const shown = find(card, '.name')
+  shown.textContent = name
+  if (name.length > longNameChars) shown.after(wholeNameButton(shown))
+  const label = find(card, '.status')
+  label.textContent = status ? status.charAt(0).toUpperCase() + status.slice(1) : 'No status'
+  label.dataset['status'] = status ?? ''
+  find(card, '.facts').textContent = `No. ${id} · Category ${categoryId}`
+  return card
+}
+
+function wholeNameButton(name: HTMLElement) {
+  const button = copyOf('whole')
+  const toggle = () => {
+    const isCut = name.classList.toggle('cut')
+    button.textContent = isCut ? 'Show the whole name' : 'Show less'
+    button.ariaExpanded = String(!isCut)
+  }
+  button.addEventListener('click', toggle)
+  toggle()
+  return button
+}
+
+/** The same category always has the same colour. */
+function hueOf(categoryId: bigint) {
+  return [...String(categoryId)].reduce((hue, digit) => (hue * 31 + digit.charCodeAt(0) * 47) % 360, 0)
+}
+
+/** A notice is in place of the list, a banner above it. */
+function showBox(box: 'notice' | 'banner', title: string, text: string, action: string, act: () => void) {
+  const shown = byId(box)
+  find(shown, 'h2').textContent = title
+  find(shown, 'p').textContent = text
+  const button = find(shown, 'button')
+  button.textContent = action
+  button.onclick = act
+  shown.hidden = false
+}
+
+/** What went wrong, and what to do. */
+function explain({ status, code, message, requestId }: PetstoreError): [title: string, text: string] {
+  const reason = code === 'unexpected_response' ? '' : `${message}. `
+  if (status === undefined) return ['The service cannot be reached', 'Check your connection, then try again.']
+  if (status === 401) return ['This key is not accepted', reason.trim()]
+  if (status === 403) return ['This key does not open the catalogue', reason.trim()]
+  if (status === 429) return ['Too many requests', `${reason}Wait a moment, then try again.`]
+  const id = requestId ? ` the request id ${requestId}` : ''
+  const what = reason || `Unexpected response (status ${status}). `
+  return ['Something went wrong', `${what}Try again. If it happens again, tell the operator${id}.`]
+}
+
+const explanation = (error: PetstoreError) => explain(error).filter(Boolean).join('. ')
+
+function shortName(name: string) {
+  const chars = [...name]
+  return chars.length > shortNameChars ? `${chars.slice(0, shortNameChars).join('')}…` : name
+}
+
+/** Adds a request to the log. Its status is 0 without a response. */
+function record({ method, url, requestHeaders, requestBody }: RequestAttempt, status: number) {
+  const entry = copyOf('entry')
+  find(entry, 'b').textContent = status ? String(status) : 'No response'
+  find(entry, 'b').dataset['good'] = String(status >= 200 && status < 300)
+  find(entry, 'span').textContent = `${method} ${url.slice(location.origin.length)}`
+  const code = find(entry, 'code')
+  code.textContent = curlOf(url, requestHeaders, requestBody)
+  // It scrolls.
+  code.tabIndex = 0
+  const button = find(entry, 'button')
+  button.setAttribute('aria-label', `Copy ${method} as curl`)
+  button.addEventListener('click', () => copy(code, button))
+  const log = byId('log')
+  log.prepend(entry)
+  while (log.children.length > entriesMax) log.lastElementChild?.remove()
+}
+
+function show(screen: 'welcome' | 'catalogue') {
+  const inside = screen === 'catalogue'
+  byId('main').dataset['view'] = screen
+  byId('welcome').hidden = inside
+  for (const part of document.querySelectorAll('#bar, aside, #list, #leave')) part.toggleAttribute('hidden', !inside)
+}
+
+const isInside = () => byId('welcome').hidden
+
+/** Sends one request, and adds it to the log. */
+async function ask<T extends object>(call: (pets: Pets) => Promise<T>): Promise<T | PetstoreError> {
+  const sent: RequestAttempt[] = []
+  const { pets } = site.newClient({ onRequest: request => sent.push(request) })
+  const result = await call(pets).catch((error: PetstoreError) => error)
+  const { status = 0 } = result instanceof PetstoreError ? result : (responseOf(result) ?? {})
+  for (const request of sent) record(request, status)
+  return result
+}
+
+function welcome(problem: string) {
+  site.forgetKey()
+  listNumber++
+  show('welcome')
+  showProblem('key', problem)
+  keyInput.focus()
+}
+
+async function enter() {
+  if (!site.useTypedKey()) return
+  byId('enter').textContent = 'Checking the key…'
+  const entered = await open()
+  byId('enter').textContent = 'Show the animals'
+  if (!entered) return
+  site.acceptKey()
+  showProblem('form', '')
+  form.hidden = false
+  show('catalogue')
+  byId('heading').focus({ preventScroll: true })
+  goTo(addressed('at'))
+}
+
+// The filter and the first visible animal are in the address, so that reload and back find them again.
+
+const addressed = (name: 'status' | 'at') => new URLSearchParams(location.search).get(name) ?? ''
+
+function addressOf(wanted: string, at: string) {
+  const query = String(new URLSearchParams(Object.entries({ status: wanted, at }).filter(([, value]) => value)))
+  return query ? `?${query}` : location.pathname
+}
+
+const wantedStatus = () => document.querySelector<HTMLInputElement>('[name=filter]:checked')?.value ?? ''
+
+/** Shows the list that the address names. */
+function open() {
+  const [wanted, at] = [addressed('status'), addressed('at')]
+  const known = document.getElementById(`filter-${wanted}`) ? wanted : ''
+  const id = /^-?\d{1,19}$/.test(at) ? at : ''
+  history.replaceState(history.state, '', addressOf(known, id))
+  return list(known, id)
+}
+
+/** Shows the list again, at an animal or from its start. False if it failed, or another list has begun. */
+async function list(wanted: string, at: string): Promise<boolean> {
+  byId('done').textContent = ''
+  const mine = begin(wanted)
+  // They stay until the new list is there.
+  const old = [...pets.children]
+  const found: Pet[] = []
+  let filter: ListOptions | undefined = { status: petStatus.read(wanted), limit: at ? 100 : undefined }
+  do {
+    const page = await fetchPage(filter, mine, () => list(wanted, at))
+    if (!page) return false
+    found.push(...page.pets)
+    filter = page.next
+  } while (filter && at && found.length < restoredMax && (found.at(-1)?.id ?? 0n) < BigInt(at))
+  for (const card of old) card.remove()
+  status = wanted
+  append(found, filter)
+  if (wanted !== addressed('status')) history.pushState(null, '', addressOf(wanted, at))
+  goTo(at)
+  return true
+}
+
+function setLoading(isLoading: boolean) {
+  loading = isLoading
+  pets.ariaBusy = String(isLoading)
+  more.textContent = isLoading ? 'Loading…' : 'Load more'
+}
+
+/** Returns the number of this list. */
+function begin(wanted: string) {
+  inputOf(`filter-${wanted}`).checked = true
+  banner.hidden = true
+  setLoading(true)
+  if (pets.childElementCount === 0) {
+    byId('notice').hidden = true
+    byId('count').textContent = 'Loading…'
+    pets.replaceChildren(...Array.from({ length: skeletons }, () => copyOf('skeleton')))
+  }
+  return ++listNumber
+}
+
+/** A page of a list and what to ask for next. Undefined if it failed, or another list has begun. */
+async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
+  const result = await ask(client => client.list(filter).page())
+  if (mine !== listNumber) return undefined
+  if (!(result instanceof PetstoreError)) {
+    const { pets, nextCursor: cursor } = result
+    return { pets, next: cursor ? { ...filter, cursor } : undefined }
+  }
+  setLoading(false)
+  const shown = document.querySelectorAll('.card:not(.skeleton)')
+  pets.replaceChildren(...shown)
+  if (shown.length === 0) byId('count').textContent = ''
+  if (result.status === 401 || !isInside()) welcome(explanation(result))
+  else {
+    inputOf(`filter-${status}`).checked = true
+    showBox('banner', ...explain(result), 'Try again', () => {
+      if (banner.contains(document.activeElement)) byId('heading').focus({ preventScroll: true })
+      again()
+    })
+    banner.scrollIntoView({ block: 'nearest' })
+  }
+  return undefined
+}
+
+function append(found: readonly Pet[], following: ListOptions | undefined) {
+  // A new animal is already at the top.
+  const cards = found.filter(({ id }) => !document.getElementById(`pet-${id}`)).map(cardOf)
+  pets.append(...cards)
+  next = following
+  setLoading(false)
+  const atButton = document.activeElement === more
+  more.hidden = next === undefined
+  if (atButton && more.hidden) cards[0]?.focus()
+  count()
+  // An observer reports changes only: observe again, in case the end of the list is still visible.
+  observer.unobserve(more)
+  if (next) observer.observe(more)
+}
+
+function count() {
+  const shown = pets.childElementCount
+  const what = next ? 'shown, more to load' : shown === 1 ? 'animal' : 'animals'
+  byId('count').textContent = `${shown.toLocaleString('en')} ${what}`
+  byId('notice').hidden = true
+  if (shown > 0) return
+  const text = status ? 'There may be animals with another status.' : 'The catalogue is empty.'
+  if (status) showBox('notice', `No animal is ${status}`, text, 'Show all animals', showAll)
+  else showBox('notice', 'No animals yet', text, 'Add the first animal', openForm)
+}
+
+function showAll() {
+  byId('heading').focus()
+  list('', '')
+}
+
+function openForm() {
+  byId('add').setAttribute('open', '')
+  byId(form.hidden ? 'leave' : 'name').focus()
+}
+
+async function loadMore() {
+  if (!next || loading) return
+  const page = await fetchPage(next, begin(status), loadMore)
+  if (page) append(page.pets, page.next)
+  rememberPlace()
+}
+
+const loadVisible: IntersectionObserverCallback = entries => {
+  if (banner.hidden && entries.some(entry => entry.isIntersecting)) loadMore()
+}
+const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
+
+const topOf = (element: Element) => element.getBoundingClientRect().top
+
+/** While the page scrolls, the filter covers it down to here. */
+const topLine = () => Math.max(0, byId('bar').getBoundingClientRect().bottom)
+
+/** The first animal below the filter, unless the page is at its top. */
+function firstVisible() {
+  const line = topLine()
+  const isBelow = (card: Element) => !card.matches('.new, .skeleton') && topOf(card) >= line
+  return scrollY > 0 ? [...pets.children].find(isBelow) : undefined
+}
+
+const idOf = (card?: Element) => card?.id.slice('pet-'.length) ?? ''
+
+function rememberPlace() {
+  if (loading || !isInside()) return
+  const card = firstVisible()
+  history.replaceState(card ? { top: topOf(card) } : null, '', addressOf(status, idOf(card)))
+}
+
+/** To an animal, or to the top of the page. */
+function goTo(at: string) {
+  const card = document.getElementById(`pet-${at}`)
+  if (card) scrollBy(0, topOf(card) - (history.state?.top ?? topLine()))
+  else scrollTo(0, 0)
+}
+
+const ruled = (what: string, value: unknown, field: Field<unknown>) =>
+  field.read(value) === undefined ? invalid(what, value, field) : ''
+
+/** What is wrong with the text of a field, or ''. */
+const rules: Readonly<Record<string, (typed: string) => string>> = {
+  name: typed => (typed.trim() ? ruled('The name', typed, petName) : 'Enter a name'),
+  categoryId(typed) {
+    if (!typed.trim()) return 'Enter a category number'
+    return /^\s*-?\d+\s*$/.test(typed) ? ruled('The number', BigInt(typed), int64) : 'Use digits only'
+  },
+}
+
+/** Shows and returns what is wrong with a field. */
+function problemOf(field: string) {
+  const problem = rules[field]?.(inputOf(field).value) ?? ''
+  showProblem(field, problem)
+  return problem
+}
+
+const draft = () => Object.fromEntries(new FormData(form)) as Record<'name' | 'categoryId' | 'status', string>
+
+/** A reload loses no animal, and adds none twice. */
+const storeDraft = () => site.store(site.draftName, JSON.stringify({ ...draft(), attempt }))
+
+function restoreDraft() {
+  const stored = JSON.parse(site.tabStorage?.getItem(site.draftName) ?? 'null')
+  if (!stored) return
+  attempt = stored.attempt
+  for (const field of Object.keys(draft())) inputOf(field).value = stored[field]
+  if (stored.name) byId('add').setAttribute('open', '')
+}
+
+async function save() {
+  if (saving) return
+  byId('done').textContent = ''
+  showProblem('form', '')
+  const [invalid] = Object.keys(rules).filter(problemOf)
+  if (invalid) return byId(invalid).focus()
+  const { name, ...typed } = draft()
+  const pet = { name, categoryId: BigInt(typed.categoryId), status: petStatus.read(typed.status) }
+  const body = stringify(pet)
+  if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
+  storeDraft()
+  saving = true
+  byId('save').textContent = 'Adding…'
+  const result = await ask(client => client.create(pet, { idempotencyKey: attempt.idempotencyKey }))
+  byId('save').textContent = 'Add to the catalogue'
+  saving = false
+  if (!(result instanceof PetstoreError)) return added(result, name)
+  if (result.status === 401) return welcome(explanation(result))
+  showProblem('form', refusalOf(result, name))
+  if (result.status !== 403) return
+  form.hidden = true
+  byId('leave').focus()
+}
+
+function refusalOf(error: PetstoreError, name: string) {
+  if (error.status === 403) return 'This key may only read. To add animals, change to a key that may write.'
+  if (error.code === 'invalid_request') return `${error.message}.`
+  if (error.status !== undefined) return explanation(error)
+  // The person may have typed the next name already. The service may have added the animal without our seeing it.
+  const isInForm = inputOf('name').value === name
+  const advice = isInForm ? 'is still in the form: add it again' : 'may not be added: look for it in the list'
+  return `The service cannot be reached. ${shortName(name)} ${advice} later.`
+}
+
+/** The category and the status stay: the next animal is often of the same kind. */
+function added(pet: Pet, sentName: string) {
+  attempt = { body: '', idempotencyKey: '' }
+  // Unless the person has typed the next name already.
+  if (inputOf('name').value === sentName) inputOf('name').value = ''
+  storeDraft()
+  const isListed = ['', pet.status].includes(wantedStatus())
+  // Isolated, so that a name in another direction does not turn the sentence around.
+  const name = document.createElement('bdi')
+  name.textContent = shortName(pet.name)
+  byId('done').replaceChildren('Added ', name, ` as No. ${pet.id}.${isListed ? '' : ' The filter hides it.'}`)
+  byId('name').focus({ preventScroll: true })
+  if (!isListed) return
+  document.getElementById(`pet-${pet.id}`)?.remove()
+  const card = cardOf(pet)
+  card.classList.add('new')
+  find(card, '.labels').prepend(copyOf('new'))
+  pets.prepend(card)
+  if (!loading) count()
+}
+
+function refresh() {
+  if (banner.hidden) list(wantedStatus(), idOf(firstVisible()))
+  else banner.querySelector('button')?.click()
+}
+
+onSubmit(byId('welcome'), enter)
+onSubmit(form, save)
+form.addEventListener('input', ({ target }) => {
+  storeDraft()
+  const field = target as HTMLElement
+  if (field.ariaInvalid === 'true') problemOf(field.id)
+})
+byId('save').addEventListener('click', event => {
+  // The second click of a double click would submit the emptied form.
+  if (event.detail > 1) event.preventDefault()
+})
+more.addEventListener('click', loadMore)
+byId('refresh').addEventListener('click', refresh)
+byId('filter').addEventListener('change', () => list(wantedStatus(), ''))
+addEventListener('online', () => {
+  if (!banner.hidden) refresh()
+})
+addEventListener('popstate', () => {
+  // The skip link changes only the hash.
+  if (isInside() && (!location.hash || addressed('status') !== status)) open()
+})
+let scrollTimer = 0
+addEventListener('scroll', () => {
+  clearTimeout(scrollTimer)
+  scrollTimer = setTimeout(rememberPlace, scrollEndMs)
+})
+history.scrollRestoration = 'manual'
+if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
+restoreDraft()
+show(session.key ? 'catalogue' : 'welcome')
+if (session.key) open()

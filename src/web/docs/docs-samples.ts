@@ -1,0 +1,129 @@
+// Requests, samples of them, and responses as text. Nothing here changes the page.
+
+import type { RawRequest } from '../../client/index.ts'
+import { curlOf, isJson, urlOf } from '../site.ts'
+
+// The parts of the OpenAPI document that the page uses, with references replaced.
+
+type Texts<Name extends string> = Readonly<Record<Name, string>>
+type Limits = Readonly<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>>
+
+export interface Schema extends Partial<Texts<'type' | 'format' | 'description'> & Limits> {
+  readonly default?: unknown
+  readonly enum?: readonly string[]
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+}
+
+export interface Parameter extends Texts<'name' | 'in' | 'description'> {
+  readonly schema: Schema
+  readonly required?: boolean
+  readonly example?: unknown
+}
+
+type Body = {
+  readonly content: { readonly 'application/json': { readonly schema: Schema; readonly example: unknown } }
+}
+type Described = Body & Texts<'description'> & { readonly headers: Readonly<Record<string, Texts<'description'>>> }
+
+export interface Operation extends Texts<'method' | 'path' | 'operationId' | 'summary' | 'description'> {
+  readonly tags: readonly string[]
+  readonly deprecated?: boolean
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: Body
+  readonly responses: Readonly<Record<string, Described>>
+}
+
+/** The server that the page came from. */
+export const baseUrl = () => urlOf('v1').href
+
+/** Of the parameters, one that is '' is not sent. */
+export function requestOf({ method, path, parameters }: Operation, values: Values, body?: string) {
+  const query: Record<string, string> = {}
+  const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
+  let filled = path
+  for (const { name, in: place } of parameters) {
+    const value = values[name]
+    if (!value) continue
+    if (place === 'query') query[name] = value
+    else if (place === 'header') headers[name] = value
+    else filled = filled.replace(`{${name}}`, encodeURIComponent(value))
+  }
+  return { method, path: filled, query, headers, body } satisfies RawRequest
+}
+
+/** The texts of the parameters by name. */
+export type Values = Readonly<Record<string, string>>
+
+export function curlSampleOf({ path, query, headers, body }: ReturnType<typeof requestOf>) {
+  const search = String(new URLSearchParams(query))
+  return curlOf(baseUrl() + path + (search && `?${search}`), headers, body, ' \\\n  ')
+}
+
+/** What matters in JSON: strings, white space between tokens, and brackets, commas and colons. */
+const jsonToken = /"[^"\\]*(?:\\.[^"\\]*)*"|\s|\{\}|\[\]|[[\]{},:]/g
+
+/** Compact JSON with line breaks and spaces between its tokens, which stay as they came. Any other text as it came. */
+export function indented(text: string) {
+  if (!isJson(text) || text.match(jsonToken)?.some(token => !token.trim())) return text
+  let depth = 0
+  const newLine = () => `\n${'  '.repeat(depth)}`
+  return text.replace(jsonToken, token => {
+    if (token === ':') return ': '
+    if (token === ',') return `,${newLine()}`
+    if (/^[[{]$/.test(token)) depth++
+    else if (/^[\]}]$/.test(token)) depth--
+    else return token
+    return /[[{]/.test(token) ? token + newLine() : newLine() + token
+  })
+}
+
+/** A program that uses the typed client, or '' for an operation that the client lacks. */
+export function typescriptOf(operationId: string, values: Values, body = '') {
+  const { limit, status, cursor, petId = '', Prefer, 'Idempotency-Key': idempotencyKey } = values
+  const options = objectOf({
+    limit: limit && String(BigInt(limit)),
+    status: status && literal(status),
+    cursor: cursor && literal(cursor),
+    idempotencyKey: idempotencyKey && literal(idempotencyKey),
+    headers: Prefer && `{ Prefer: ${literal(Prefer)} }`,
+  })
+  const last = options && `, ${options}`
+  const calls: Values = {
+    listPets: `const { pets } = await client.pets.list(${options}).page()\nconsole.log(pets)`,
+    createPet: `const pet = await client.pets.create(${newPetOf(body)}${last})\nconsole.log(pet)`,
+    getPet: `const pet = await client.pets.get(${BigInt(petId)}n${last})\nconsole.log(pet)`,
+  }
+  const call = calls[operationId]
+  return call ? clientStart() + call : ''
+}
+
+const clientStart = () => `import { PetstoreClient } from 'petstore-client'
+
+const client = new PetstoreClient({
+  baseUrl: ${literal(baseUrl())},
+  apiKey: process.env['PETSTORE_API_KEY'] ?? '',
+})
+
+`
+
+function literal(text: string) {
+  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
+}
+
+/** `{ limit: 2 }`, or '' if no property has a text. */
+function objectOf(properties: Readonly<Record<string, string | undefined>>) {
+  const set = Object.entries(properties).flatMap(([name, text]) => (text ? `${name}: ${text}` : []))
+  return set.length === 0 ? '' : `{ ${set.join(', ')} }`
+}
+
+/** JSON as TypeScript, with integers as bigint. A number with a fraction or an exponent stays as it is. */
+function newPetOf(json: string) {
+  if (!isJson(json)) return '/* The body is not valid JSON. */'
+  return json.replace(/("(?:[^"\\]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*/g, (token, string, colon = '') => {
+    if (!string) return /^-?\d+$/.test(token) ? `${token}n` : token
+    const text = JSON.parse(string)
+    return (colon && /^[a-z]\w*$/i.test(text) ? text : literal(text)) + colon
+  })
+}

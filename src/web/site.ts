@@ -1,0 +1,153 @@
+// For both pages: the API key in this browser, its input, the client, and small helpers.
+
+import { type ClientOptions, PetstoreClient } from '../client/index.ts'
+
+const keyName = 'petstore-key'
+/** An animal that the catalogue has not added yet. */
+export const draftName = 'petstore-draft'
+const copiedMs = 2_000
+export const tabStorage = storageOf('sessionStorage')
+const deviceStorage = storageOf('localStorage')
+
+/** A browser may block storage. */
+function storageOf(kind: 'sessionStorage' | 'localStorage'): Storage | undefined {
+  try {
+    return window[kind]
+  } catch {
+    return undefined
+  }
+}
+
+export function store(name: string, value: string, storage = tabStorage) {
+  try {
+    storage?.setItem(name, value)
+  } catch {
+    // The storage is full: the value lasts as long as the page.
+  }
+}
+
+const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.getItem(keyName) ?? ''
+
+/** The key that the page uses: of this tab, or else of this device; '' if there is none. */
+export const session = { key: storedKey() }
+
+addEventListener('pageshow', ({ persisted }) => {
+  if (persisted && storedKey() !== session.key) location.reload()
+})
+
+/** Another tab may have stored another key, which stays. */
+export function forgetKey() {
+  for (const storage of [tabStorage, deviceStorage]) {
+    if (storage?.getItem(keyName) === session.key) storage.removeItem(keyName)
+  }
+}
+
+/** Relative to the page, which a proxy may serve under another path. Without user and password, which fetch refuses. */
+export const urlOf = (path: string) => new URL(path, location.origin + location.pathname)
+
+/** Without retries: the page shows each failure at once, and the person decides. Throws a TypeError for an invalid key. */
+export function newClient(options: Partial<Pick<ClientOptions, 'apiKey' | 'onRequest'>> = {}) {
+  return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey: session.key, retries: 0, ...options })
+}
+
+export const byId = (id: string) => document.getElementById(id) as HTMLElement
+export const inputOf = (id: string) => byId(id) as HTMLInputElement
+
+export const keyInput = inputOf('key')
+byId('leave').addEventListener('click', () => {
+  for (const name of [keyName, draftName]) tabStorage?.removeItem(name)
+  deviceStorage?.removeItem(keyName)
+  // Nothing of this person remains for the next one, on either page.
+  location.replace(location.pathname)
+})
+byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
+
+function reveal(visible: boolean) {
+  const action = visible ? 'Hide' : 'Show'
+  keyInput.type = visible ? 'text' : 'password'
+  byId('reveal').textContent = action
+  byId('reveal').ariaLabel = `${action} the key`
+}
+
+/** Uses the key in the form, or shows what is wrong with it and returns false. */
+export function useTypedKey() {
+  const typed = keyInput.value.trim()
+  const problem = typed ? keyProblem(typed) : 'Enter a key'
+  showProblem('key', problem)
+  if (problem) keyInput.focus()
+  else session.key = typed
+  return !problem
+}
+
+function keyProblem(typed: string) {
+  try {
+    newClient({ apiKey: typed })
+    return ''
+  } catch {
+    return 'A key has no spaces and no accents. Copy it again.'
+  }
+}
+
+/** Stores the key as the form says, and empties the form. */
+export function acceptKey() {
+  store(keyName, session.key)
+  if (inputOf('remember').checked) store(keyName, session.key, deviceStorage)
+  keyInput.value = ''
+  reveal(false)
+}
+
+/** The problem is '' if there is none. */
+export function showProblem(field: string, problem: string) {
+  byId(`${field}-problem`).textContent = problem
+  document.getElementById(field)?.setAttribute('aria-invalid', String(problem !== ''))
+}
+
+export function onSubmit(form: HTMLElement, act: () => unknown) {
+  form.addEventListener('submit', event => {
+    event.preventDefault()
+    act()
+  })
+}
+
+export async function copy(code: HTMLElement, button: HTMLElement) {
+  const label = button.ariaLabel
+  try {
+    await navigator.clipboard.writeText(code.textContent ?? '')
+    button.textContent = 'Copied'
+  } catch {
+    // There is no clipboard on plain HTTP.
+    getSelection()?.selectAllChildren(code)
+    button.textContent = 'Selected'
+  }
+  button.ariaLabel = null
+  setTimeout(() => {
+    button.textContent = 'Copy'
+    button.ariaLabel = label
+  }, copiedMs)
+}
+
+export function isJson(text: string) {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** A shell command. The key is a variable, so that it is not shown. */
+export function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: string, separator = ' ') {
+  const words = [`curl ${shellQuoted(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
+  // Plain --data would read a file if the body starts with @.
+  if (body !== undefined) words.push(`--data-raw ${shellQuoted(isJson(body) ? visible(body) : body)}`)
+  return words.join(separator)
+}
+
+/** JSON with its invisible characters escaped. They are always in strings. */
+function visible(json: string) {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return json.replace(/[\x7f-\x9f\p{Cf}\u2028\u2029]/gu, char => char.split('').map(escaped).join(''))
+}
