@@ -113,7 +113,7 @@ export class Health {
   }
 }
 
-const gzipBytesMin = 1_024
+const gzipBytesMin = 256
 
 /** Serves an asset, compressed if the client accepts that. Read on the first request, so that the start is quick. */
 function serveAsset({ type, read, headers }: Asset): SiteHandler {
