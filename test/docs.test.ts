@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { timeLimits } from '../src/http/app.ts'
 import { keyRunChars, requestIdCharsMax } from '../src/http/masking.ts'
-import { bodyBytesMax, errorCodes, errorsOfAll, headers, operations } from '../src/http/operations.ts'
+import { bodyBytesMax, errorCodes, headers, operations, sharedErrors } from '../src/http/operations.ts'
 import { idempotencyKey } from '../src/http/request.ts'
 import { idleSeconds } from '../src/http/server.ts'
 import { int64Max, int64Min } from '../src/int64.ts'
@@ -94,7 +94,10 @@ describe('docs/interface.md agrees with the code', () => {
     const [own = ''] = table.split(' ### ')
     const listed = [...own.matchAll(/\| (\d{3}(?:, \d{3})*) \|/g)].flatMap(([, statuses = '']) => statuses.split(', '))
     const [, ofAll = ''] = /Every operation can also respond with ([^.]*)\./.exec(text) ?? []
-    const expected = [operation.status, ...[...operation.errors, ...errorsOfAll].map(code => errorCodes[code].status)]
+    const expected = [
+      operation.status,
+      ...[...operation.errors, ...Object.values(sharedErrors).flat()].map(code => errorCodes[code].status),
+    ]
     expect(new Set([...listed, ...(ofAll.match(/\d+/g) ?? [])].map(Number))).toEqual(new Set(expected))
   })
 })

@@ -1,7 +1,7 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import type { ErrorCode, HeaderId, OperationRow } from './operations.ts'
-import { errorCodes, errorsOfAll, handled, headers, operations, parameters, versionPrefix } from './operations.ts'
+import { errorCodes, handled, headers, operations, parameters, sharedErrors, versionPrefix } from './operations.ts'
 import type { Parameter } from './request.ts'
 
 export interface OpenApiServer {
@@ -45,11 +45,20 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
     tags: [{ name: 'pets', description: 'The animals of the catalogue.' }],
     paths: pathsOf(Object.entries(operations)),
     components: {
-      securitySchemes,
+      securitySchemes: { bearerAuth },
       schemas,
       parameters: Object.fromEntries(Object.values(parameters).map(one => [one.name, describedParameter(one)])),
-      headers: Object.fromEntries(Object.entries(headers).map(([id, one]) => [id, describedHeader(one)])),
-      responses: sharedResponses(),
+      headers: Object.fromEntries(
+        Object.entries(headers).map(([id, { name: _, ...header }]) => [id, { ...header, schema: { type: 'string' } }]),
+      ),
+      responses: {
+        ...Object.fromEntries(Object.entries(sharedErrors).map(([name, codes]) => [name, errorResponse(codes)])),
+        OtherError: {
+          ...errorResponse(['not_found', 'method_not_allowed']),
+          description:
+            'Another error: `not_found` or `method_not_allowed` if the address is wrong, or one that a later version adds.',
+        },
+      },
     },
   }
 }
@@ -57,13 +66,7 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
 type ComponentKind = 'schemas' | 'parameters' | 'headers' | 'responses'
 const refTo = (kind: ComponentKind, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
-const securitySchemes = {
-  bearerAuth: {
-    type: 'http',
-    scheme: 'bearer',
-    description: 'The API key: `Authorization: Bearer <API_KEY>`.',
-  },
-}
+const bearerAuth = { type: 'http', scheme: 'bearer', description: 'The API key: `Authorization: Bearer <API_KEY>`.' }
 
 /** Beyond 2^53, and even: tools that read numbers as doubles still show it exactly. */
 const largeId = 9007199254740994
@@ -138,42 +141,20 @@ function describedParameter({ name, in: place, field, description, example }: Pa
   return { name, in: place, description, schema }
 }
 
-function describedHeader({ description, example }: (typeof headers)[HeaderId]) {
-  return { description, schema: { type: 'string' }, example }
-}
-
 function headerRefs(ids: readonly HeaderId[]) {
   return Object.fromEntries(['X-Request-Id' as const, ...ids].map(id => [headers[id].name ?? id, refTo('headers', id)]))
 }
 
-const content = (schema: keyof typeof schemas, example: unknown) => ({
-  'application/json': { schema: refTo('schemas', schema), example },
-})
-
-const sharedNames: Readonly<Record<number, string>> = {
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  429: 'TooManyRequests',
-  500: 'InternalError',
-  503: 'Unavailable',
-}
-
-function sharedResponses() {
-  const byStatus = Map.groupBy(errorsOfAll, code => errorCodes[code].status)
-  const shared = [...byStatus].map(([status, codes]) => [sharedNames[status], errorResponse(codes)])
-  const description =
-    'Another error: `not_found` or `method_not_allowed` if the address is wrong, or one that a later version adds.'
-  return {
-    ...Object.fromEntries(shared),
-    OtherError: { ...errorResponse(['not_found', 'method_not_allowed']), description },
-  }
+function contentOf(schema: keyof typeof examples) {
+  const content = { 'application/json': { schema: refTo('schemas', schema), example: examples[schema] } }
+  return { description: schemas[schema].description, content }
 }
 
 function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
   return {
     description: codes.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
     headers: headerRefs([...codes.flatMap(code => errorCodes[code].headers), ...ownHeaders]),
-    content: content('Error', codes.map(errorExample)[0]),
+    content: { 'application/json': { schema: refTo('schemas', 'Error'), example: codes.map(errorOf)[0] } },
   }
 }
 
@@ -195,18 +176,11 @@ function describedOperation(operationId: string, row: OperationRow) {
     description,
     ...(deprecated && { deprecated: true }),
     parameters: parameters.map(({ name }) => refTo('parameters', name)),
-    ...(body && {
-      requestBody: {
-        required: true,
-        description: body.description,
-        content: content(body.schema, examples[body.schema]),
-      },
-    }),
+    ...(body && { requestBody: { required: true, ...contentOf(body) } }),
     responses: {
       [row.status]: {
-        description: returns.description,
+        ...contentOf(returns),
         headers: headerRefs([...handled, ...row.headers, ...deprecationIds(row)]),
-        content: content(returns.schema, examples[returns.schema]),
       },
       ...errorResponses(row),
       default: refTo('responses', 'OtherError'),
@@ -214,21 +188,26 @@ function describedOperation(operationId: string, row: OperationRow) {
   }
 }
 
-function errorExample(code: ErrorCode) {
+function errorOf(code: ErrorCode) {
   const { status, meaning } = errorCodes[code]
   return { code, message: meaning, status }
 }
 
-/** One response for each status: shared by all operations, or with codes of its own. */
+/** One response for each status. It is a reference if it has no code of its own. */
 function errorResponses(row: OperationRow) {
-  const byStatus = Map.groupBy([...row.errors, ...errorsOfAll], code => errorCodes[code].status)
+  const codes = [...row.errors, ...Object.values(sharedErrors).flat()]
+  const byStatus = Map.groupBy(codes, code => errorCodes[code].status)
   return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => {
-      const isShared = codes.every(code => !row.errors.includes(code))
-      const shared = refTo('responses', sharedNames[status] ?? '')
-      return [status, isShared ? shared : errorResponse(codes, deprecationIds(row))]
-    }),
+    [...byStatus].map(([status, codes]) => [
+      status,
+      sharedResponse(codes) ?? errorResponse(codes, deprecationIds(row)),
+    ]),
   )
+}
+
+function sharedResponse(codes: readonly ErrorCode[]) {
+  const [name] = Object.entries(sharedErrors).find(([, shared]) => shared.join() === codes.join()) ?? []
+  return name && refTo('responses', name)
 }
 
 /** A deprecated operation announces it in its own responses: those that do not come from the pipeline. */

@@ -152,26 +152,26 @@ export interface OperationRow {
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]
-  readonly body?: { readonly schema: 'NewPet'; readonly description: string }
+  /** The schema of the request's body. */
+  readonly body?: 'NewPet'
   readonly status: number
-  readonly returns: { readonly schema: 'Pet' | 'Pets'; readonly description: string }
+  readonly returns: 'Pet' | 'Pets'
   /** Of a success, besides those that every response of an operation has. */
   readonly headers: readonly HeaderId[]
-  /** Besides {@link errorsOfAll}. */
+  /** Besides {@link sharedErrors}. */
   readonly errors: readonly ErrorCode[]
   /** Calls are counted for each key. Responses carry the dates and the path of the replacement. */
   readonly deprecated?: { readonly since: string; readonly sunset: string; readonly successor: string }
 }
 
-/** Of every operation: before it begins, or because of a failure. */
-export const errorsOfAll: readonly ErrorCode[] = [
-  'missing_api_key',
-  'invalid_api_key',
-  'insufficient_permission',
-  'rate_limited',
-  'internal_error',
-  'store_unavailable',
-]
+/** The errors of every operation, before it begins or because of a failure: one response for each status. */
+export const sharedErrors: Readonly<Record<string, readonly ErrorCode[]>> = {
+  Unauthorized: ['missing_api_key', 'invalid_api_key'],
+  Forbidden: ['insufficient_permission'],
+  TooManyRequests: ['rate_limited'],
+  InternalError: ['internal_error'],
+  Unavailable: ['store_unavailable'],
+}
 
 /** Everything that the interface says of each operation. The handlers are in `pets.ts`. */
 export const operations = {
@@ -183,7 +183,7 @@ export const operations = {
     description: 'Ascending by identifier. While more animals follow, Link and X-Next-Cursor lead to the next page.',
     parameters: [parameters.limit, parameters.status, parameters.cursor, parameters.prefer],
     status: 200,
-    returns: { schema: 'Pets', description: 'A page of animals.' },
+    returns: 'Pets',
     headers: ['NextPage', 'X-Next-Cursor'],
     errors: ['invalid_request', 'invalid_cursor'],
   },
@@ -194,9 +194,9 @@ export const operations = {
     summary: 'Add an animal',
     description: `The body is UTF-8 and at most ${bodyBytesMax} bytes. A 201 response means the animal is on disk.`,
     parameters: [parameters.idempotencyKey, parameters.prefer],
-    body: { schema: 'NewPet', description: 'The animal to add.' },
+    body: 'NewPet',
     status: 201,
-    returns: { schema: 'Pet', description: 'The animal, with its identifier.' },
+    returns: 'Pet',
     headers: ['Location', 'Idempotency-Replayed'],
     errors: [
       'invalid_request',
@@ -219,7 +219,7 @@ export const operations = {
     description: `Deprecated, to be removed on 5 December 2030. Use \`GET ${petsPath}\` with a status filter instead.`,
     parameters: [parameters.petId, parameters.prefer],
     status: 200,
-    returns: { schema: 'Pet', description: 'The animal.' },
+    returns: 'Pet',
     headers: [],
     errors: ['invalid_request', 'pet_not_found'],
     deprecated: getPetDeprecation,

@@ -14,7 +14,8 @@ interface DescribedOperation {
 }
 
 const document = openApiDocument([])
-const { schemas, responses: shared } = document.components
+const { schemas } = document.components
+const shared: Readonly<Record<string, unknown>> = document.components.responses
 const paths: Readonly<Record<string, Record<string, DescribedOperation>>> = JSON.parse(
   JSON.stringify(document.paths),
   (_, part) => (part.$ref?.startsWith('#/components/responses/') ? shared[part.$ref.split('/').at(-1)] : part),
