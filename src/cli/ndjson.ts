@@ -4,14 +4,10 @@ import { parseJson } from '../json.ts'
 import { newPetFields, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 
-/** The first invalid line; lines count from 1. */
+/** The number of the first invalid line, from 1, and its problem. */
 export class InvalidLine extends Error {
-  override readonly name = 'InvalidLine'
-  readonly line: number
-
   constructor(line: number, problem: string) {
-    super(problem)
-    this.line = line
+    super(`line ${line}: ${problem}`)
   }
 }
 
@@ -32,10 +28,9 @@ export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: Impo
       continue
     }
     if (blank !== undefined) throw new InvalidLine(blank, 'it is blank: remove it')
-    const read = readPetLine(text, ids, previousId)
-    if (!read.ok) throw new InvalidLine(number, read.problems.join('; '))
-    previousId = read.pet.id ?? previousId
-    batch.push(read.pet)
+    const pet = readPetLine(text, number, ids, previousId)
+    previousId = pet.id ?? previousId
+    batch.push(pet)
     if (batch.length < batchPetsMax) continue
     yield batch
     batch = []
@@ -43,19 +38,15 @@ export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: Impo
   if (batch.length > 0) yield batch
 }
 
-export type ReadPetLine =
-  | { readonly ok: true; readonly pet: ImportedPet }
-  | { readonly ok: false; readonly problems: readonly string[] }
-
-const animal = { expected: 'an object with name and categoryId' }
 const importedId = { expected: `an integer from 1 to ${int64Max}` }
 
-/** Collects every problem of a line. Unknown properties are refused: the import would lose them. */
-export function readPetLine(line: string, ids: ImportIds, previousId: bigint): ReadPetLine {
+/** Reports every problem of a line. Unknown properties are refused: the import would lose them. */
+function readPetLine(line: string, number: number, ids: ImportIds, previousId: bigint): ImportedPet {
   const parsed = parseJson(line)
-  if (!parsed.ok) return { ok: false, problems: [`it is not JSON: ${parsed.problem}`] }
+  if (!parsed.ok) throw new InvalidLine(number, `it is not JSON: ${parsed.problem}`)
   const sent = parsed.value
-  if (!isJsonObject(sent)) return { ok: false, problems: [invalid('it', sent, animal)] }
+  if (!isJsonObject(sent))
+    throw new InvalidLine(number, invalid('it', sent, { expected: 'an object with name and categoryId' }))
   const hasId = Object.hasOwn(sent, 'id')
   const id = hasId ? int64.read(sent['id']) : undefined
   const isIdInvalid = hasId && (id === undefined || id < 1n)
@@ -67,8 +58,8 @@ export function readPetLine(line: string, ids: ImportIds, previousId: bigint): R
     ...(read.ok ? [] : read.problems),
     ...unknownNames('property', Object.keys(sent), ['id', ...Object.keys(newPetFields)]),
   ]
-  if (!read.ok || problems.length > 0) return { ok: false, problems }
-  return { ok: true, pet: id === undefined ? read.pet : { id, ...read.pet } }
+  if (!read.ok || problems.length > 0) throw new InvalidLine(number, problems.join('; '))
+  return id === undefined ? read.pet : { id, ...read.pet }
 }
 
 const lineFeed = 0x0a

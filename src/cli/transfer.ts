@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { access, constants, link, open, rename, rm, stat } from 'node:fs/promises'
+import { access, constants, link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import { backUp, backUpProblem } from '../store/open.ts'
@@ -164,9 +164,7 @@ async function* chunksOf({ stream, bytes }: Source, progress: Progress, signal: 
 /** A SetupError that says what to do; an error with another cause unchanged. */
 function importProblem(error: unknown, label: string): unknown {
   const what = `Cannot import ${label}`
-  if (error instanceof InvalidLine) {
-    return new SetupError(`${what}: ${visible(`line ${error.line}: ${error.message}`)}; nothing was imported`)
-  }
+  if (error instanceof InvalidLine) return new SetupError(`${what}: ${visible(error.message)}; nothing was imported`)
   if (error instanceof StoreUnavailable) {
     return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
   }
@@ -257,8 +255,7 @@ async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceM
 export async function createNewFile(target: string) {
   if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
   const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
-  const handle = await open(path, 'wx', 0o600)
-  await handle.close()
+  await writeFile(path, '', { flag: 'wx', mode: 0o600 })
   return {
     path,
     /** Syncs the file, gives it its name and returns its size in bytes. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import { readPetLine } from '../../src/cli/ndjson.ts'
+import { readPetLines } from '../../src/cli/ndjson.ts'
 import { IdsExhausted, SetupError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
 import { type NewPet, type Pet, type PetStatus, petLines, petStatus } from '../../src/pet.ts'
@@ -303,11 +303,10 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     return lines
   }
 
-  const everything = async () =>
-    (await exported()).split('\n').flatMap(line => {
-      const read = readPetLine(line, 'keep', 0n)
-      return read.ok ? (read.pet as Pet) : []
-    })
+  const everything = async () => {
+    const batches = await Array.fromAsync(readPetLines(new Blob([await exported()]).stream(), 'new'))
+    return batches.flat() as Pet[]
+  }
 
   describe(`${engine}: export`, () => {
     test('animals come in bounded batches as of one moment, and others can add meanwhile', async () => {
