@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import { SetupError, StoreUnreachable } from '../errors.ts'
 import { App } from '../http/app.ts'
-import type { SweepActivity } from '../http/metrics.ts'
 import { listen, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { isPostgres, openStores } from '../store/open.ts'
@@ -43,14 +42,14 @@ const flushEveryMs = 5_000
 export async function serve(
   settings: ServeSettings,
   io: Io,
-  prepare?: (stores: Stores) => Promise<void>,
+  prepare?: (stores: Stores) => unknown,
 ): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
   const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
-  const stores = await openWithRetry(settings, log, stopped)
+  const stores = await Promise.race([openWithRetry(settings, log), stopped])
   // Returning would wait for the pending connection attempt.
   if (!stores) process.exit(exitCode.success)
   // Writing starts while the server is built. A failure is reported when the server waits for it.
@@ -60,7 +59,7 @@ export async function serve(
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await prepare?.(stores)
-    const app = appOf(settings, stores, sweep, log)
+    const app = new App({ ...settings, ...stores, sweep, log, build, pages: createPages() })
     await writing
     await app.checkStore()
     const listener = listen(app, { host, port, reusePort, tls })
@@ -87,14 +86,6 @@ export async function serve(
   }
 }
 
-function appOf(settings: ServeSettings, stores: Stores, sweep: SweepActivity, log: Log): App {
-  const { pets, keys, isReadOnly, activity } = stores
-  const { environmentKey, publicUrl, stagingUrl, rateLimit, corsOrigins, trustedProxies } = settings
-  const fromStore = { pets, keys, isReadOnly, activity, sweep }
-  const fromSettings = { environmentKey, publicUrl, stagingUrl, rateLimit, corsOrigins, trustedProxies }
-  return new App({ ...fromStore, ...fromSettings, log, build, pages: createPages() })
-}
-
 /** A disk that does not answer must not keep the process: the next start recovers everything that was committed. */
 function endWithoutStore(log: BufferedLog): never {
   log.write('error', 'The store did not close in time: check the disk. Committed animals are safe')
@@ -102,22 +93,20 @@ function endWithoutStore(log: BufferedLog): never {
   process.exit(exitCode.failure)
 }
 
-/** Retries while the database is unreachable, if a waiting time is set. Undefined if a signal came first. */
-async function openWithRetry(settings: ServeSettings, log: Log, stopped: Promise<void>): Promise<Stores | undefined> {
+/** Retries while the database is unreachable, if a waiting time is set. */
+async function openWithRetry(settings: ServeSettings, log: Log): Promise<Stores> {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
   const onEvent = (level: 'error' | 'warn', message: string) => log.write(level, message)
   const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
   const endMs = performance.now() + waitForDatabaseMs
-  const stop = stopped.then(() => undefined)
   for (let attempt = 0; ; attempt++) {
     try {
-      return await Promise.race([openStores(databaseUrl, options), stop])
+      return await openStores(databaseUrl, options)
     } catch (error) {
       const leftMs = endMs - performance.now()
       if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
       if (attempt === 0) log.write('error', `${error.message}; retrying for ${waitForDatabaseMs / 1_000} s`)
-      const retry = Bun.sleep(Math.min(retryDatabaseMs, leftMs)).then(() => true)
-      if (!(await Promise.race([stop, retry]))) return undefined
+      await Bun.sleep(Math.min(retryDatabaseMs, leftMs))
     }
   }
 }
@@ -144,14 +133,31 @@ function ignoresHangup(): boolean {
 /** Prints the addresses, the first key of a store that has never had one, and a curl line to paste. */
 async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
   const { keys, location } = stores
-  const { environmentKey } = settings
+  const { environmentKey, publicUrl, databaseUrl, tlsCert } = settings
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = environmentKey === undefined ? await keys.createFirst(record) : undefined
-  const usableKey = environmentKey && (await mayRead(environmentKey, keys, log)) ? environmentKey : undefined
+  const isUsable = environmentKey !== undefined && (await mayRead(environmentKey, keys, log))
+  // The flag takes precedence, and does not set the variable in the shell.
+  const isInShell = isUsable && environmentKey === io.env['PETSTORE_API_KEY']
   const origin = originOf({ ...settings, port })
+  const newKey = `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`
+  const rows = [
+    ['Catalogue', `${origin}/`],
+    ['Reference', `${origin}/docs`],
+    ...(publicUrl === undefined ? [] : [['Public', publicUrl]]),
+    first
+      ? ['API key', `${key} (shown only this once)`]
+      : isUsable
+        ? ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key']
+        : ['New key', newKey],
+  ]
+  const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
+  const header = first ? `'Authorization: Bearer ${key}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
+  // -k: the certificate may be self-signed.
+  const trial = `\nTry it:\n  curl ${tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
   const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
   try {
-    await io.out(`${serves}\n\n${rows(settings, origin, first && key, usableKey, io)}\nStop with Ctrl-C.\n`)
+    await io.out(`${serves}\n\n${list}${first || isInShell ? trial : ''}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
@@ -167,33 +173,6 @@ async function mayRead(environmentKey: string, keys: KeyStore, log: Log): Promis
   const what = `the stored key "${known.name}" (${access})`
   log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)
   return known.permission !== 'metrics' && !refusal
-}
-
-/** `first` is a key that was just issued, `environmentKey` one that may list animals. */
-function rows(
-  settings: ServeSettings,
-  origin: string,
-  first: string | undefined,
-  environmentKey: string | undefined,
-  io: Io,
-): string {
-  // The flag takes precedence, and does not set the variable in the shell.
-  const isInShell = environmentKey !== undefined && environmentKey === io.env['PETSTORE_API_KEY']
-  const rows = [
-    ['Catalogue', `${origin}/`],
-    ['Reference', `${origin}/docs`],
-    ...(settings.publicUrl === undefined ? [] : [['Public', settings.publicUrl]]),
-    first
-      ? ['API key', `${first} (shown only this once)`]
-      : environmentKey === undefined
-        ? ['New key', `${io.program} keys create --name NAME${storeFlag(settings.databaseUrl, io)}`]
-        : ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key'],
-  ]
-  const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
-  if (!first && !isInShell) return list
-  const header = first ? `'Authorization: Bearer ${first}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
-  // -k: the certificate may be self-signed.
-  return `${list}\nTry it:\n  curl ${settings.tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
 }
 
 /** The flag with which another command in this shell opens the same store. It never shows a password. */
