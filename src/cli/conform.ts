@@ -21,13 +21,9 @@ export const conformCommand = command({
 It says so on stderr, and asks first on a terminal.`,
   examples: ['petstore conform http://127.0.0.1:8080/v1 --read-only'],
   async run({ baseUrl, key, readOnly, json, yes }, io) {
-    const results = await conform(
-      { baseUrl, key, readOnly },
-      {
-        beforeWriting: () => confirmWriting(baseUrl, yes, io),
-        ...(!json && { onResult: result => io.out(resultLines(result)) }),
-      },
-    )
+    const beforeWriting = () => confirmWriting(baseUrl, yes, io)
+    const onResult = (result: Result) => (json ? undefined : io.out(resultLines(result)))
+    const results = await conform({ baseUrl, key, readOnly }, beforeWriting, onResult)
     const summary = { passed: 0, failed: 0, skipped: 0 }
     for (const { finding } of results) summary[finding.outcome]++
     const { passed, failed, skipped } = summary

@@ -41,7 +41,10 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     for (const warning of warnings) io.err(`petstore: ${warning}\n`)
     return await (load ? run(await load(), rest, io) : run(await program(), args, io))
   } catch (error) {
-    return report(error, io)
+    // The reader of a pipe has read enough: `keys list | head -1`.
+    if (codeOf(error) === 'EPIPE') return exitCode.success
+    io.err(`petstore: ${maskKeys(messageOf(error))}\n`)
+    return exitCode.failure
   }
 }
 
@@ -82,13 +85,6 @@ function asksForHelp(args: readonly string[], entry: Entry): boolean {
 function refuse(problems: readonly string[], io: Io): number {
   for (const problem of problems) io.err(`petstore: ${maskKeys(problem)}\n`)
   return exitCode.usage
-}
-
-function report(error: unknown, io: Io): number {
-  // The reader of a pipe has read enough: `keys list | head -1`.
-  if (codeOf(error) === 'EPIPE') return exitCode.success
-  io.err(`petstore: ${maskKeys(messageOf(error))}\n`)
-  return exitCode.failure
 }
 
 function messageOf(error: unknown): string {

@@ -26,11 +26,8 @@ export const healthCommand = command({
       return exitCode.success
     }
     const isOurs = status === 503 && ['draining', 'store'].includes(text)
-    throw new SetupError(
-      isOurs
-        ? `The server is not healthy: ${text}`
-        : `${url} responds with ${status}: another program may use this port`,
-    )
+    if (isOurs) throw new SetupError(`The server is not healthy: ${text}`)
+    throw new SetupError(`${url} responds with ${status}: another program may use this port`)
   },
 })
 

@@ -7,6 +7,7 @@ import {
   PetstoreError,
   UnexpectedResponseError,
 } from '../client/index.ts'
+import { orUndefined } from '../client/json.ts'
 import { SetupError } from '../errors.ts'
 import { int64 } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
@@ -21,13 +22,7 @@ const urlDefault = 'http://127.0.0.1:8080/v1'
 export const baseUrlOption = {
   expected: `an http or https URL without user, query or fragment, such as ${urlDefault}`,
   problem: () => `is invalid: expected ${baseUrlOption.expected}`,
-  read(url: string) {
-    try {
-      return readBaseUrl('url', url)
-    } catch {
-      return undefined
-    }
-  },
+  read: (url: string) => orUndefined(() => readBaseUrl('url', url)),
 }
 
 export const apiKeyOption = {
@@ -138,11 +133,7 @@ async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<v
   if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : table(columns, pets.map(rowOf)))
 }
 
-async function withClient(
-  server: Values<typeof serverOptions>,
-  io: Io,
-  work: (client: PetstoreClient) => Promise<void>,
-): Promise<void> {
+async function withClient(server: Values<typeof serverOptions>, io: Io, work: (client: PetstoreClient) => unknown) {
   const onDeprecation = (notice: DeprecationNotice) => void io.err(deprecationLine(notice))
   try {
     await work(new PetstoreClient({ ...server, onDeprecation }))

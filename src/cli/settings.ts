@@ -83,7 +83,7 @@ export const settings = {
   corsOrigins: optional('PETSTORE_CORS_ORIGINS', '--cors-origins <origins>', 'none', {
     help: 'Origins whose pages may use the API from a browser, separated by commas',
     expected: 'origins separated by commas, such as https://shop.example.com,http://localhost:3000',
-    read: listOf(isOrigin),
+    read: listOf(text => /^https?:/.test(text) && URL.parse(text)?.origin === text),
   }),
   trustedProxies: optional('PETSTORE_TRUSTED_PROXIES', '--trusted-proxies <addresses>', 'none', {
     help: "Proxies whose X-Forwarded-For gives the client's address for the log: IP addresses and CIDR ranges, separated by commas",
@@ -193,10 +193,6 @@ function listOf(isValid: (item: string) => boolean) {
     const items = text.split(',').map(item => item.trim())
     return items.every(isValid) ? items : undefined
   }
-}
-
-function isOrigin(text: string): boolean {
-  return /^https?:/.test(text) && URL.parse(text)?.origin === text
 }
 
 /** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */

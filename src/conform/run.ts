@@ -16,25 +16,23 @@ export interface Result {
 export const addedMax = 30
 const shownCharsMax = 400
 
-interface RunOptions {
-  /** Called before the first request that writes. If it rejects, nothing is written. */
-  readonly beforeWriting?: () => Promise<void>
-  readonly onResult?: (result: Result) => Promise<void>
-}
-
 /**
  * Checks a server against the interface, one check after another. Throws SetupError if nothing can be checked. No result
- * contains the key. Findings quote the server: escape them for a terminal.
+ * contains the key. Findings quote the server: escape them for a terminal. If `beforeWriting` rejects, nothing is written.
  */
-export async function conform(target: Target, options: RunOptions = {}): Promise<readonly Result[]> {
+export async function conform(
+  target: Target,
+  beforeWriting?: () => Promise<void>,
+  onResult?: (result: Result) => unknown,
+) {
   await expectReachable(target)
-  if (!target.readOnly) await options.beforeWriting?.()
+  if (!target.readOnly) await beforeWriting?.()
   const probe = new Probe(target)
   const results: Result[] = []
   for (const check of contractChecks) {
     const result = { check, finding: await findingOf(check, probe) }
     results.push(result)
-    await options.onResult?.(result)
+    await onResult?.(result)
   }
   return results
 }
