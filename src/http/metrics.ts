@@ -132,18 +132,23 @@ export class Metrics {
 
   /** In Prometheus' text format. */
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
+    const { writesWaiting, commitSizes, isWritable, pools = {} } = activity
+    const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
     return [
       ...this.#requestMetrics(),
       metric('petstore_pets_created_total', 'counter', 'Animals added.', this.petsCreated),
       metric('petstore_page_cache_hits_total', 'counter', 'Pages from the cache.', this.pageCacheHits),
       metric('petstore_page_cache_misses_total', 'counter', 'Pages from the store.', this.pageCacheMisses),
       ...deprecatedMetrics(usage),
-      ...activityMetrics(activity),
+      metric('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
+      metric('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
+      metric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
+      metric('petstore_commit_writes', 'histogram', 'Writes in each commit.', histogramSamples(commitSizes)),
+      ...poolMetrics(Object.entries(pools)),
       ...(sweep ? sweepMetrics(sweep) : []),
       ...processMetrics(build),
       ...fileMetrics(),
       ...this.#eventLoopMetrics(),
-      metric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
     ].join('')
   }
 
@@ -196,17 +201,8 @@ function deprecatedMetrics(usage: KeyUsage): readonly string[] {
   ]
 }
 
-function activityMetrics({ writesWaiting, commitSizes, isWritable, pools }: StoreActivity): readonly string[] {
-  const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
-  return [
-    metric('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
-    metric('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
-    metric('petstore_commit_writes', 'histogram', 'Writes in each commit.', histogramSamples(commitSizes)),
-    ...(pools ? poolMetrics(Object.entries(pools)) : []),
-  ]
-}
-
 function poolMetrics(pools: readonly [string, PoolActivity][]): readonly string[] {
+  if (pools.length === 0) return []
   const samples = (of: keyof PoolActivity) => pools.map(([pool, activity]): Sample => [{ pool }, activity[of]])
   return [
     metric('petstore_pool_connections_max', 'gauge', 'Connections that may be open.', samples('connectionsMax')),

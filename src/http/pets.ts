@@ -41,13 +41,17 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   }
 
   async function readPage(query: Query, version: unknown): Promise<Reply> {
-    const request = readPageRequest(query)
-    if (!request.ok) return request.refusal
-    const canonical = version === undefined ? undefined : canonicalQuery(request.page)
+    const limit = query.read(parameters.limit) ?? limitDefault
+    const status = query.read(parameters.status)
+    const code = query.problems.length > 0 ? 'invalid_request' : 'invalid_cursor'
+    const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
+    if (query.problems.length > 0) return problem(code, query.problems.join('; '))
+    const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
+    const canonical = version === undefined ? undefined : canonicalQuery(page)
     const cached = canonical === undefined ? undefined : cachedPage(canonical)
     if (cached) return cached
-    const found = pets.list(request.page)
-    const reply = pageReply(request.page, found instanceof Promise ? await found : found, baseUrl)
+    const found = pets.list(page)
+    const reply = pageReply(page, found instanceof Promise ? await found : found, baseUrl)
     if (canonical !== undefined) {
       metrics.pageCacheMisses++
       cache.set(canonical, reply, version)
@@ -67,22 +71,6 @@ function canonicalQuery({ limit, status, after }: PageRequest): string {
   const filter = status === undefined ? [] : [`status=${status}`]
   if (after !== undefined) return [`limit=${limit}`, ...filter, `cursor=${writeCursor(after, status)}`].join('&')
   return [...(limit === limitDefault ? [] : [`limit=${limit}`]), ...filter].join('&')
-}
-
-type ReadPageRequest =
-  | { readonly ok: true; readonly page: PageRequest }
-  | { readonly ok: false; readonly refusal: Reply }
-
-function readPageRequest(query: Query): ReadPageRequest {
-  const limit = query.read(parameters.limit) ?? limitDefault
-  const status = query.read(parameters.status)
-  const othersAreValid = query.problems.length === 0
-  const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
-  if (query.problems.length > 0) {
-    const code = othersAreValid ? 'invalid_cursor' : 'invalid_request'
-    return { ok: false, refusal: problem(code, query.problems.join('; ')) }
-  }
-  return { ok: true, page: { limit, ...(status && { status }), ...(after !== undefined && { after }) } }
 }
 
 function pageReply(page: PageRequest, { pets, more }: PetPage, baseUrl: string): Reply {

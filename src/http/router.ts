@@ -20,66 +20,44 @@ export interface Match extends Route {
   readonly params: Readonly<Record<string, string>>
 }
 
-interface Segment {
-  readonly text: string
-  readonly parameter: string | undefined
-}
-
-/** Matches paths segment by segment. A `{parameter}` matches any text that is not empty, and is decoded. */
+/** Finds the operations of a path. A `{parameter}` matches any segment that is not empty. */
 export class Router {
-  readonly #routes: readonly { readonly route: Route; readonly segments: readonly Segment[] }[]
-  /** Routes without parameters, by path: found without splitting the path. */
+  readonly #routes: readonly { readonly route: Route; readonly pattern: RegExp }[]
+  /** Routes without parameters, by path: found without a pattern, and first. */
   readonly #static = new Map<string, Match>()
 
   constructor(operations: readonly Operation[]) {
     const byPath = Map.groupBy(operations, ({ path }) => path)
     this.#routes = [...byPath].map(([path, operations]) => {
-      const route = { operations, methods: methodsOf(operations) }
+      const methods = operations.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
+      const route = { operations, methods }
       if (!path.includes('{')) this.#static.set(path, { ...route, params: {} })
-      return { route, segments: path.split('/').map(segmentOf) }
+      return { route, pattern: new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }
     })
   }
 
   find(path: string): Match | undefined {
     const known = this.#static.get(path)
     if (known) return known
-    // Split before decoding: an encoded slash is part of its segment.
-    const split = path.split('/')
-    const sent = path.includes('%') ? split.map(decode) : split
-    for (const { route, segments } of this.#routes) {
-      const params = match(segments, sent)
-      if (params) return { ...route, params }
+    const plain = path.replace(encodedUnreserved, decodeURIComponent)
+    for (const { route, pattern } of this.#routes) {
+      const params = pattern.exec(plain)?.groups
+      if (params) return { ...route, params: Object.fromEntries(Object.entries(params).map(decoded)) }
     }
-    return undefined
+    return this.#static.get(plain)
   }
 }
 
-function methodsOf(operations: readonly Operation[]): string {
-  return operations.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
-}
+/** Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. */
+const encodedUnreserved = /%(?:2[DE]|3\d|[46][1-9A-F]|[57][\dA]|5F|7E)/gi
 
-function segmentOf(text: string): Segment {
-  return { text, parameter: /^\{(.+)\}$/.exec(text)?.[1] }
-}
-
-/** A malformed escape is taken literally. */
-function decode(segment: string): string {
+/** Decoded after the path is split: an encoded slash is part of its segment. A malformed escape is taken literally. */
+function decoded([name, text]: [string, string]): [string, string] {
   try {
-    return decodeURIComponent(segment)
+    return [name, decodeURIComponent(text)]
   } catch {
-    return segment
+    return [name, text]
   }
-}
-
-function match(segments: readonly Segment[], sent: readonly string[]): Record<string, string> | undefined {
-  if (segments.length !== sent.length) return undefined
-  const params: Record<string, string> = {}
-  for (const [index, { text, parameter }] of segments.entries()) {
-    const value = sent[index] ?? ''
-    if (parameter !== undefined && value !== '') params[parameter] = value
-    else if (text !== value) return undefined
-  }
-  return params
 }
 
 export function operationFor({ operations }: Match, method: string): Operation | undefined {
