@@ -1,10 +1,9 @@
 import type { Database } from 'bun:sqlite'
-import type { NewApiKey } from '../../api-key.ts'
-import type { KeyStore, KeyUse } from '../../store.ts'
+import type { KeyStore } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
 import { endSnapshot } from './pets.ts'
-import type { Writer } from './writer.ts'
+import type { KeyWrites, Writer } from './writer.ts'
 
 /** Reads on the calling thread, writes in the writer thread. */
 export function createSqliteKeys(reading: Database, writer: Pick<Writer, 'write'>, guard: DamageGuard): KeyStore {
@@ -28,8 +27,7 @@ export function createSqliteKeys(reading: Database, writer: Pick<Writer, 'write'
   }
 }
 
-/** Each runs inside a transaction of the writer thread. */
-export function prepareKeyWrites(database: Database) {
+export function prepareKeyWrites(database: Database): KeyWrites {
   const insertIf = (condition: string) =>
     database.query<KeyRow, ReturnType<typeof newKeyValues>>(
       `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,
@@ -47,13 +45,13 @@ export function prepareKeyWrites(database: Database) {
      WHERE id = $id`,
   )
   return {
-    create: (key: NewApiKey) => keyOf(insert.get(...newKeyValues(key)) as KeyRow),
-    createFirst(key: NewApiKey) {
+    createKey: ({ key }) => keyOf(insert.get(...newKeyValues(key)) as KeyRow),
+    createFirstKey({ key }) {
       const row = insertFirst.get(...newKeyValues(key))
       return row ? keyOf(row) : undefined
     },
-    revoke: (id: bigint, at: Date) => markRevoked.get({ id, atMs: at.getTime() }) !== null,
-    recordUses(uses: readonly KeyUse[]): undefined {
+    revokeKey: ({ id, at }) => markRevoked.get({ id, atMs: at.getTime() }) !== null,
+    recordKeyUses({ uses }) {
       for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
         const deprecatedLastUsedAtMs = deprecatedLastUsedAt?.getTime() ?? 0
         recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses, deprecatedLastUsedAtMs })

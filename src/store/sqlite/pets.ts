@@ -2,10 +2,10 @@ import type { Database } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 import type { NewPet, PetStatus } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
+import { idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { fingerprintOf, type PetRow, petOf } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
-import type { Writer } from './writer.ts'
+import type { PetWrites, Writer } from './writer.ts'
 
 export const statements = {
   list: 'SELECT id, name, category_id, status FROM pets WHERE id > $after ORDER BY id LIMIT $rows',
@@ -55,8 +55,7 @@ export function createSqlitePets(
   }
 }
 
-/** Each runs inside a transaction of the writer thread. */
-export function preparePetWrites(database: Database) {
+export function preparePetWrites(database: Database): PetWrites {
   // Without the condition, SQLite reports a full disk after the last id and rolls back the whole transaction.
   const insert = database.query<{ id: bigint }, { name: string; categoryId: bigint; status: PetStatus | null }>(
     `INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
@@ -77,26 +76,25 @@ export function preparePetWrites(database: Database) {
        SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
   )
 
-  /** One statement: the writer thread relies on that. */
-  function create({ name, categoryId, status }: NewPet): bigint {
+  function createPet({ name, categoryId, status }: NewPet): bigint {
     const row = insert.get({ name, categoryId, status: status ?? null })
     if (!row) throw new IdsExhausted(`${int64Max} is the last id`)
     return row.id
   }
 
   return {
-    create,
+    createPet,
     /** Writes run one after the other, so no key is ever seen as in progress. */
-    createOnce(pet: NewPet, { scope, key, at }: IdempotencyKey): Creation {
+    createPetOnce({ pet, key: { scope, key, at } }) {
       const fingerprint = fingerprintOf(pet)
       const known = findKey.get({ scope, key, expiredMs: at.getTime() - idempotencyKeyMs })
       if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
-      const id = create(pet)
+      const id = createPet(pet)
       storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
-    deleteExpiredKeys: (expiredMs: number, max: number) => deleteKeys.run({ expiredMs, max }).changes,
+    deleteExpiredIdempotencyKeys: ({ expiredMs, max }) => deleteKeys.run({ expiredMs, max }).changes,
   }
 }
 

@@ -8,26 +8,25 @@ import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type Failure } from './errors.ts'
 import { identityOf } from './schema.ts'
 
-/** A change to the file. The most frequent one is flat: nested values cost more to copy between threads. */
-export type Write =
-  | ({ readonly type: 'createPet' } & NewPet)
-  | { readonly type: 'createPetOnce'; readonly pet: NewPet; readonly key: IdempotencyKey }
-  | { readonly type: 'deleteExpiredIdempotencyKeys'; readonly expiredMs: number; readonly max: number }
-  | { readonly type: 'createKey' | 'createFirstKey'; readonly key: NewApiKey }
-  | { readonly type: 'revokeKey'; readonly id: bigint; readonly at: Date }
-  | { readonly type: 'recordKeyUses'; readonly uses: readonly KeyUse[] }
-
-interface WriteResults {
-  createPet: bigint
-  createPetOnce: Creation
-  deleteExpiredIdempotencyKeys: number
-  createKey: ApiKey
-  createFirstKey: ApiKey | undefined
-  revokeKey: boolean
-  recordKeyUses: undefined
+/** Each runs inside a transaction of the writer thread. */
+export interface PetWrites {
+  /** One statement: the writer thread relies on that. */
+  createPet(pet: NewPet): bigint
+  createPetOnce(creation: { readonly pet: NewPet; readonly key: IdempotencyKey }): Creation
+  deleteExpiredIdempotencyKeys(expired: { readonly expiredMs: number; readonly max: number }): number
 }
 
-export type WriteResult = WriteResults[Write['type']]
+export interface KeyWrites {
+  createKey(creation: { readonly key: NewApiKey }): ApiKey
+  createFirstKey(creation: { readonly key: NewApiKey }): ApiKey | undefined
+  revokeKey(revocation: { readonly id: bigint; readonly at: Date }): boolean
+  recordKeyUses(report: { readonly uses: readonly KeyUse[] }): void
+}
+
+export type Writes = PetWrites & KeyWrites
+/** The most frequent one, `createPet`, is flat: nested values cost more to copy between threads. */
+export type Write = { [T in keyof Writes]: { readonly type: T } & Parameters<Writes[T]>[0] }[keyof Writes]
+export type WriteResult = ReturnType<Writes[keyof Writes]>
 
 /** To the writer thread: the file, then batches of writes, then `close`. */
 export type ThreadRequest =
@@ -35,12 +34,7 @@ export type ThreadRequest =
   | { readonly type: 'commit'; readonly batch: readonly Write[] }
   | { readonly type: 'close' }
 
-/** From the writer thread: one reply to each request, in the same order. */
-export type ThreadReply =
-  | { readonly type: 'opened' }
-  | { readonly type: 'closed' }
-  | ({ readonly type: 'committed' } & CommittedBatch)
-
+/** From the writer thread: one reply to each request, in the same order. Only a commit has values. */
 export interface CommittedBatch {
   readonly values: readonly (WriteResult | undefined)[]
   /** The writes that failed, by their index. */
@@ -54,8 +48,6 @@ const startMsMax = 1_000
 /** A thread opens fewer files than this when it starts. */
 const filesToStart = 24
 
-type BatchReply = PromiseWithResolvers<BatchResult<WriteResult | undefined>>
-
 /** Sends writes to the writer thread, which it starts when it is needed, and again if it ends by itself. */
 export class Writer {
   readonly #file: string
@@ -66,11 +58,10 @@ export class Writer {
   readonly #queue = new CommitQueue<Write, WriteResult | undefined>(batch => this.#commit(batch), { overlap: true })
   #worker: Worker | undefined
   #restart: ReturnType<typeof setTimeout> | undefined
-  #batches: BatchReply[] = []
-  #isStarted = false
-  readonly #opened = Promise.withResolvers<void>()
+  #unanswered: PromiseWithResolvers<CommittedBatch>[] = []
+  #opened: Promise<unknown> | undefined
   #restarted = Promise.withResolvers<void>()
-  #closing: PromiseWithResolvers<void> | undefined
+  #closed: Promise<unknown> | undefined
   #commits = 0
 
   /** `onEnd` is called when the thread has ended by itself. The message says why, if that is known. */
@@ -99,16 +90,16 @@ export class Writer {
   }
 
   /** Resolves when the file is open or the thread has ended: the first write reports a failure. */
-  start(): Promise<void> {
-    if (!this.#isStarted) this.#startThread()
-    return this.#opened.promise
+  async start(): Promise<void> {
+    this.#opened ??= this.#startThread()
+    await this.#opened
   }
 
   /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
-  write<W extends Write>(write: W): Promise<WriteResults[W['type']]> {
+  write<W extends Write>(write: W): Promise<ReturnType<Writes[W['type']]>> {
     const { damage } = this.#guard
     if (damage) return Promise.reject(damage)
-    return this.#queue.add(write) as Promise<WriteResults[W['type']]>
+    return this.#queue.add(write) as Promise<ReturnType<Writes[W['type']]>>
   }
 
   /** Refuses further writes, and resolves when the waiting ones are committed. */
@@ -121,21 +112,20 @@ export class Writer {
     await this.drain()
     clearTimeout(this.#restart)
     if (!this.#worker) return
-    this.#closing ??= Promise.withResolvers()
-    this.#post({ type: 'close' })
-    await this.#closing.promise
+    this.#closed ??= this.#send({ type: 'close' }).catch(() => {})
+    await this.#closed
     clearTimeout(this.#restart)
     const worker = this.#worker
     this.#worker = undefined
     worker?.terminate()
   }
 
-  #startThread(): void {
-    this.#isStarted = true
+  /** Resolves as {@link start} does. */
+  #startThread(): Promise<unknown> {
     // A small heap that is collected often saves 13 MB and costs no measurable time.
     const worker = new Worker(this.#module, { smol: true })
     let failure = ''
-    worker.onmessage = ({ data }: MessageEvent<ThreadReply>) => this.#receive(data)
+    worker.onmessage = ({ data }: MessageEvent<CommittedBatch>) => this.#unanswered.shift()?.resolve(data)
     worker.onerror = ({ message }) => {
       failure = ` (${firstErrorLine(message)})`
     }
@@ -143,9 +133,9 @@ export class Writer {
       if (this.#worker === worker) this.#onThreadEnd(failure)
     })
     this.#worker = worker
-    this.#post({ type: 'open', file: this.#file, identity: this.#identity })
     this.#restarted.resolve()
     this.#restarted = Promise.withResolvers()
+    return this.#send({ type: 'open', file: this.#file, identity: this.#identity }).catch(() => {})
   }
 
   #restartLater(): void {
@@ -153,8 +143,11 @@ export class Writer {
     this.#restart = setTimeout(restart, restartMs).unref()
   }
 
-  #post(request: ThreadRequest): void {
+  #send(request: ThreadRequest): Promise<CommittedBatch> {
+    const reply = Promise.withResolvers<CommittedBatch>()
+    this.#unanswered.push(reply)
     this.#worker?.postMessage(request)
+    return reply.promise
   }
 
   async #commit(batch: readonly Write[]): Promise<BatchResult<WriteResult | undefined>> {
@@ -164,36 +157,20 @@ export class Writer {
         throw new StoreUnavailable('the writer thread has not started')
       })
     }
-    const reply: BatchReply = Promise.withResolvers()
-    this.#batches.push(reply)
-    this.#post({ type: 'commit', batch })
-    return reply.promise
-  }
-
-  #receive(reply: ThreadReply): void {
-    if (reply.type === 'opened') this.#opened.resolve()
-    else if (reply.type === 'closed') this.#closing?.resolve()
-    else this.#onCommitted(reply)
-  }
-
-  #onCommitted({ values, failures }: CommittedBatch): void {
+    const { values, failures = [] } = await this.#send({ type: 'commit', batch })
     this.#commits++
     const errors = new Map<number, Error>()
-    for (const [index, failure] of failures ?? []) errors.set(index, this.#guard.note(errorOf(failure)))
-    const batch = this.#batches.shift()
+    for (const [index, failure] of failures) errors.set(index, this.#guard.note(errorOf(failure)))
     // If a read has found damage meanwhile, the writes may be lost.
-    const { damage } = this.#guard
-    if (damage) batch?.reject(damage)
-    else batch?.resolve({ values, errors })
+    if (this.#guard.damage) throw this.#guard.damage
+    return { values, errors }
   }
 
   #onThreadEnd(failure: string): void {
     this.#worker = undefined
-    const batches = this.#batches
-    this.#batches = []
-    for (const { reject } of batches) reject(new StoreUnavailable('the writer thread ended'))
-    this.#opened.resolve()
-    this.#closing?.resolve()
+    const unanswered = this.#unanswered
+    this.#unanswered = []
+    for (const { reject } of unanswered) reject(new StoreUnavailable('the writer thread ended'))
     this.#restartLater()
     this.#onEnd(`The writer thread ended${failure}; restarting`)
   }
