@@ -8,7 +8,6 @@ import { type BatchResult, CommitQueue } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type Failure } from './errors.ts'
 import { identityOf } from './schema.ts'
 
-/** Each runs inside a transaction of the writer thread. */
 export interface PetWrites {
   /** One statement: the writer thread relies on that. */
   createPet(pet: NewPet): bigint
@@ -23,6 +22,7 @@ export interface KeyWrites {
   recordKeyUses(report: { readonly uses: readonly KeyUse[] }): void
 }
 
+/** Each runs inside a transaction of the writer thread. */
 export type Writes = PetWrites & KeyWrites
 /** The most frequent one, `createPet`, is flat: nested values cost more to copy between threads. */
 export type Write = { [T in keyof Writes]: { readonly type: T } & Parameters<Writes[T]>[0] }[keyof Writes]
@@ -36,7 +36,7 @@ export type ThreadRequest =
 
 /** From the writer thread: one reply to each request, in the same order. Only a commit has values. */
 export interface CommittedBatch {
-  readonly values: readonly (WriteResult | undefined)[]
+  readonly values: readonly WriteResult[]
   /** The writes that failed, by their index. */
   readonly failures?: ReadonlyMap<number, Failure>
 }
@@ -47,19 +47,19 @@ const restartMs = 500
 const startMsMax = 1_000
 /** A thread opens fewer files than this when it starts. */
 const filesToStart = 24
+const threadModule = new URL('./writer-thread.ts', import.meta.url)
 
 /** Sends writes to the writer thread, which it starts when it is needed, and again if it ends by itself. */
 export class Writer {
-  readonly #file: string
-  readonly #identity: string | undefined
+  readonly #open: ThreadRequest
   readonly #guard: DamageGuard
   readonly #onEnd: (message: string) => void
   readonly #module: URL
-  readonly #queue = new CommitQueue<Write, WriteResult | undefined>(batch => this.#commit(batch), { overlap: true })
+  readonly #queue = new CommitQueue<Write, WriteResult>(batch => this.#commit(batch), { overlap: true })
   #worker: Worker | undefined
   #restart: ReturnType<typeof setTimeout> | undefined
   #unanswered: PromiseWithResolvers<CommittedBatch>[] = []
-  #opened: Promise<unknown> | undefined
+  #opened: Promise<void> | undefined
   #restarted = Promise.withResolvers<void>()
   #closed: Promise<unknown> | undefined
   #commits = 0
@@ -67,14 +67,9 @@ export class Writer {
   /** `onEnd` is called when the thread has ended by itself. The message says why, if that is known. */
   constructor(
     file: string,
-    {
-      guard = new DamageGuard(),
-      onEnd = (_message: string) => {},
-      module = new URL('./writer-thread.ts', import.meta.url),
-    } = {},
+    { guard = new DamageGuard(), onEnd = (_message: string) => {}, module = threadModule } = {},
   ) {
-    this.#file = file
-    this.#identity = identityOf(file)
+    this.#open = { type: 'open', file, identity: identityOf(file) }
     this.#guard = guard
     this.#onEnd = onEnd
     this.#module = module
@@ -90,9 +85,9 @@ export class Writer {
   }
 
   /** Resolves when the file is open or the thread has ended: the first write reports a failure. */
-  async start(): Promise<void> {
+  start(): Promise<void> {
     this.#opened ??= this.#startThread()
-    await this.#opened
+    return this.#opened
   }
 
   /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
@@ -120,8 +115,7 @@ export class Writer {
     worker?.terminate()
   }
 
-  /** Resolves as {@link start} does. */
-  #startThread(): Promise<unknown> {
+  #startThread(): Promise<void> {
     // A small heap that is collected often saves 13 MB and costs no measurable time.
     const worker = new Worker(this.#module, { smol: true })
     let failure = ''
@@ -135,7 +129,10 @@ export class Writer {
     this.#worker = worker
     this.#restarted.resolve()
     this.#restarted = Promise.withResolvers()
-    return this.#send({ type: 'open', file: this.#file, identity: this.#identity }).catch(() => {})
+    return this.#send(this.#open).then(
+      () => {},
+      () => {},
+    )
   }
 
   #restartLater(): void {
@@ -150,7 +147,7 @@ export class Writer {
     return reply.promise
   }
 
-  async #commit(batch: readonly Write[]): Promise<BatchResult<WriteResult | undefined>> {
+  async #commit(batch: readonly Write[]): Promise<BatchResult<WriteResult>> {
     void this.start()
     if (!this.#worker) {
       await withTimeout(this.#restarted.promise, startMsMax, () => {
