@@ -73,7 +73,7 @@ export function prepare(database: Database, file: string, known: readonly Migrat
 /** Marks an empty file as ours; refuses another program's database before anything in it changes. */
 function claim(database: Database, file: string): void {
   if (isOurs(database)) return
-  inTransaction(database, () => {
+  const mark = database.transaction(() => {
     if (isOurs(database)) return
     if (database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
       throw new SetupError(
@@ -82,6 +82,7 @@ function claim(database: Database, file: string): void {
     }
     database.run(`PRAGMA application_id = ${applicationId}`)
   })
+  mark.immediate()
 }
 
 export function isOurs(database: Database): boolean {
@@ -110,19 +111,15 @@ function switchToWal(database: Database): void {
 function migrate(database: Database, file: string, known: readonly Migration[]): boolean {
   const found = pragma(database, 'user_version')
   for (const { version, sql } of missingMigrations(file, found, known)) {
-    inTransaction(database, () => {
+    const apply = database.transaction(() => {
       // Another process may have applied it meanwhile.
       if (pragma(database, 'user_version') >= version) return
       database.run(sql)
       database.run(`PRAGMA user_version = ${version}`)
     })
+    apply.immediate()
   }
   return found === 0
-}
-
-/** Takes the write lock at the start. */
-function inTransaction(database: Database, work: () => void): void {
-  database.transaction(work).immediate()
 }
 
 function pragma(database: Database, name: 'application_id' | 'user_version'): number {

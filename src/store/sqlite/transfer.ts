@@ -29,10 +29,10 @@ export class SqliteTransfer implements Transfer {
 
   /** One read transaction for all batches: the write-ahead log keeps the data as of its start. */
   async *read(): AsyncGenerator<string> {
-    using connection = this.#connect('readonly')
+    using database = this.#connect('readonly')
     try {
-      connection.database.run('BEGIN')
-      const page = connection.database.query<PetRow, { after: bigint; rows: number }>(statements.list)
+      database.run('BEGIN')
+      const page = database.query<PetRow, { after: bigint; rows: number }>(statements.list)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = page.all({ after, rows: batchPetsMax })
         if (rows.length > 0) yield petLines(rows.map(petOf))
@@ -74,25 +74,18 @@ export class SqliteTransfer implements Transfer {
   }
 
   async #run<T>(mode: 'readonly' | 'readwrite', work: (database: Database) => Promise<T>): Promise<T> {
-    using connection = this.#connect(mode)
+    using database = this.#connect(mode)
     try {
-      return await work(connection.database)
+      return await work(database)
     } catch (error) {
       throw sqliteStoreError(error)
     }
   }
 
-  #connect(mode: 'readonly' | 'readwrite'): Disposable & { readonly database: Database } {
+  /** Disposing of the connection rolls back an open transaction. */
+  #connect(mode: 'readonly' | 'readwrite'): Database {
     try {
-      const database = connect(this.#file, mode)
-      return {
-        database,
-        [Symbol.dispose]() {
-          // An open transaction would outlive close() until its statements are garbage-collected.
-          if (database.inTransaction) database.run('ROLLBACK')
-          database.close()
-        },
-      }
+      return connect(this.#file, mode)
     } catch (error) {
       throw sqliteSetupError(error, this.#file)
     }
