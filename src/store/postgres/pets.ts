@@ -15,7 +15,6 @@ export const statements = {
     SELECT id, name, category_id, status FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
   get: 'SELECT id, name, category_id, status FROM pets WHERE id = ANY ($1::bigint[])',
-  lockIds: 'SELECT petstore_lock_ids() AS last_id',
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
   deleteExpiredKeys: `
     WITH deleted AS (

@@ -3,7 +3,6 @@ import { OutcomeUnknown } from '../../errors.ts'
 import type { ImportedPet, ImportIds, Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
-import { statements } from './pets.ts'
 import { connectForLongWork, findServer, longTransaction } from './pool.ts'
 import type { PostgresAddress } from './url.ts'
 
@@ -57,36 +56,31 @@ export class PostgresTransfer implements Transfer {
 
   /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
-    let committing = false
-    const work = async (transaction: TransactionSQL, source: AsyncIterable<readonly ImportedPet[]>) => {
-      await transaction.unsafe(withoutTimeLimit)
-      await transaction`SET LOCAL lock_timeout = '60s'`
-      // Fails early; checked again under the lock.
-      if (ids === 'keep') await this.#checkEmpty(transaction)
-      const count = await stage(transaction, source, ids, signal)
-      await this.#insert(transaction, ids, count)
-      signal?.throwIfAborted()
-      committing = true
-      return BigInt(count)
-    }
-    return this.#run(sql =>
-      sql
-        .begin(transaction => work(transaction, this.#watched(batches, sql)))
-        .catch((cause: unknown) => {
-          if (!committing || !isConnectionLost(cause)) throw cause
-          throw new OutcomeUnknown('the connection was lost', { cause })
-        }),
-    )
-  }
-
-  async #insert(transaction: TransactionSQL, ids: ImportIds, count: number): Promise<void> {
-    const [{ last_id: before }] = await transaction.unsafe<[{ last_id: bigint }]>(statements.lockIds)
-    if (ids === 'keep') await this.#checkEmpty(transaction)
-    else checkIdsLeft(this.#address.location, count, before)
-    await transaction.unsafe(
-      `INSERT INTO pets (id, name, category_id, status)
-       SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
-    )
+    return this.#run(async sql => {
+      let committing = false
+      try {
+        return await sql.begin(async transaction => {
+          await transaction.unsafe(withoutTimeLimit)
+          await transaction`SET LOCAL lock_timeout = '60s'`
+          // Fails early; checked again under the lock.
+          if (ids === 'keep') await this.#checkEmpty(transaction)
+          const count = await stage(transaction, this.#watched(batches, sql, signal), ids)
+          const [{ before }] = await transaction<[{ before: bigint }]>`SELECT petstore_lock_ids() AS before`
+          if (ids === 'keep') await this.#checkEmpty(transaction)
+          else checkIdsLeft(this.#address.location, count, before)
+          await transaction.unsafe(
+            `INSERT INTO pets (id, name, category_id, status)
+             SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
+          )
+          signal?.throwIfAborted()
+          committing = true
+          return BigInt(count)
+        })
+      } catch (cause) {
+        if (!committing || !isConnectionLost(cause)) throw cause
+        throw new OutcomeUnknown('the connection was lost', { cause })
+      }
+    })
   }
 
   async #checkEmpty(transaction: TransactionSQL): Promise<void> {
@@ -94,11 +88,12 @@ export class PostgresTransfer implements Transfer {
     if (row) throw storeNotEmpty(this.#address.location)
   }
 
-  /** The items; closes the connection when the next one is not requested or does not arrive in time. */
-  async *#watched<T>(items: AsyncIterable<T>, sql: SQL): AsyncGenerator<T> {
+  /** The items until the signal aborts; closes the connection when the next one is not requested or does not arrive in time. */
+  async *#watched<T>(items: AsyncIterable<T>, sql: SQL, signal?: AbortSignal): AsyncGenerator<T> {
     const timer = setTimeout(() => void sql.close({ timeout: 0 }), this.#idleMsMax)
     try {
       for await (const item of items) {
+        signal?.throwIfAborted()
         timer.refresh()
         yield item
       }
@@ -126,18 +121,12 @@ export class PostgresTransfer implements Transfer {
 }
 
 /** Returns how many animals are in the table `staged` now. */
-async function stage(
-  transaction: TransactionSQL,
-  batches: AsyncIterable<readonly ImportedPet[]>,
-  ids: ImportIds,
-  signal?: AbortSignal,
-): Promise<number> {
+async function stage(transaction: TransactionSQL, batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds) {
   await transaction`CREATE TEMP TABLE staged (id bigint, name text, category_id bigint, status text) ON COMMIT DROP`
   const copy = transaction.unsafe('COPY staged FROM STDIN').writable().getWriter()
   let count = 0
   let previous = 0n
   for await (const pets of batches) {
-    signal?.throwIfAborted()
     if (ids === 'keep') for (const { id } of pets) previous = checkedKeptId(id, previous)
     await copy.write(pets.map((pet, index) => copyRow(ids === 'keep' ? pet.id : count + index + 1, pet)).join(''))
     count += pets.length
