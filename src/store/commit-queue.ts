@@ -39,7 +39,7 @@ export class CommitQueue<Write, Result> {
   readonly #options: CommitQueueOptions
   #queue: WaitingWrite<Write, Result>[] = []
   #committing = 0
-  #tickPending = false
+  #nextTick: NodeJS.Immediate | undefined
   #idle: PromiseWithResolvers<void> | undefined
   #failedAtMs: number | undefined
 
@@ -70,7 +70,11 @@ export class CommitQueue<Write, Result> {
     const { overlap, timeoutMs } = this.#options
     const waiting: WaitingWrite<Write, Result> = { ...Promise.withResolvers<Result>(), write, timedOut: false }
     this.#queue.push(waiting)
-    if (!this.#tickPending) this.#startAfterTick()
+    // Writes of one event-loop tick go together.
+    this.#nextTick ??= setImmediate(() => {
+      this.#nextTick = undefined
+      void this.#startBatch()
+    })
     if (overlap && this.#queue.length >= earlyBatchSize) void this.#startBatch()
     if (timeoutMs === undefined) return waiting.promise
     return withTimeout(waiting.promise, timeoutMs, () => {
@@ -85,15 +89,6 @@ export class CommitQueue<Write, Result> {
     this.#idle ??= Promise.withResolvers()
     if (this.#waiting === 0) this.#idle.resolve()
     return this.#idle.promise
-  }
-
-  /** Writes of one event-loop tick go together. */
-  #startAfterTick(): void {
-    this.#tickPending = true
-    setImmediate(() => {
-      this.#tickPending = false
-      void this.#startBatch()
-    })
   }
 
   async #startBatch(): Promise<void> {

@@ -85,9 +85,8 @@ export function postgresSetupError(error: unknown, location: string): unknown {
   if (error instanceof SetupError) return error
   const code = codeOf(error)
   if (isFromPooler(error, code)) {
-    return new SetupError(`Cannot open the store ${location}: ${described(error, code)}. ${poolerAdvice}`, {
-      cause: error,
-    })
+    const problem = `${described(error, code)}. ${poolerAdvice}`
+    return new SetupError(`Cannot open the store ${location}: ${problem}`, { cause: error })
   }
   const [, problem, kind = StoreUnreachable] = setupProblems.find(([codes]) => codes.test(code)) ?? []
   if (problem === undefined) return error

@@ -33,14 +33,13 @@ export async function openPostgres(
     warnOfServer(server, connectionsMax, onEvent)
     const replicas = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)
     const replica = replicas && (await openReplica(replicas, connectionsMax, onEvent))
-    const reading = new Pool(server, { hosts, role: 'primary', purpose: 'reading', connectionsMax, onEvent })
+    const primary = { hosts, role: 'primary', onEvent } as const
+    const reading = new Pool(server, { ...primary, purpose: 'reading', connectionsMax })
     const writing = new Pool(server, {
-      hosts,
-      role: 'primary',
+      ...primary,
       purpose: 'writing',
       connectionsMax: writeConnections,
       readers: reading,
-      onEvent,
     })
     const { pets, queue } = createPostgresPets(replica ?? reading, writing)
     return {
@@ -53,7 +52,7 @@ export async function openPostgres(
       isReadOnly: () => !(reading.isReachable && writing.isReachable),
       activity: () => ({
         ...queue.activity(),
-        isWritable: isWritable(writing, queue.failedAtMs),
+        isWritable: writing.isUsable(queue.failedAtMs),
         pools: { reading: reading.activity, writing: writing.activity, ...(replica && { replica: replica.activity }) },
       }),
       async close() {
@@ -88,11 +87,6 @@ async function startWriting({ connectionsAllowed, host }: Server, writing: Pool,
   await writing.open().catch((error: unknown) => {
     throw postgresSetupError(error, location)
   })
-}
-
-/** A failure before the connections were opened again says nothing about now. */
-function isWritable({ usableSinceMs }: Pool, failedAtMs = Number.NEGATIVE_INFINITY): boolean {
-  return usableSinceMs !== undefined && failedAtMs < usableSinceMs
 }
 
 /** Messages about a replica name its own setting. */

@@ -248,14 +248,14 @@ export class Pool {
     this.#sql = this.#connect()
   }
 
-  /** Since when work has been possible, on the monotonic clock. */
-  get usableSinceMs(): number | undefined {
-    return this.#usableSinceMs
-  }
-
   /** False while no host is known to be usable: work fails at once. */
   get isReachable(): boolean {
     return this.#usableSinceMs !== undefined
+  }
+
+  /** Whether work is possible. A failure before the connections were opened again says nothing about now. */
+  isUsable(failedAtMs = Number.NEGATIVE_INFINITY): boolean {
+    return this.#usableSinceMs !== undefined && failedAtMs < this.#usableSinceMs
   }
 
   /** Bun does not report its connections, so a statement counts as one busy connection while any is free. */

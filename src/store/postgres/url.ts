@@ -26,6 +26,8 @@ export const postgresUrlExpected =
 export function parsePostgresUrl(url: string, pooled = false): PostgresAddress | undefined {
   const { user, password, hosts = '', database = '', options = '' } = form.exec(url)?.groups ?? {}
   const hostList = hosts.split(',')
+  // URL.canParse refuses ports above 65535 and invalid IPv6 addresses.
+  const isHost = (name: string) => hostForm.test(name) && URL.canParse(`postgres://${name}`)
   const sslMode = sslModeOf(options)
   if (!hostList.every(isHost) || sslMode === undefined || !isDecodable(url)) return undefined
   const credentials = user === undefined ? '' : `${user}${password === undefined ? '' : `:${password}`}@`
@@ -34,11 +36,6 @@ export function parsePostgresUrl(url: string, pooled = false): PostgresAddress |
     hosts: names.map(name => ({ name, url: `postgres://${credentials}${name}/${database}${sslMode}`, pooled })),
     location: `postgres://${names.join(',')}/${database}`,
   }
-}
-
-/** URL.canParse refuses ports above 65535 and invalid IPv6 addresses. */
-function isHost(name: string): boolean {
-  return hostForm.test(name) && URL.canParse(`postgres://${name}`)
 }
 
 /** The query for the driver, or undefined if an option is not supported. The pool itself looks for the primary. */

@@ -155,10 +155,7 @@ export class TickSnapshot {
     this.#commits = this.#writer.commits
     this.#version = undefined
     const nowMs = performance.now()
-    if (nowMs >= this.#shareFromMs) this.#share(nowMs)
-  }
-
-  #share(nowMs: number): void {
+    if (nowMs < this.#shareFromMs) return
     this.#begin.run()
     this.#version = this.#dataVersion.get()?.data_version
     if (this.#version === this.#sharedVersion) {
