@@ -66,8 +66,8 @@ export interface KeyUse {
 
 /** Reads and writes a whole catalogue, in batches of bounded size. */
 export interface Transfer {
-  /** Roughly how many animals there are, for a progress bar. Undefined if counting is expensive. */
-  estimate(): Promise<number | undefined>
+  /** Roughly how many animals there are, for a progress bar. */
+  estimate(): Promise<number>
   /** Every animal as of one moment, as lines of JSON, ascending by id, while others read and write. */
   read(): AsyncIterable<string>
   /**

@@ -60,13 +60,13 @@ async function exportTo(write: Io['out'], { transfer, location }: Stores, signal
   let progress: Progress | undefined
   const copy = async () => {
     const total = await transfer.estimate()
-    if (io) progress = startProgress(`Exporting the animals of ${location}`, io, total !== undefined)
+    if (io) progress = startProgress(`Exporting the animals of ${location}`, io)
     let count = 0
     for await (const lines of transfer.read()) {
       signal.throwIfAborted()
       await write(lines)
       count += lines.split('\n').length - 1
-      progress?.update(Math.min(0.99, count / Math.max(1, total ?? 1)))
+      progress?.update(Math.min(0.99, count / Math.max(1, total)))
       // Signals arrive between event-loop ticks.
       await new Promise(setImmediate)
     }

@@ -57,13 +57,10 @@ test.each<[string, ...object[]]>([
 test('a printed client shows its address and not its API key, and a printed list its filter', () => {
   const client = new PetstoreClient({ baseUrl: `${baseUrl}/`, apiKey })
   expect(client.baseUrl).toBe(baseUrl)
-  const shown = `PetstoreClient { baseUrl: '${baseUrl}', pets: Pets {} }`
-  expect([inspect(client), Bun.inspect(client)]).toEqual([shown, shown])
   expect(JSON.stringify(client)).toBe(`{"baseUrl":"${baseUrl}","pets":{}}`)
-  expect(inspect(client, { depth: 9, showHidden: true })).not.toContain(apiKey)
+  expect(inspect(client, { depth: 9, showHidden: true }) + Bun.inspect(client, { depth: 9 })).not.toContain(apiKey)
   const list = client.pets.list({ status: 'sold', limit: 2, cursor: 'abc', headers: { cookie: 'secret' } })
   expect(inspect(list)).toBe("PetList { limit: 2, status: 'sold', cursor: 'abc' }")
-  expect([Bun.inspect(client.pets), Bun.inspect(client.pets.list())]).toEqual(['Pets {}', 'PetList {}'])
 })
 
 test.each([

@@ -191,16 +191,6 @@ function settingsOf(settings: RequestSettings, options: CallOptions): RequestSet
   return { ...settings, signal, timeoutMs, retries, headers: { ...settings.headers, ...readHeaders(headers) } }
 }
 
-type Inspect = (value: unknown, options: object) => string
-
-// For console.log in Node and Bun; without it, Bun also prints every method.
-for (const { name, prototype } of [PetstoreClient, Pets, PetList]) {
-  const value = function (this: object, _depth: number, options: object, inspect: Inspect) {
-    return `${name} ${inspect({ ...this }, options)}`
-  }
-  Object.defineProperty(prototype, Symbol.for('nodejs.util.inspect.custom'), { value })
-}
-
 function isVisibleAscii(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
 }

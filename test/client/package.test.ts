@@ -63,15 +63,11 @@ test.each([
   ['Node', 'node'],
   ['Bun', process.execPath],
 ])('the packed client works in %s, in a folder with nothing else', async (name, runtime) => {
-  const calls = `
-const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:1/v1/', apiKey: 'a-key' })
-console.log(store, store.pets.list({ limit: 2 }), await add(...process.argv.slice(2)))`
-  writeFileSync(join(folder.path, 'add.mjs'), `${program}\n${calls}\n`)
+  writeFileSync(join(folder.path, 'add.mjs'), `${program}\nconsole.log(await add(...process.argv.slice(2)))\n`)
   const command = [runtime, 'add.mjs', `${service.origin}/v1`, service.key, `From ${name}`]
-  const objects = "PetstoreClient { baseUrl: 'http://127.0.0.1:1/v1', pets: Pets {} } PetList { limit: 2 }"
   expect(await run(command, { cwd: folder.path })).toEqual({
     exitCode: 0,
-    stdout: `${objects} ${printed}\n`,
+    stdout: `${printed}\n`,
     stderr: '',
   })
 })
