@@ -26,7 +26,11 @@ const log: Log = {
 }
 let app: App
 const start = (parts: Partial<AppParts> = {}) => {
-  app = new App({ ...stores, log, build: { version: '1.2.3', commit: 'abc1234' }, environmentKey: 'a-key', ...parts })
+  const [build, sweep] = [
+    { version: '1.2.3', commit: 'abc1234' },
+    { keysDeleted: 0, completedAtMs: 0 },
+  ]
+  app = new App({ ...stores, log, build, sweep, environmentKey: 'a-key', ...parts })
 }
 beforeEach(() => {
   logged = []

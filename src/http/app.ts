@@ -21,7 +21,7 @@ export interface AppParts extends PublishedUrls {
   readonly build: MetricSources['build']
   readonly isReadOnly: () => boolean
   readonly activity: () => StoreActivity
-  readonly sweep?: MetricSources['sweep']
+  readonly sweep: MetricSources['sweep']
   /** Accepted besides the keys in the store. */
   readonly environmentKey?: string | undefined
   readonly pages?: ReadonlyMap<string, Asset> | undefined
@@ -66,7 +66,7 @@ export class App {
   readonly #discardMs: number
   readonly #health: Health
   #isDraining = false
-  #requestsSinceDrain = 0
+  requestsSinceDrain = 0
 
   constructor(parts: AppParts) {
     const { pets, keys, environmentKey, rateLimit, activity, sweep, build } = parts
@@ -91,7 +91,7 @@ export class App {
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
     this.#observer.requestStarted(context)
-    if (this.#isDraining) this.#requestsSinceDrain++
+    if (this.#isDraining) this.requestsSinceDrain++
     const { path } = context
     try {
       if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))
@@ -138,10 +138,6 @@ export class App {
   /** From now on every response closes its connection, so that clients connect elsewhere. */
   drain(): void {
     this.#isDraining = true
-  }
-
-  get requestsSinceDrain(): number {
-    return this.#requestsSinceDrain
   }
 
   async #siteReply(context: RequestContext): Promise<Reply> {

@@ -19,7 +19,10 @@ export async function readJsonBody(request: Request, bodyMs: number): Promise<Re
   if (announced > bodyBytesMax) return refuse(tooLarge())
   const reading = announced > 0 ? request.bytes() : readChunks(request)
   const bytes = await withTimeout(reading, bodyMs, () => 'late' as const)
-  if (bytes === 'late') return refuse(tooSlow(bodyMs))
+  if (bytes === 'late') {
+    const message = `The body arrived too slowly: expected all of it within ${bodyMs / 1_000} s`
+    return refuse(problem('request_timeout', message, { Connection: 'close' }))
+  }
   if (bytes?.length === 0) return refuse(missingBody())
   if (typeRefusal) return refuse(typeRefusal)
   return bytes ? parse(bytes) : refuse(tooLarge())
@@ -105,11 +108,6 @@ function mediaTypeRefusal(headers: Headers): Reply | undefined {
 
 function missingBody(): Reply {
   return problem('missing_body', 'The body is missing: expected a JSON object with name and categoryId')
-}
-
-function tooSlow(bodyMs: number): Reply {
-  const message = `The body arrived too slowly: expected all of it within ${bodyMs / 1_000} s`
-  return problem('request_timeout', message, { Connection: 'close' })
 }
 
 function tooLarge(): Reply {

@@ -2,11 +2,8 @@ import { headers, parameters } from './operations.ts'
 import { headersWith, type Reply } from './response.ts'
 
 const preflightSeconds = 600
-const headerParameters = Object.values(parameters).filter(({ in: place }) => place === 'header')
-const requestHeaders = [
-  ...['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent'],
-  ...headerParameters.map(({ name }) => name),
-].join(', ')
+const headerParameters = Object.values(parameters).flatMap(({ in: place, name }) => (place === 'header' ? name : []))
+const requestHeaders = ['Authorization, Content-Type, X-Request-Id, traceparent', ...headerParameters].join(', ')
 const exposedHeaders = [...new Set(Object.entries(headers).map(([id, { name }]) => name ?? id))].join(', ')
 
 /** Lets pages of configured origins use the interface from a browser. Without origins it changes nothing. */

@@ -12,7 +12,7 @@ const textOf = (metrics: Metrics, sources: Partial<MetricSources> = {}) =>
   metrics.text({
     usage: new KeyUsage({} as KeyStore),
     activity: { writesWaiting: 0, commitSizes: new Histogram([]), isWritable: true },
-    sweep: undefined,
+    sweep: { keysDeleted: 0, completedAtMs: 0 },
     build: { version: '', commit: '' },
     isStoreUp: true,
     ...sources,

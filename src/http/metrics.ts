@@ -102,7 +102,7 @@ export interface SweepActivity {
 export interface MetricSources {
   readonly usage: KeyUsage
   readonly activity: StoreActivity
-  readonly sweep: SweepActivity | undefined
+  readonly sweep: SweepActivity
   readonly build: { readonly version: string; readonly commit: string }
   readonly isStoreUp: boolean
 }
@@ -134,6 +134,8 @@ export class Metrics {
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
     const { writesWaiting, commitSizes, isWritable, pools = {} } = activity
     const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
+    const deletedHelp = 'Expired idempotency keys that were deleted.'
+    const sweptHelp = 'Time of the last complete sweep; until then, the start.'
     return [
       ...this.#requestMetrics(),
       metric('petstore_pets_created_total', 'counter', 'Animals added.', this.petsCreated),
@@ -145,7 +147,8 @@ export class Metrics {
       metric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
       metric('petstore_commit_writes', 'histogram', 'Writes in each commit.', histogramSamples(commitSizes)),
       ...poolMetrics(Object.entries(pools)),
-      ...(sweep ? sweepMetrics(sweep) : []),
+      metric('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, sweep.keysDeleted),
+      metric('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, sweep.completedAtMs / 1_000),
       ...processMetrics(build),
       ...fileMetrics(),
       ...this.#eventLoopMetrics(),
@@ -208,15 +211,6 @@ function poolMetrics(pools: readonly [string, PoolActivity][]): readonly string[
     metric('petstore_pool_connections_max', 'gauge', 'Connections that may be open.', samples('connectionsMax')),
     metric('petstore_pool_connections_busy', 'gauge', 'Connections in use.', samples('connectionsBusy')),
     metric('petstore_pool_waiting', 'gauge', 'Statements that wait for a connection.', samples('waiting')),
-  ]
-}
-
-function sweepMetrics({ keysDeleted, completedAtMs }: SweepActivity): readonly string[] {
-  const deletedHelp = 'Expired idempotency keys that were deleted.'
-  const sweptHelp = 'Time of the last complete sweep; until then, the start.'
-  return [
-    metric('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, keysDeleted),
-    metric('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, completedAtMs / 1_000),
   ]
 }
 

@@ -105,19 +105,14 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
   }
 }
 
-function listenError(error: unknown, { host, port, tls }: Address): unknown {
-  const code = (error as { code?: string }).code
-  const where = `${host}:${port}`
-  if (code === 'EADDRINUSE') {
-    return new SetupError(
-      `Cannot listen on ${where}: the port is in use; stop the other program, or choose another port with PORT`,
-    )
+function listenError(error: unknown, { host, port, tls }: Address): SetupError {
+  const { code = 'no cause given' } = error as { code?: string }
+  const isOfPort = code === 'EACCES' || code.startsWith('EADDR')
+  if (tls && !isOfPort) return tlsProblem(tls, error)
+  const advice: Readonly<Record<string, string>> = {
+    EADDRINUSE: 'the port is in use; stop the other program, or choose another port with PORT',
+    EACCES: 'permission denied; choose a port above 1023 with PORT',
   }
-  if (code === 'EACCES') {
-    return new SetupError(`Cannot listen on ${where}: permission denied; choose a port above 1023 with PORT`)
-  }
-  if (tls && !code?.startsWith('EADDR')) return tlsProblem(tls, error)
-  return new SetupError(`Cannot listen on ${where}: check HOST and PORT (${code ?? 'no cause given'})`, {
-    cause: error,
-  })
+  const message = `Cannot listen on ${host}:${port}: ${advice[code] ?? `check HOST and PORT (${code})`}`
+  return new SetupError(message, { cause: error })
 }

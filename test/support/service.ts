@@ -51,7 +51,7 @@ class CheckedApp extends App {
 }
 
 /** The whole service in this process. At its end, it throws if a response was not as the OpenAPI document says. */
-export async function startService(options: Partial<Omit<AppParts, 'log' | 'build' | 'activity'>> = {}) {
+export async function startService(options: Partial<Omit<AppParts, 'log' | 'build' | 'activity' | 'sweep'>> = {}) {
   const database = await newTestDatabase(storeUnderTest)
   const stores = await openStores(database.url, { create: true })
   const logged: ({ readonly message: string } & LogFields)[] = []
@@ -61,7 +61,8 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
     request: (_level, fields) => void logged.push({ message: 'request', ...fields }),
   }
   const build = { version: '1.2.3', commit: 'abc1234' }
-  const app = new CheckedApp({ ...stores, ...options, log, build })
+  const sweep = { keysDeleted: 0, completedAtMs: Date.now() }
+  const app = new CheckedApp({ ...stores, ...options, log, build, sweep })
   const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
 
