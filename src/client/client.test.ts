@@ -93,13 +93,12 @@ async function idsOf(pets: AsyncIterable<{ id: bigint }>): Promise<bigint[]> {
 }
 
 describe('a list', () => {
-  test('goes on with each next cursor at its own address, whatever address a link has, also over empty pages', async () => {
-    const filter = '/v1/pets?limit=2&status=sold'
-    const paths = [filter, `${filter}&cursor=a%2Fb`, `${filter}&cursor=c`, `${filter}&cursor=d`]
-    const elsewhere = page([1, 2], 'https://other.example/shop?cursor=a%2Fb&x=1&status=pending')
+  test('goes on with the query of each next link at its own address, also over empty pages', async () => {
+    const queries = ['limit=2&status=sold', 'cursor=a%2Fb&x=1', 'offset=4', 'cursor=c']
+    const paths = queries.map(query => `/v1/pets?${query}`)
+    const elsewhere = page([1, 2], `https://other.example/shop?${queries[1]}`)
     const last = page([3], undefined, { link: '</v1/pets?cursor=a>; rel="prev"' })
-    const bare = page([], undefined, { 'x-next-cursor': 'd' })
-    await using server = startScriptedServer(elsewhere, page([], '?cursor=c'), bare, last)
+    await using server = startScriptedServer(elsewhere, page([], '?offset=4'), page([], '/?cursor=c'), last)
     const list = petsAt(server).list({ limit: 2, status: 'sold' })
     expect(await idsOf(list)).toEqual([1n, 2n, 3n])
     expect(server.requests.map(({ path }) => path)).toEqual(paths)
@@ -133,10 +132,10 @@ describe('a list', () => {
 
   test('has each response, and on each page the cursor of the next one, where another list starts', async () => {
     const withHeaders = page([1], '?cursor=link', { 'x-next-cursor': 'header', 'x-request-id': 'r-1' })
-    await using server = startScriptedServer(withHeaders, page([2], '?cursor=a%2Fb'), page([3]))
+    await using server = startScriptedServer(withHeaders, page([2], '?cursor=a%2Fb'), page([3], '?page=4'), page([4]))
     const pages = await Array.fromAsync(petsAt(server).list().pages())
-    expect(pages.map(page => 'nextCursor' in page && page.nextCursor)).toEqual(['header', 'a/b', false])
-    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['r-1', undefined, undefined])
+    expect(pages.map(page => 'nextCursor' in page && page.nextCursor)).toEqual(['header', 'a/b', false, false])
+    expect(pages.map(page => responseOf(page)?.requestId)).toEqual(['r-1', undefined, undefined, undefined])
     await petsAt(server).list({ status: 'sold', cursor: 'a/b&c ä' }).page()
     expect(server.requests.at(-1)?.path).toBe('/v1/pets?status=sold&cursor=a%2Fb%26c+%C3%A4')
   })
@@ -158,17 +157,16 @@ describe('a list', () => {
 })
 
 test.each<[string, string, string, Record<string, string>?]>([
-  ['with the API key in its cursor', `?cursor=x${apiKey}`, 'cursor contains the API key'],
-  ['with the encoded API key', `?cursor=${apiKey.replace('-', '%2D')}`, 'cursor contains the API key'],
-  ['beside the API key as X-Next-Cursor', '?cursor=a', 'cursor contains the API key', { 'x-next-cursor': apiKey }],
-  ['to the same page', '/v1/pets?limit=1&cursor=same', 'cursor leads to the same page'],
-  ['without a cursor', '?page=2', 'link has no cursor'],
+  ['with the API key', `?key=x${apiKey}`, 'contains the API key'],
+  ['with the encoded API key', `?${apiKey.replace('-', '%2D')}=1`, 'contains the API key'],
+  ['beside the API key as X-Next-Cursor', '?cursor=a', 'contains the API key', { 'x-next-cursor': apiKey }],
+  ['to the same page', 'https://other.example/v1/pets?cursor=s%61me', 'leads to the same page'],
 ])('a next link %s is refused', async (_what, next, problem, headers = {}) => {
   await using server = startScriptedServer(page([1], next, headers))
   const list = petsAt(server).list({ cursor: 'same' })
   const error = await list.page().catch(error => error)
   expect(error).toBeInstanceOf(UnexpectedResponseError)
-  expect(error.message).toBe(`Unexpected response to GET ${server.url}/pets?cursor=same: 200, the next ${problem}`)
+  expect(error.message).toBe(`Unexpected response to GET ${server.url}/pets?cursor=same: 200, the next link ${problem}`)
   expect(error.message).not.toContain(apiKey)
   expect(server.requests).toHaveLength(1)
 })
@@ -278,12 +276,18 @@ describe('a request of the caller', () => {
     const client = newClient({ baseUrl, fetch })
     const error = await client.request({ method: 'GET', path }).catch(error => error)
     expect(error).toBeInstanceOf(TypeError)
-    expect(error.message).toStartWith('path or query is invalid: ')
+    expect(error.message).toMatch(/^path (is invalid|or query contains the API key): /)
     expect(fetch).not.toHaveBeenCalled()
   })
 
   test.each<[string, object]>([
-    ['path or query is invalid', { query: { key: apiKey } }],
+    ['path or query contains the API key', { query: { key: apiKey } }],
+    ['path or query contains the API key', { query: new URLSearchParams({ [apiKey]: '' }) }],
+    ['path or query contains the API key', { path: `/a\t${apiKey.replace('-', '\t-')}` }],
+    ['method is invalid', { method: 'FOO BAR' }],
+    ['method is invalid', { method: undefined }],
+    ['body is invalid', { body: 'a' }],
+    ['body is invalid', { method: 'POST', body: {} }],
     ['headers["Authorization"] is not allowed', { headers: { Authorization: 'Bearer other' } }],
     ['headers["x-a"] is invalid', { headers: { 'x-a': 'ä' } }],
     ['timeoutMs is 0', { timeoutMs: 0 }],

@@ -108,17 +108,25 @@ export class PetstoreClient {
    */
   async request({ method, path, query = {}, body, headers = {}, ...options }: RawRequest): Promise<RawResponse> {
     const { baseUrl, apiKey } = this.#settings
+    if (!/^[A-Z]+$/.test(method)) throw new TypeError('method is invalid: expected one such as GET or POST')
+    if (body !== undefined && (typeof body !== 'string' || /^(GET|HEAD)$/.test(method))) {
+      throw new TypeError('body is invalid: expected a string, and none with GET or HEAD')
+    }
     const url = /^\/[^?#]*$/.test(path) ? new URL(baseUrl + path) : undefined
-    // The key goes with the request, and `..` must not lead it elsewhere. Errors and hooks show URLs, but never the key.
-    const hasKey = [path, ...Object.entries(query).flat()].some(text => String(text).includes(apiKey))
-    if (hasKey || !url?.href.startsWith(`${baseUrl}/`)) {
-      throw new TypeError('path or query is invalid: expected a path such as /pets, and no API key')
+    // The key goes with the request, and `..` must not lead it elsewhere.
+    if (!url?.href.startsWith(`${baseUrl}/`)) {
+      throw new TypeError('path is invalid: expected one below the base address, such as /pets')
     }
     url.search = String(new URLSearchParams(query))
+    // Errors and hooks show URLs, but never the key. A service has no shorter one.
+    const hasKey = [path, url.pathname, ...[...url.searchParams].flat()].some(text => text.includes(apiKey))
+    if (hasKey && apiKey.length >= 16) throw new TypeError('path or query contains the API key: remove it')
     const own = readHeaders(headers, reservedHeader)
-    if (body !== undefined) own['content-type'] ??= 'application/json'
-    const call = { operation: 'request', method, url: url.href, headers: own, body } as const
-    return await sendOnce(call, settingsOf(this.#settings, options))
+    const isJson = body !== undefined && !('content-type' in own)
+    const added = isJson ? { 'Content-Type': 'application/json' } : {}
+    const settings = settingsOf(this.#settings, options)
+    const call = { operation: 'request', method, url: url.href, headers: added, body } as const
+    return await sendOnce(call, { ...settings, headers: { ...settings.headers, ...own } })
   }
 }
 
@@ -145,7 +153,13 @@ export class Pets {
 
   /** The animals in ascending order of id. */
   list({ limit, status, cursor, ...options }: ListOptions = {}): PetList {
-    return new PetList({ limit, status, cursor }, filter => this.#page({ ...filter }, options))
+    return new PetList({ limit, status, cursor }, async filter => {
+      // Errors and hooks show URLs, but never the key.
+      if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || cursor.includes(this.#settings.apiKey))) {
+        throw new TypeError('cursor is invalid: expected the nextCursor of a page')
+      }
+      return await this.#page(String(new URLSearchParams({ ...filter } as Record<string, string>)), options)
+    })
   }
 
   /**
@@ -158,25 +172,16 @@ export class Pets {
     return await send(call, settingsOf(this.#settings, options), body => readPet(body))
   }
 
-  async #page(filter: ListFilter, options: CallOptions): Promise<PetPage> {
+  async #page(query: string, options: CallOptions): Promise<PetPage> {
     const { baseUrl, apiKey } = this.#settings
-    const { cursor } = filter
-    // Errors and hooks show URLs, but never the key.
-    if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || cursor.includes(apiKey))) {
-      throw new TypeError('cursor is invalid: expected the nextCursor of a page')
-    }
-    const query = String(new URLSearchParams(filter as Record<string, string>))
     const url = `${baseUrl}/pets${query && `?${query}`}`
     const call = { operation: 'listPets', method: 'GET', url } as const
     return await send(call, settingsOf(this.#settings, options), (body, headers): PetPage => {
       const pets = readPets(body)
-      const nextCursor = nextCursorIn(headers, url)
-      if (nextCursor === undefined) return { pets }
-      if (nextCursor.includes(apiKey)) throw new InvalidResponse('the next cursor contains the API key')
-      if (nextCursor === cursor) throw new InvalidResponse('the next cursor leads to the same page')
-      // Under the client's own address: a link may have another one, which must not get the key.
-      const next = (own?: CallOptions) => this.#page({ ...filter, cursor: nextCursor }, { ...options, ...own })
-      return { pets, nextCursor, next }
+      const link = nextIn(headers, url, apiKey)
+      if (!link) return { pets }
+      const next = (own?: CallOptions) => this.#page(link.query, { ...options, ...own })
+      return { pets, ...(link.cursor && { nextCursor: link.cursor }), next }
     })
   }
 }
@@ -195,12 +200,18 @@ function isVisibleAscii(value: unknown): value is string {
   return typeof value === 'string' && /^[\x21-\x7e]+$/.test(value)
 }
 
-/** X-Next-Cursor, or else the cursor of the next link; undefined on the last page. */
-function nextCursorIn(headers: Headers, url: string): string | undefined {
-  const link = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')
-  const cursor = headers.get('x-next-cursor') || (link && new URL(link.href).searchParams.get('cursor'))
-  if (link && !cursor) throw new InvalidResponse('the next link has no cursor')
-  return cursor || undefined
+/** The query of the next link. Its address may be another one, which must not get the key. */
+function nextIn(headers: Headers, url: string, apiKey: string) {
+  const href = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')?.href
+  if (href === undefined) return undefined
+  const { searchParams } = new URL(href)
+  const cursor = headers.get('x-next-cursor') ?? searchParams.get('cursor')
+  if ([cursor, ...[...searchParams].flat()].join(' ').includes(apiKey)) {
+    throw new InvalidResponse('the next link contains the API key')
+  }
+  const query = String(searchParams)
+  if (query === String(new URL(url).searchParams)) throw new InvalidResponse('the next link leads to the same page')
+  return { query, cursor }
 }
 
 /** 32 random hex digits. Browsers offer crypto.randomUUID only to pages from HTTPS or localhost. */

@@ -73,7 +73,7 @@ describe('the hooks', () => {
     const hooks = { onRequest: see, onResponse: see, onDeprecation: see }
     const secret = { idempotencyKey: `a-${apiKey}`, headers: { 'X-Key': apiKey } }
     await petsAt(server, { ...hooks, timeoutMs: 1_000 }).create({ ...rex, name: apiKey }, secret)
-    const requestHeaders = { 'x-key': '***', 'Content-Type': 'application/json', 'Idempotency-Key': 'a-***' }
+    const requestHeaders = { 'Content-Type': 'application/json', 'Idempotency-Key': 'a-***' }
     const sent = { requestHeaders, requestBody: '{"name":"***","categoryId":7}' }
     const request = { operation: 'createPet', method: 'POST', url: `${server.url}/pets`, ...sent }
     const attempt = (attempt: number) => ({ ...request, attempt })

@@ -20,9 +20,9 @@ export interface RequestAttempt {
   readonly operation: OperationName
   readonly method: string
   readonly url: string
-  /** Without Accept and Authorization, which every request has. If they contain the API key, `***` replaces it. */
+  /** Only Content-Type and Idempotency-Key, if the client adds them. `***` replaces the API key. */
   readonly requestHeaders: Fields
-  /** Undefined for GET. If it contains the API key, `***` replaces it. */
+  /** Undefined without a body. `***` replaces the API key. */
   readonly requestBody: string | undefined
   /** 1 for the first attempt, 2 for the first retry. */
   readonly attempt: number
@@ -120,15 +120,15 @@ async function attemptOnce(call: Call, settings: RequestSettings, attempt: numbe
   const { operation, method, url, body } = call
   const { apiKey, signal } = settings
   signal?.throwIfAborted()
-  const headers = { ...settings.headers, ...call.headers }
-  const shown = Object.entries(headers).map(([name, value]) => [name, mask(value, apiKey)])
+  // Not the caller's own headers, which may be secret.
+  const shown = Object.entries(call.headers ?? {}).map(([name, value]) => [name, mask(value, apiKey)])
   const requestBody = body && mask(body, apiKey)
   const request = { operation, method, url, requestHeaders: Object.fromEntries(shown), requestBody, attempt }
   await settings.onRequest(request)
   // A hook may have aborted it.
   signal?.throwIfAborted()
   const startMs = performance.now()
-  const received = await exchange({ ...call, headers }, settings)
+  const received = await exchange(call, settings)
   if (received instanceof errors.PetstoreError) return received
   const { details } = received
   await settings.onResponse({ ...request, ...details, durationMs: performance.now() - startMs })
@@ -149,7 +149,7 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
   try {
     const response = await fetch(url, {
       method,
-      headers: { accept: 'application/json', authorization: `Bearer ${apiKey}`, ...call.headers },
+      headers: { accept: 'application/json', authorization: `Bearer ${apiKey}`, ...settings.headers, ...call.headers },
       ...(body !== undefined && { body }),
       // Following a redirect could send the key to another server, and would turn a POST into a GET.
       redirect: 'manual',

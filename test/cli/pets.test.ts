@@ -82,8 +82,8 @@ ID  STATUS     CATEGORY             NAME
     // More than a pipe holds, so that the end of its reader is noticed.
     const animals = upTo(100).map(id => ({ id, name: 'x'.repeat(1_000), categoryId: 7 }))
     await using wide = startScriptedServer(({ url }) => {
-      const page = Number(new URL(url).searchParams.get('cursor'))
-      return Response.json(animals, { headers: { link: `<?cursor=${page + 1}>; rel="next"` } })
+      const page = Number(new URL(url).searchParams.get('page'))
+      return Response.json(animals, { headers: { link: `<?page=${page + 1}>; rel="next"` } })
     })
     const env = { PETSTORE_URL: wide.url, PETSTORE_API_KEY: service.key }
     const { exitCode, stdout, stderr } = await run(['bash', '-c', command], { cwd: tmpdir(), env })
