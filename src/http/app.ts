@@ -109,7 +109,7 @@ export class App {
       if (!match) return this.#respond(context, notFound(path))
 
       const operation = operationFor(match, request.method)
-      if (!operation) return this.#respond(context, notAllowed(request.method, match.methods))
+      if (!operation) return this.#respond(context, notAllowed(request.method, match.allow))
       context.operationId = operation.id
 
       const forbidden = permissionRefusal(context.caller, operation.access)
@@ -150,7 +150,7 @@ export class App {
 
   #preflight({ request, path }: RequestContext): Reply | undefined {
     const match = this.#router.find(path.slice(versionPrefix.length))
-    return this.#cors.preflight(request, match?.methods ?? '')
+    return this.#cors.preflight(request, match?.allow ?? '')
   }
 
   #failureReply(context: RequestContext, cause: unknown): Reply {

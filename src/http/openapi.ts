@@ -1,7 +1,15 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import type { ErrorCode, HeaderId, OperationRow } from './operations.ts'
-import { errorCodes, handled, headers, operations, parameters, sharedErrors, versionPrefix } from './operations.ts'
+import {
+  errorCodes,
+  headers,
+  operationHeaders,
+  operations,
+  parameters,
+  sharedErrors,
+  versionPrefix,
+} from './operations.ts'
 import type { Parameter } from './request.ts'
 
 export interface OpenApiServer {
@@ -180,7 +188,7 @@ function describedOperation(operationId: string, row: OperationRow) {
     responses: {
       [row.status]: {
         ...contentOf(returns),
-        headers: headerRefs([...handled, ...row.headers, ...deprecationIds(row)]),
+        headers: headerRefs([...operationHeaders, ...row.headers, ...deprecationIds(row)]),
       },
       ...errorResponses(row),
       default: refTo('responses', 'OtherError'),
@@ -193,9 +201,9 @@ function errorOf(code: ErrorCode) {
   return { code, message: meaning, status }
 }
 
-/** One response for each status. It is a reference if it has no code of its own. */
+/** One response for each status. It is a reference if its codes are those that all operations share. */
 function errorResponses(row: OperationRow) {
-  const codes = [...row.errors, ...Object.values(sharedErrors).flat()]
+  const codes = [...Object.values(sharedErrors).flat(), ...row.errors]
   const byStatus = Map.groupBy(codes, code => errorCodes[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => [

@@ -21,6 +21,12 @@ const getPetDeprecation = {
 /** Valid with `status=available`, the example of that parameter. */
 const exampleCursor = writeCursor(20n, 'available')
 
+/** `baseUrl` ends in the version prefix. */
+export function deprecationLinks(id: string, { successor }: typeof getPetDeprecation, baseUrl: string): string {
+  const siteUrl = baseUrl.slice(0, -versionPrefix.length)
+  return `<${siteUrl}/docs#/pets/${id}>; rel="deprecation"; type="text/html", <${baseUrl}${successor}>; rel="successor-version"`
+}
+
 const header = (description: string, example: string, name?: string) => ({ description, example, name })
 
 /** The headers of responses, except those for connections and caches. Link has a name for each of its meanings. */
@@ -52,57 +58,58 @@ export const headers = {
   Sunset: header('When the operation will be removed (RFC 8594).', getPetDeprecation.sunset),
   DeprecationLinks: header(
     '`rel="deprecation"`: the documentation. `rel="successor-version"`: the replacement.',
-    `</docs#/pets/getPet>; rel="deprecation", <${versionPrefix}${getPetDeprecation.successor}>; rel="successor-version"`,
+    deprecationLinks('getPet', getPetDeprecation, versionPrefix),
     'Link',
   ),
 }
 
 export type HeaderId = keyof typeof headers
 
-const error = (status: number, meaning: string, headers: readonly HeaderId[]) => ({ status, meaning, headers })
-
-const challenge = ['WWW-Authenticate'] as const
-/** Of every response to a valid key. */
-const limited = ['RateLimit', 'RateLimit-Policy'] as const
+const rateLimitHeaders = ['RateLimit', 'RateLimit-Policy'] as const
 /** Of every response that an operation gives. */
-export const handled = [...limited, 'Preference-Applied'] as const
+export const operationHeaders = [...rateLimitHeaders, 'Preference-Applied'] as const
+
+const error = (status: number, meaning: string, ...headers: HeaderId[]) => ({ status, meaning, headers })
+/** After the key is accepted. */
+const keyError = (status: number, meaning: string, ...headers: HeaderId[]) =>
+  error(status, meaning, ...rateLimitHeaders, ...headers)
+/** By an operation. */
+const operationError = (status: number, meaning: string, ...headers: HeaderId[]) =>
+  error(status, meaning, ...operationHeaders, ...headers)
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {
-  missing_api_key: error(401, 'The request has no API key. Send one.', challenge),
-  invalid_api_key: error(401, 'The API key is unknown, expired or revoked. Use another one.', challenge),
-  read_only_key: error(403, 'The API key may only read. Use one that may write.', [...limited, ...challenge]),
-  insufficient_permission: error(
+  missing_api_key: error(401, 'The request has no API key. Send one.', 'WWW-Authenticate'),
+  invalid_api_key: error(401, 'The API key is unknown, expired or revoked. Use another one.', 'WWW-Authenticate'),
+  read_only_key: keyError(403, 'The API key may only read. Use one that may write.', 'WWW-Authenticate'),
+  insufficient_permission: keyError(
     403,
     'The API key lacks the permission. Use a catalogue key for /v1, a metrics key for /metrics.',
-    [...limited, ...challenge],
+    'WWW-Authenticate',
   ),
-  not_found: error(404, 'There is nothing at this path. Correct the address.', limited),
-  pet_not_found: error(404, 'No animal has this identifier.', handled),
-  method_not_allowed: error(405, 'The path does not support this method. See the Allow header.', [...limited, 'Allow']),
-  request_timeout: error(408, 'The body arrived too slowly. Send it again.', handled),
-  body_too_large: error(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send less.`, handled),
-  unsupported_media_type: error(415, 'The body is not JSON. Send application/json.', [...handled, 'Accept']),
-  unsupported_content_encoding: error(415, 'The body is compressed. Send it uncompressed.', [
-    ...handled,
-    'Accept-Encoding',
-  ]),
-  missing_body: error(400, 'The body is missing or empty. Send the animal.', handled),
-  invalid_json: error(400, 'The body is not valid JSON in UTF-8. Correct it.', handled),
-  invalid_request: error(400, 'Parameters or properties are invalid. Correct those that the message names.', handled),
-  invalid_cursor: error(400, 'The cursor does not belong to this list. Start again at the first page.', handled),
-  idempotency_key_reused: error(
+  not_found: keyError(404, 'There is nothing at this path. Correct the address.'),
+  pet_not_found: operationError(404, 'No animal has this identifier.'),
+  method_not_allowed: keyError(405, 'The path does not support this method. See the Allow header.', 'Allow'),
+  request_timeout: operationError(408, 'The body arrived too slowly. Send it again.'),
+  body_too_large: operationError(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send less.`),
+  unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
+  unsupported_content_encoding: operationError(415, 'The body is compressed. Send it uncompressed.', 'Accept-Encoding'),
+  missing_body: operationError(400, 'The body is missing or empty. Send the animal.'),
+  invalid_json: operationError(400, 'The body is not valid JSON in UTF-8. Correct it.'),
+  invalid_request: operationError(400, 'Parameters or properties are invalid. Correct those that the message names.'),
+  invalid_cursor: operationError(400, 'The cursor does not belong to this list. Start again at the first page.'),
+  idempotency_key_reused: operationError(
     422,
     'The Idempotency-Key was used for another animal. Send a new key for a new animal.',
-    handled,
   ),
-  rate_limited: error(429, 'Too many requests. Retry after the seconds in Retry-After.', [...limited, 'Retry-After']),
-  internal_error: error(500, 'The service failed. Report the request id.', handled),
-  ids_exhausted: error(503, 'The store has no id left. Do not retry; tell the operator.', handled),
-  store_unavailable: error(503, 'The store is unavailable. Retry after the seconds in Retry-After.', [
-    ...handled,
+  rate_limited: keyError(429, 'Too many requests. Retry after the seconds in Retry-After.', 'Retry-After'),
+  internal_error: operationError(500, 'The service failed. Report the request id.'),
+  ids_exhausted: operationError(503, 'The store has no id left. Do not retry; tell the operator.'),
+  store_unavailable: operationError(
+    503,
+    'The store is unavailable. Retry after the seconds in Retry-After.',
     'Retry-After',
-  ]),
+  ),
 }
 
 export type ErrorCode = keyof typeof errorCodes
@@ -121,6 +128,7 @@ export const parameters = {
   cursor: parameter(
     'cursor',
     'query',
+    // The handler reads it with the field for the status.
     cursorFor(undefined),
     'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
     exampleCursor,
@@ -160,8 +168,8 @@ export interface OperationRow {
   readonly headers: readonly HeaderId[]
   /** Besides {@link sharedErrors}. */
   readonly errors: readonly ErrorCode[]
-  /** Calls are counted for each key. Responses carry the dates and the path of the replacement. */
-  readonly deprecated?: { readonly since: string; readonly sunset: string; readonly successor: string }
+  /** Calls are counted for each key. The handler announces it in its responses. */
+  readonly deprecated?: typeof getPetDeprecation
 }
 
 /** The errors of every operation, before it begins or because of a failure: one response for each status. */

@@ -5,10 +5,10 @@ import { type Pet, petToJson, readNewPet } from '../pet.ts'
 import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
-import { type OperationId, operations, parameters } from './operations.ts'
+import { deprecationLinks, type OperationId, operations, parameters } from './operations.ts'
 import { PageCache } from './page-cache.ts'
 import type { Query } from './request.ts'
-import { deprecationHeaders, headersWith, json, problem, type Reply } from './response.ts'
+import { headersWith, json, problem, type Reply } from './response.ts'
 import type { Operation } from './router.ts'
 
 export interface PetParts {
@@ -119,7 +119,9 @@ function creationReply(creation: Creation, baseUrl: string): Reply {
 
 function getPet({ pets, baseUrl }: PetParts): Handler {
   const { getPet: row } = operations
-  const headers = deprecationHeaders('getPet', row.deprecated, baseUrl)
+  const { since, sunset } = row.deprecated
+  const Link = deprecationLinks('getPet', row.deprecated, baseUrl)
+  const headers = headersWith({ Deprecation: since, Sunset: sunset, Link })
   return ({ params, query }) => {
     if (query.problems.length > 0) {
       return { ...problem('invalid_request', query.problems.join('; ')), headers }

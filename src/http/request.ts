@@ -104,7 +104,7 @@ export class Query {
   }
 }
 
-/** In a path. */
+/** An int64 as text, as in a path. */
 export const int64Text: Field<bigint> = { ...int64, read: text => parseInt64(String(text)) }
 
 const idempotencyKeyCharsMax = 255

@@ -1,5 +1,5 @@
 import { maskKeys } from '../api-key.ts'
-import { type ErrorCode, errorCodes, type OperationRow, versionPrefix } from './operations.ts'
+import { type ErrorCode, errorCodes } from './operations.ts'
 
 /** A response before the pipeline adds what all of them share. */
 export interface Reply {
@@ -36,17 +36,4 @@ export function problem(code: ErrorCode, message: string, headers?: HeaderValues
   const { status } = errorCodes[code]
   const body = JSON.stringify({ code, message: maskKeys(message), status })
   return json(status, body, headers && headersWith(headers))
-}
-
-/** `baseUrl` ends in the version prefix. */
-export function deprecationHeaders(id: string, deprecated: NonNullable<OperationRow['deprecated']>, baseUrl: string) {
-  const siteUrl = baseUrl.slice(0, -versionPrefix.length)
-  return headersWith({
-    Deprecation: deprecated.since,
-    Sunset: deprecated.sunset,
-    Link: [
-      `<${siteUrl}/docs#/pets/${id}>; rel="deprecation"; type="text/html"`,
-      `<${baseUrl}${deprecated.successor}>; rel="successor-version"`,
-    ].join(', '),
-  })
 }

@@ -12,8 +12,8 @@ export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'acces
 /** The operations at one path. */
 interface Route {
   readonly operations: readonly Operation[]
-  /** For the Allow header. */
-  readonly methods: string
+  /** The value of the Allow header. */
+  readonly allow: string
 }
 
 export interface Match extends Route {
@@ -29,8 +29,8 @@ export class Router {
   constructor(operations: readonly Operation[]) {
     const byPath = Map.groupBy(operations, ({ path }) => path)
     this.#routes = [...byPath].map(([path, operations]) => {
-      const methods = operations.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
-      const route = { operations, methods }
+      const allow = operations.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
+      const route = { operations, allow }
       if (!path.includes('{')) this.#static.set(path, { ...route, params: {} })
       return { route, pattern: new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }
     })
@@ -39,10 +39,12 @@ export class Router {
   find(path: string): Match | undefined {
     const known = this.#static.get(path)
     if (known) return known
-    const plain = path.replace(encodedUnreserved, decodeURIComponent)
+    const isEncoded = path.includes('%')
+    const plain = isEncoded ? path.replace(encodedUnreserved, decodeURIComponent) : path
     for (const { route, pattern } of this.#routes) {
-      const params = pattern.exec(plain)?.groups
-      if (params) return { ...route, params: Object.fromEntries(Object.entries(params).map(decoded)) }
+      const { groups: params } = pattern.exec(plain) ?? {}
+      if (params && isEncoded) return { ...route, params: Object.fromEntries(Object.entries(params).map(decoded)) }
+      if (params) return { ...route, params }
     }
     return this.#static.get(plain)
   }
