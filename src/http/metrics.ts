@@ -188,7 +188,7 @@ export class Metrics {
   }
 }
 
-/** Two keys may have one name: then their calls are one sample. Only one operation is deprecated. */
+/** Two keys may have one name: then their calls are one sample, for one operation. */
 function deprecatedMetrics(usage: KeyUsage): readonly string[] {
   const calls: Sample[] = []
   const last: Sample[] = []

@@ -47,13 +47,13 @@ function pageOf(path: string) {
   bytes.catch(() => {})
   const read = async () => {
     const content = await bytes.catch(() => file.bytes())
-    return path.endsWith('.svg') ? content : smaller(path, content)
+    return path.endsWith('.svg') ? content : minified(path, content)
   }
   return { type, read, headers }
 }
 
-/** Scripts as JavaScript with short names. Nothing has comments and indentation. */
-function smaller(path: string, content: Uint8Array): Uint8Array {
+/** Scripts become JavaScript with short names. Comments and indentation are removed. */
+function minified(path: string, content: Uint8Array): Uint8Array {
   const text = new TextDecoder().decode(content)
   // Bun's types lack `minify`.
   const transpiler = new Bun.Transpiler({ loader: 'ts', minify: true } as Bun.TranspilerOptions)

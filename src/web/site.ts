@@ -28,8 +28,8 @@ export function store(name: string, value: string, storage = tabStorage) {
 
 const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.getItem(keyName) ?? ''
 
-/** The key that the page uses: of this tab, or else of this device; '' if there is none. */
-export const session = { key: storedKey() }
+/** The key that the page uses: of this tab, or else of this device; '' if there is none that can be sent. */
+export const session = { key: '' }
 
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted && storedKey() !== session.key) location.reload()
@@ -49,6 +49,11 @@ export const urlOf = (path: string) => new URL(path, location.origin + location.
 export function newClient(options: Partial<Pick<ClientOptions, 'apiKey' | 'onRequest'>> = {}) {
   return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey: session.key, retries: 0, ...options })
 }
+
+if (!keyProblem(storedKey())) session.key = storedKey()
+
+/** Browsers hide the status and the address of a redirect. */
+export const redirected = 'The service redirects requests. Reload this page: you may have to log in again.'
 
 export const byId = (id: string) => document.getElementById(id) as HTMLElement
 export const inputOf = (id: string) => byId(id) as HTMLInputElement

@@ -137,6 +137,19 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.evaluate('localStorage.length')).toBe(1)
       await page.goBack()
       expect(page.url()).toEndWith('/docs')
+      // A key that cannot be sent is none.
+      for (const address of ['/docs', '/']) {
+        await page.evaluate("sessionStorage.setItem('petstore-key', 'clé x')")
+        await page.goto(address)
+        await page.getByLabel('API key').waitFor()
+      }
+      await page.evaluate('sessionStorage.clear()')
+      await page.reload()
+      await screen.waitForCards(1)
+      const elsewhere = { status: 302, headers: { location: '/login' } }
+      await page.route('**/v1/pets', route => route.fulfill(elsewhere), { times: 1 })
+      await screen.click('Refresh')
+      await screen.says('Reload this page: you may have to log in again.')
     }))
 
   test('shows placeholders while it waits for its first list, and only the list that was asked for last', () =>

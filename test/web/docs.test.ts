@@ -324,7 +324,7 @@ async function loadedBy(page: string): Promise<ReadonlyMap<string, number>> {
     const bytes = new Uint8Array((await pages.get(path)?.read()) ?? [])
     sizes.set(path, Bun.gzipSync(bytes).length)
     const text = new TextDecoder().decode(bytes)
-    const linked = [...text.matchAll(/ (?:href|src)="(assets\/[^"]*)"/g)].map(([, link = '']) => link)
+    const linked = [...text.matchAll(/(?<!preload") (?:href|src)="(assets\/[^"]*)"/g)].map(([, link = '']) => link)
     const imported = path.endsWith('.ts') ? scripts.scanImports(text).map(({ path }) => path) : []
     const paths = [...linked, ...imported].map(address => new URL(address, `http://a${path}`).pathname)
     for (const found of paths) sizes.set(found, sizes.get(found) ?? 0)
@@ -334,6 +334,12 @@ async function loadedBy(page: string): Promise<ReadonlyMap<string, number>> {
 
 test('each page loads at most 20 KB, compressed, and no file is served that no page loads', async () => {
   const loaded = [await loadedBy('/'), await loadedBy('/docs')]
+  for (const [page = '', ...files] of loaded.map(sizes => [...sizes.keys()])) {
+    const html = new TextDecoder().decode(await pages.get(page)?.read())
+    const preloaded = [...html.matchAll(/rel="modulepreload" href="(.*?)"/g)].map(([, link]) => `/${link}`)
+    const [script, ...imported] = files.filter(file => file.endsWith('.ts'))
+    expect([script, new Set(preloaded)]).toEqual([expect.stringMatching(/(catalogue|docs)\.ts$/), new Set(imported)])
+  }
   for (const sizes of loaded) {
     const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0)
     expect(bytes).toBeWithin(10_000, 20_000)

@@ -82,6 +82,7 @@ function showBox(box: 'notice' | 'banner', title: string, text: string, action: 
 function explain({ status, code, message, requestId }: PetstoreError): [title: string, text: string] {
   const reason = code === 'unexpected_response' ? '' : `${message}. `
   if (status === undefined) return ['The service cannot be reached', 'Check your connection, then try again.']
+  if (status === 0) return ['Unexpected response', site.redirected]
   if (status === 401) return ['This key is not accepted', reason.trim()]
   if (status === 403) return ['This key does not open the catalogue', reason.trim()]
   if (status === 429) return ['Too many requests', `${reason}Wait a moment, then try again.`]
@@ -316,15 +317,15 @@ function goTo(at: string) {
   else scrollTo(0, 0)
 }
 
-const ruled = (what: string, value: unknown, field: Field<unknown>) =>
+const problemBy = (what: string, value: unknown, field: Field<unknown>) =>
   field.read(value) === undefined ? invalid(what, value, field) : ''
 
 /** What is wrong with the text of a field, or ''. */
 const rules: Readonly<Record<string, (typed: string) => string>> = {
-  name: typed => (typed.trim() ? ruled('The name', typed, petName) : 'Enter a name'),
+  name: typed => (typed.trim() ? problemBy('The name', typed, petName) : 'Enter a name'),
   categoryId(typed) {
     if (!typed.trim()) return 'Enter a category number'
-    return /^\s*-?\d+\s*$/.test(typed) ? ruled('The number', BigInt(typed), int64) : 'Use digits only'
+    return /^\s*-?\d+\s*$/.test(typed) ? problemBy('The number', BigInt(typed), int64) : 'Use digits only'
   },
 }
 

@@ -38,7 +38,7 @@ export interface Operation extends Texts<'method' | 'path' | 'operationId' | 'su
 /** The server that the page came from. */
 export const baseUrl = () => urlOf('v1').href
 
-/** Of the parameters, one that is '' is not sent. */
+/** Empty parameters are not sent. */
 export function requestOf({ method, path, parameters }: Operation, values: Values, body?: string) {
   const query: Record<string, string> = {}
   const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
@@ -50,7 +50,7 @@ export function requestOf({ method, path, parameters }: Operation, values: Value
     else if (place === 'header') headers[name] = value
     else filled = filled.replace(`{${name}}`, encodeURIComponent(value))
   }
-  return { method, path: filled, query, headers, body } satisfies RawRequest
+  return { method: method.toUpperCase(), path: filled, query, headers, body } satisfies RawRequest
 }
 
 /** The texts of the parameters by name. */

@@ -134,6 +134,7 @@ function trialOf(operation: Operation) {
     }
     curl.code.textContent = curlSampleOf(request())
     typescript.code.textContent = typescriptOf(operationId, values(), body?.value)
+    typescript.box.hidden = typescript.code.textContent === ''
   }
   const button = el('button', { type: 'submit' }, 'Send')
   const answer = el('div', { class: 'answer' }, el('div', { role: 'status' }))
@@ -183,6 +184,7 @@ function showAnswer(answer: HTMLElement, method: string, response: RawResponse |
     return
   }
   const { status, statusText, headers, requestId, text } = response
+  if (status === 0) return state.replaceChildren(el('p', { class: 'problem' }, site.redirected))
   state.replaceChildren(
     el('p', {}, el('b', { 'data-status': String(status).charAt(0) }, `${status} ${statusText}`.trim()), ` in ${ms} ms`),
     el('p', { class: 'hint' }, 'Request id ', el('code', {}, requestId ?? 'none')),
