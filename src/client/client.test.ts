@@ -6,7 +6,6 @@ import { newIdempotencyKey, PetstoreClient, responseOf, UnexpectedResponseError 
 
 const apiKey = 'key-that-must-stay-secret'
 const baseUrl = 'https://pets.example.com/v1'
-const baseUrls = { production: `${baseUrl}/`, staging: 'https://staging.example.com/v1' }
 
 function newClient(options: object): PetstoreClient {
   return new PetstoreClient({ apiKey, ...options } as ClientOptions)
@@ -17,8 +16,6 @@ test.each([
   [{ baseUrl: 'http://127.0.0.1:8080/v1//' }, 'http://127.0.0.1:8080/v1/pets'],
   [{ baseUrl: 'HTTPS://Pets.Example.com' }, 'https://pets.example.com/pets'],
   [{ baseUrl: new URL('https://pets.example.com/shop/v1') }, 'https://pets.example.com/shop/v1/pets'],
-  [{ baseUrls, environment: 'production' }, 'https://pets.example.com/v1/pets'],
-  [{ baseUrls, environment: 'staging' }, 'https://staging.example.com/v1/pets'],
 ])('the base address %j leads to %s', async (options, url) => {
   const fetch = mock(async () => Response.json([]))
   await newClient({ fetch, ...options })
@@ -34,10 +31,6 @@ const notKeys = ['', 'with space', 'secret\nx', 'secret\u00e4', undefined, 7]
 test.each<[string, ...object[]]>([
   ['baseUrl is not an http or https address: expected', ...notHttp.map(address => ({ baseUrl: address }))],
   ['baseUrl has a user, password, query or fragment: expected', ...notBare.map(address => ({ baseUrl: address }))],
-  ['environment is undefined: expected production or staging', { baseUrls }],
-  ['environment is test: expected', { baseUrls, environment: 'test' }],
-  ['baseUrls.staging is not an http or https address', { baseUrls: {}, environment: 'staging' }],
-  ['baseUrl and baseUrls are both set: set one of them', { baseUrl, baseUrls, environment: 'staging' }],
   ...['onRequest', 'onResponse', 'onDeprecation', 'fetch'].map((name): [string, ...object[]] => [
     `${name} is invalid: expected a function`,
     ...[5, 'secret', {}, null].map(value => ({ baseUrl, [name]: value })),

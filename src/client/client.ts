@@ -4,18 +4,10 @@ import { definedIn, InvalidResponse, newPetToJson, orUndefined, readPet, readPet
 import type { CallOptions, RawResponse, RequestOptions, RequestSettings } from './request.ts'
 import { send, sendOnce } from './request.ts'
 
-export type Environment = 'production' | 'staging'
-
-/** Either one base address, or one for each environment and the environment to use. */
-export type Deployment =
-  | { readonly baseUrl: string | URL; readonly baseUrls?: never; readonly environment?: never }
-  | {
-      readonly baseUrls: Readonly<Record<Environment, string | URL>>
-      readonly environment: Environment
-      readonly baseUrl?: never
-    }
-
-export type ClientOptions = Deployment & RequestOptions
+export interface ClientOptions extends RequestOptions {
+  /** Such as `https://pets.example.com/v1`. */
+  readonly baseUrl: string | URL
+}
 
 export interface ListOptions extends CallOptions {
   /** Only animals with this status. */
@@ -245,19 +237,16 @@ function readOptions(options: ClientOptions): ClientSettings {
   }
   // Any other character would fail in fetch, whose message may contain the key.
   if (!isVisibleAscii(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
-  return { baseUrl: readDeployment(options), apiKey, headers: readHeaders(headers), ...numbers, ...functions }
+  return {
+    baseUrl: readBaseUrl('baseUrl', options.baseUrl),
+    apiKey,
+    headers: readHeaders(headers),
+    ...numbers,
+    ...functions,
+  }
 }
 
 function ignore(): void {}
-
-function readDeployment({ baseUrl, baseUrls, environment }: ClientOptions): string {
-  if (baseUrls === undefined) return readBaseUrl('baseUrl', baseUrl)
-  if (baseUrl !== undefined) throw new TypeError('baseUrl and baseUrls are both set: set one of them')
-  if (environment !== 'production' && environment !== 'staging') {
-    throw new TypeError(`environment is ${environment}: expected production or staging`)
-  }
-  return readBaseUrl(`baseUrls.${environment}`, baseUrls[environment])
-}
 
 /** A base address without a slash at the end. The TypeError does not show the value: it may contain a password. */
 export function readBaseUrl(name: string, address: unknown): string {

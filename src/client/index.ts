@@ -1,4 +1,4 @@
-export type { ClientOptions, CreateOptions, Deployment, Environment, ListOptions, RawRequest } from './client.ts'
+export type { ClientOptions, CreateOptions, ListOptions, RawRequest } from './client.ts'
 export { newIdempotencyKey, type PetList, type PetPage, type Pets, PetstoreClient } from './client.ts'
 export * from './errors.ts'
 export type { DeprecationNotice, Link, OperationName, RateLimit } from './headers.ts'

@@ -213,7 +213,9 @@ function resultOf<T extends object>(call: Call, received: Received, apiKey: stri
   if (response.type === 'opaqueredirect' || [301, 302, 303, 307, 308].includes(status)) {
     return unexpected(`a redirect to ${headers.get('location') ?? 'another address'}; correct the base address`)
   }
-  const json = jsonIn(response, text)
+  const isJson = /^application\/json *(?:;|$)/i.test(headers.get('content-type') ?? '')
+  // Drops the parser's error, which may quote the text.
+  const json = orUndefined(() => parseJson((isJson && text) || ''))
   if (status >= 400) {
     const ErrorClass = errorClasses.get(status) ?? (status < 500 ? errors.InvalidRequestError : errors.ServerError)
     const error = readError(json)
@@ -245,12 +247,6 @@ const errorClasses = new Map<number, typeof errors.PetstoreError>([
   [503, errors.ServiceUnavailableError],
   [504, errors.ServiceUnavailableError],
 ])
-
-/** Undefined if the body is not JSON. Drops the parser's error: it may quote the text. */
-function jsonIn({ headers }: Response, text = ''): unknown {
-  const isJson = /^application\/json *(?:;|$)/i.test(headers.get('content-type') ?? '')
-  return isJson ? orUndefined(() => parseJson(text)) : undefined
-}
 
 /** The start of the body. Masked before it is cut, so that no part of the key remains. */
 function describe(headers: Headers, text: string | undefined, apiKey: string): string {

@@ -267,10 +267,7 @@ function metric(
 }
 
 function labelsText(labels: Sample[0]): string {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`)
+  const escaped = (text: string) => text.replace(/[\\"\n]/g, char => (char === '\n' ? '\\n' : `\\${char}`))
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
   return pairs.length > 0 ? `{${pairs.join(',')}}` : ''
-}
-
-function escapeLabel(text: string): string {
-  return text.replace(/[\\"\n]/g, char => (char === '\n' ? '\\n' : `\\${char}`))
 }

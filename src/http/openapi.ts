@@ -51,7 +51,7 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
     servers,
     security: [{ bearerAuth: [] }],
     tags: [{ name: 'pets', description: 'The animals of the catalogue.' }],
-    paths: pathsOf(Object.entries(operations)),
+    paths: pathsOf(operations),
     components: {
       securitySchemes: { bearerAuth },
       schemas,
@@ -166,13 +166,12 @@ function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderI
   }
 }
 
-function pathsOf(rows: readonly (readonly [id: string, row: OperationRow])[]) {
-  const byPath = Map.groupBy(rows, ([, { path }]) => path)
-  return Object.fromEntries([...byPath].map(([path, methods]) => [path, methodsOf(methods)]))
-}
-
-function methodsOf(rows: Parameters<typeof pathsOf>[0]) {
-  return Object.fromEntries(rows.map(([id, row]) => [row.method.toLowerCase(), describedOperation(id, row)]))
+function pathsOf(rows: Readonly<Record<string, OperationRow>>) {
+  const paths: Record<string, Record<string, ReturnType<typeof describedOperation>>> = {}
+  for (const [id, row] of Object.entries(rows)) {
+    paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: describedOperation(id, row) }
+  }
+  return paths
 }
 
 function describedOperation(operationId: string, row: OperationRow) {
@@ -206,16 +205,11 @@ function errorResponses(row: OperationRow) {
   const codes = [...Object.values(sharedErrors).flat(), ...row.errors]
   const byStatus = Map.groupBy(codes, code => errorCodes[code].status)
   return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => [
-      status,
-      sharedResponse(codes) ?? errorResponse(codes, deprecationIds(row)),
-    ]),
+    [...byStatus].map(([status, codes]) => {
+      const [name] = Object.entries(sharedErrors).find(([, shared]) => shared.join() === codes.join()) ?? []
+      return [status, name ? refTo('responses', name) : errorResponse(codes, deprecationIds(row))]
+    }),
   )
-}
-
-function sharedResponse(codes: readonly ErrorCode[]) {
-  const [name] = Object.entries(sharedErrors).find(([, shared]) => shared.join() === codes.join()) ?? []
-  return name && refTo('responses', name)
 }
 
 /** A deprecated operation announces it in its own responses: those that do not come from the pipeline. */

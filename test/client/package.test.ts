@@ -143,7 +143,7 @@ await page.next?.().catch((error: unknown) => (error instanceof PetstoreError ? 
 const mistyped = `
 import { PetstoreClient } from 'petstore-client'
 new PetstoreClient({ apiKey: 'a-key' })
-new PetstoreClient({ baseUrls: { production: 'a', staging: 'b' }, environment: 'test', apiKey: 'a-key' })
+new PetstoreClient({ baseUrl: 7, apiKey: 'a-key' })
 const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1/v1', apiKey: 'a-key' })
 store.pets.create({ name: 'Rex', categoryId: '7' })
 store.pets.create({ name: 'Rex' })

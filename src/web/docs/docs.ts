@@ -49,12 +49,7 @@ function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: va
 }
 
 function propertiesOf({ properties = {}, required = [] }: Schema) {
-  const row = ([name, schema]: [string, Schema]): Row => [
-    name,
-    typeOf(schema),
-    required.includes(name),
-    schema.description,
-  ]
+  const row = ([name, one]: [string, Schema]): Row => [name, typeOf(one), required.includes(name), one.description]
   return terms(Object.entries(properties).map(row))
 }
 
