@@ -71,8 +71,7 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
   }
 }
 
-type ComponentKind = 'schemas' | 'parameters' | 'headers' | 'responses'
-const refTo = (kind: ComponentKind, name: string) => ({ $ref: `#/components/${kind}/${name}` })
+const refTo = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
 const bearerAuth = { type: 'http', scheme: 'bearer', description: 'The API key: `Authorization: Bearer <API_KEY>`.' }
 
@@ -153,9 +152,9 @@ function headerRefs(ids: readonly HeaderId[]) {
   return Object.fromEntries(['X-Request-Id' as const, ...ids].map(id => [headers[id].name ?? id, refTo('headers', id)]))
 }
 
-function contentOf(schema: keyof typeof examples) {
+function contentOf(schema: keyof typeof examples, description: string = schemas[schema].description) {
   const content = { 'application/json': { schema: refTo('schemas', schema), example: examples[schema] } }
-  return { description: schemas[schema].description, content }
+  return { description, content }
 }
 
 function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
@@ -175,7 +174,7 @@ function pathsOf(rows: Readonly<Record<string, OperationRow>>) {
 }
 
 function describedOperation(operationId: string, row: OperationRow) {
-  const { summary, description, parameters, body, returns, deprecated } = row
+  const { summary, description, parameters, body, returns, result, deprecated } = row
   return {
     operationId,
     tags: ['pets'],
@@ -186,7 +185,7 @@ function describedOperation(operationId: string, row: OperationRow) {
     ...(body && { requestBody: { required: true, ...contentOf(body) } }),
     responses: {
       [row.status]: {
-        ...contentOf(returns),
+        ...contentOf(returns, result),
         headers: headerRefs([...operationHeaders, ...row.headers, ...deprecationIds(row)]),
       },
       ...errorResponses(row),

@@ -160,10 +160,10 @@ export interface OperationRow {
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]
-  /** The schema of the request's body. */
   readonly body?: 'NewPet'
   readonly status: number
   readonly returns: 'Pet' | 'Pets'
+  readonly result: string
   /** Of a success, besides those that every response of an operation has. */
   readonly headers: readonly HeaderId[]
   /** Besides {@link sharedErrors}. */
@@ -192,6 +192,7 @@ export const operations = {
     parameters: [parameters.limit, parameters.status, parameters.cursor, parameters.prefer],
     status: 200,
     returns: 'Pets',
+    result: 'A page of animals.',
     headers: ['NextPage', 'X-Next-Cursor'],
     errors: ['invalid_request', 'invalid_cursor'],
   },
@@ -205,6 +206,7 @@ export const operations = {
     body: 'NewPet',
     status: 201,
     returns: 'Pet',
+    result: 'The animal, with its identifier.',
     headers: ['Location', 'Idempotency-Replayed'],
     errors: [
       'invalid_request',
@@ -228,6 +230,7 @@ export const operations = {
     parameters: [parameters.petId, parameters.prefer],
     status: 200,
     returns: 'Pet',
+    result: 'The animal.',
     headers: [],
     errors: ['invalid_request', 'pet_not_found'],
     deprecated: getPetDeprecation,
