@@ -130,7 +130,7 @@ test('a request whose path, token and id are made to be expensive costs at most 
     for (const cost of costs) expect(cost).toBeLessThan(3 * usual)
   }))
 
-const gets = '/v1/pets /openapi.json / /docs /docs/docs.css /readyz'.split(' ')
+const gets = '/v1/pets /openapi.json / /docs /assets/web/docs/docs.css /readyz'.split(' ')
 const requests = [
   ...gets.map(path => ({ method: 'GET', path }) as const),
   { method: 'POST', path: '/v1/pets', body: '{"name":"Rex","categoryId":7}' } as const,
