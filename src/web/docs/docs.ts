@@ -234,14 +234,14 @@ function openAddressed() {
 }
 
 /** A part of the document with its references replaced. They have no cycles. */
-// biome-ignore lint/suspicious/noExplicitAny: a JSON document
-function resolved(part: any, whole: any): any {
+function resolved<T>(part: T, whole: object): T {
   if (typeof part !== 'object' || part === null) return part
-  if (Array.isArray(part)) return part.map(item => resolved(item, whole))
-  if (!part.$ref) return Object.fromEntries(Object.entries(part).map(([name, value]) => [name, resolved(value, whole)]))
-  let found = whole
-  for (const name of part.$ref.split('/').slice(1)) found = found[name]
-  return resolved(found, whole)
+  const replaced = (value: unknown) => resolved(value, whole)
+  if (Array.isArray(part)) return part.map(replaced) as T
+  if (!('$ref' in part)) return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, replaced(one)])) as T
+  let found: unknown = whole
+  for (const name of String(part.$ref).split('/').slice(1)) found = Reflect.get(Object(found), name)
+  return replaced(found) as T
 }
 
 async function load() {
