@@ -1,4 +1,5 @@
 import { InexactNumber } from './int64.ts'
+import type { Pet } from './pet.ts'
 
 export type ParsedJson =
   | { readonly ok: true; readonly value: unknown }
@@ -42,4 +43,28 @@ function nestingExceeds(text: string, max: number): boolean {
     } else if (char === 0x7d /* } */ || char === 0x5d /* ] */) depth--
   }
   return false
+}
+
+export function petToJson(pet: Pet): string {
+  return JSON.stringify(writable(pet))
+}
+
+export function petsToJson(pets: readonly Pet[]): string {
+  return JSON.stringify(pets.map(writable))
+}
+
+/** One animal per line. */
+export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
+
+/** For JSON.stringify, which is several times as fast as text made by hand but takes no bigint. Without a status, none is written. */
+function writable({ id, name, categoryId, status }: Pet) {
+  return { id: exactNumber(id), name, categoryId: exactNumber(categoryId), status }
+}
+
+// TypeScript does not know it yet.
+const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
+
+function exactNumber(value: bigint): number | object {
+  const number = Number(value)
+  return Number.isSafeInteger(number) ? number : rawJSON(String(value))
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { int64Max, int64Min } from './int64.ts'
-import { parseJson } from './json.ts'
-import { type NewPet, type Pet, petName, petToJson, readNewPet } from './pet.ts'
+import { parseJson, petToJson } from './json.ts'
+import { type NewPet, type Pet, petName, readNewPet } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
   const parsed = parseJson(text)

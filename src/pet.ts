@@ -77,12 +77,3 @@ export function readNewPet(sent: unknown, strict = false): ReadNewPet {
   if (problems.length > 0 || name === undefined || categoryId === undefined) return { ok: false, problems }
   return { ok: true, pet: status === undefined ? { name, categoryId } : { name, categoryId, status } }
 }
-
-/** Built by hand, because JSON.stringify does not support bigint. */
-export function petToJson({ id, name, categoryId, status }: Pet): string {
-  const known = `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId}`
-  return status === undefined ? `${known}}` : `${known},"status":"${status}"}`
-}
-
-/** Animals as lines of JSON, each as the API writes it. */
-export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { type Pet, petLines } from '../pet.ts'
+import { petLines } from '../json.ts'
+import type { Pet } from '../pet.ts'
 import { batchPetsMax, type ImportIds } from '../store.ts'
 import { InvalidLine, lineBytesMax, readLines, readPetLines } from './ndjson.ts'
 

@@ -58,33 +58,29 @@ describe('a full cache', () => {
   const cachedIn = (cache: PageCache, queries: string) => [...queries].filter(query => cache.get(query)).join('')
 
   test.each([
-    ['pages that fit exactly', 3 * pageBytes, 'abc', 'abc'],
-    ['the newest pages if a byte is missing', 3 * pageBytes - 1, 'abc', 'bc'],
-    ['the newest pages, however often older ones are asked for', 3 * pageBytes, 'abcabd', 'bcd'],
+    ['pages that fit exactly', 6 * pageBytes, 'abcdef', 'abcdef'],
+    ['the newer half and the newest page, however often older ones are asked for', 6 * pageBytes, 'abcdefabcg', 'defg'],
+    ['one page less in each half if a byte is missing', 6 * pageBytes - 1, 'abcde', 'cde'],
   ])('holds %s', (_what, bytesMax, asked, held) => {
     const cache = new PageCache(pets, bytesMax)
     for (const query of asked) ask(cache, query, reply)
-    expect(cachedIn(cache, 'abcd')).toBe(held)
+    expect(cachedIn(cache, 'abcdefg')).toBe(held)
   })
 
-  test('evicts as many pages as the new one needs, but none for a page that is larger than the whole cache', () => {
-    const cache = new PageCache(pets, 3 * pageBytes)
-    for (const query of 'abc') ask(cache, query, reply)
-    ask(cache, 'd', page('x'.repeat(3 * pageBytes)))
-    expect(cachedIn(cache, 'abcd')).toBe('abc')
-    ask(cache, 'e', page('x'.repeat(41)))
-    expect(cachedIn(cache, 'abce')).toBe('ce')
-    for (const query of 'fgh') ask(cache, query, reply)
-    expect(cachedIn(cache, 'cefgh')).toBe('fgh')
+  test('drops nothing for a page that is larger than half of it', () => {
+    const cache = new PageCache(pets, 2 * pageBytes)
+    for (const query of 'ab') ask(cache, query, reply)
+    ask(cache, 'c', page('x'.repeat(41)))
+    expect(cachedIn(cache, 'abc')).toBe('ab')
   })
 
   test('counts a page once that two requests have read at the same time, and has room when the store changes', () => {
-    const cache = new PageCache(pets, 2 * pageBytes)
+    const cache = new PageCache(pets, 4 * pageBytes)
     const asked = cache.version()
-    for (const query of 'aaab') cache.set(query, reply, asked)
-    expect(cachedIn(cache, 'ab')).toBe('ab')
+    for (const query of 'aaabbccbad') cache.set(query, reply, asked)
+    expect(cachedIn(cache, 'abcd')).toBe('abcd')
     version = 2n
-    for (const query of 'cd') ask(cache, query, reply)
-    expect(cachedIn(cache, 'abcd')).toBe('cd')
+    for (const query of 'efgh') ask(cache, query, reply)
+    expect(cachedIn(cache, 'abcdefgh')).toBe('efgh')
   })
 })

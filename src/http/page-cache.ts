@@ -5,26 +5,29 @@ const bytesMaxDefault = 16 * 1024 ** 2
 /** An entry's objects, besides its text. */
 const entryBytes = 512
 
-/** Encoded pages until the store changes. Encoding a page costs as much as the rest of a request. */
+/** Encoded pages until the store changes. Reading and encoding a page costs more than the rest of a request. */
 export class PageCache {
   readonly #pets: PetStore
-  readonly #bytesMax: number
-  /** By canonical query, oldest first. Other spellings are looked up after they are parsed. */
-  readonly #pages = new Map<string, Reply>()
+  /** Each of the two maps holds at most this much. */
+  readonly #halfBytes: number
+  /** By canonical query. Other spellings are looked up after they are parsed. */
+  #recent = new Map<string, Reply>()
+  /** What was recent before: dropped as a whole, because deleting page after page costs more. */
+  #older = new Map<string, Reply>()
+  #recentBytes = 0
   #version: unknown
-  #bytes = 0
 
   constructor(pets: PetStore, bytesMax = bytesMaxDefault) {
     this.#pets = pets
-    this.#bytesMax = bytesMax
+    this.#halfBytes = bytesMax / 2
   }
 
   /** The store's version for a later `set`: ask before reading the store. Undefined if pages cannot be cached. */
   version(): unknown {
     const version = this.#pets.version?.()
     if (version !== this.#version) {
-      this.#pages.clear()
-      this.#bytes = 0
+      this.#startRecent()
+      this.#older = new Map()
     }
     this.#version = version
     return version
@@ -32,23 +35,21 @@ export class PageCache {
 
   /** The page as of the last `version` call. */
   get(query: string): Reply | undefined {
-    return this.#pages.get(query)
+    return this.#recent.get(query) ?? this.#older.get(query)
   }
 
-  /** Evicts the oldest pages if there is no room. */
+  /** Drops the older half if there is no room. */
   set(query: string, page: Reply, version: unknown): void {
-    const bytes = bytesOf(query, page)
-    if (version === undefined || version !== this.#version || bytes > this.#bytesMax || this.#pages.has(query)) return
-    for (const [oldest, evicted] of this.#pages) {
-      if (this.#bytes + bytes <= this.#bytesMax) break
-      this.#pages.delete(oldest)
-      this.#bytes -= bytesOf(oldest, evicted)
-    }
-    this.#bytes += bytes
-    this.#pages.set(query, page)
+    const bytes = entryBytes + 2 * (query.length + (page.body?.length ?? 0))
+    if (version === undefined || version !== this.#version || bytes > this.#halfBytes || this.get(query)) return
+    if (this.#recentBytes + bytes > this.#halfBytes) this.#startRecent()
+    this.#recentBytes += bytes
+    this.#recent.set(query, page)
   }
-}
 
-function bytesOf(query: string, { body }: Reply): number {
-  return entryBytes + 2 * (query.length + (body?.length ?? 0))
+  #startRecent(): void {
+    this.#older = this.#recent
+    this.#recent = new Map()
+    this.#recentBytes = 0
+  }
 }

@@ -1,7 +1,8 @@
 import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
+import { petsToJson, petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type PageRequest, type PetPage, writeCursor } from '../page.ts'
-import { type Pet, petToJson, readNewPet } from '../pet.ts'
+import { type Pet, readNewPet } from '../pet.ts'
 import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
@@ -47,7 +48,8 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
     const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
     if (query.problems.length > 0) return problem(code, query.problems.join('; '))
     const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-    const canonical = version === undefined ? undefined : canonicalQuery(page)
+    const cursor = after === undefined ? undefined : writeCursor(after, status)
+    const canonical = version === undefined ? undefined : canonicalQuery(page, cursor)
     const cached = canonical === undefined ? undefined : cachedPage(canonical)
     if (cached) return cached
     const found = pets.list(page)
@@ -67,25 +69,27 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
 }
 
 /** A page's query as our own links spell it; the first page needs no limit if it is the default. */
-function canonicalQuery({ limit, status, after }: PageRequest): string {
+function canonicalQuery({ limit, status }: PageRequest, cursor: string | undefined): string {
   const filter = status === undefined ? [] : [`status=${status}`]
-  if (after !== undefined) return [`limit=${limit}`, ...filter, `cursor=${writeCursor(after, status)}`].join('&')
+  if (cursor !== undefined) return [`limit=${limit}`, ...filter, `cursor=${cursor}`].join('&')
   return [...(limit === limitDefault ? [] : [`limit=${limit}`]), ...filter].join('&')
 }
 
 function pageReply(page: PageRequest, { pets, more }: PetPage, baseUrl: string): Reply {
-  const body = `[${pets.map(petToJson).join(',')}]`
+  const body = petsToJson(pets)
   const { status, path } = operations.listPets
   const last = pets.at(-1)
   if (!more || !last) return json(status, body)
   const cursor = writeCursor(last.id, page.status)
-  const next = `${baseUrl}${path}?${canonicalQuery({ ...page, after: last.id })}`
+  const next = `${baseUrl}${path}?${canonicalQuery(page, cursor)}`
   return json(status, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
 function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
   const { name, field } = parameters.idempotencyKey
-  return async ({ request, query, caller, strict }) => {
+  return async context => {
+    const { request, query, caller, strict } = context
+    context.lookUpPeer()
     const body = await readJsonBody(request, bodyMs)
     if (!body.ok) return body.refusal
     const sentKey = request.headers.get(name)

@@ -1,7 +1,8 @@
 import type { ApiKey, NewApiKey } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
-import { type NewPet, type Pet, type PetStatus, petToJson } from '../pet.ts'
+import { petToJson } from '../json.ts'
+import type { NewPet, Pet, PetStatus } from '../pet.ts'
 import { keptIdProblem } from '../store.ts'
 
 export type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }

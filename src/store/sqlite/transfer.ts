@@ -1,5 +1,6 @@
 import type { Database } from 'bun:sqlite'
-import { type PetStatus, petLines } from '../../pet.ts'
+import { petLines } from '../../json.ts'
+import type { PetStatus } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { sqliteSetupError, sqliteStoreError } from './errors.ts'
