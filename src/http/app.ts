@@ -90,7 +90,7 @@ export class App {
   /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
-    this.#observer.requestStarted(context)
+    this.#observer.requestStarted()
     if (this.#isDraining) this.requestsSinceDrain++
     const { path } = context
     try {

@@ -199,11 +199,13 @@ describe('the log', () => {
     expect(lines[0]?.fields).toMatchObject({ requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235 })
   })
 
-  test.each<[LogLevel, number, boolean]>([
-    ['info', 200, true],
-    ['error', 200, false],
-    ['error', 500, true],
-  ])("at level %s, a response with status %p looks up the client's address: %p", (set, status, isLookedUp) => {
+  test.each<[LogLevel, number, string | undefined, boolean]>([
+    ['info', 200, 'till', false],
+    ['info', 200, undefined, true],
+    ['info', 404, 'till', true],
+    ['error', 200, undefined, false],
+    ['error', 500, 'till', true],
+  ])("at level %s, status %p with the key %p looks up the client's address: %p", (set, status, keyName, isLookedUp) => {
     level = set
     let lookups = 0
     const requestIP = () => {
@@ -211,10 +213,10 @@ describe('the log', () => {
       return { address: '::ffff:192.0.2.1' }
     }
     const context = new RequestContext(new Request('http://a/v1/nothing'), undefined, { requestIP })
-    observer.requestStarted(context)
+    if (keyName) context.caller = { keyName, permission: 'read-only', scope: '' }
     observer.requestEnded(context, status)
     expect(lookups).toBe(isLookedUp ? 1 : 0)
-    expect(lines.map(({ fields }) => fields['client'])).toEqual(isLookedUp ? ['192.0.2.1'] : [])
+    expect(lines.flatMap(({ fields }) => fields['client'] ?? [])).toEqual(isLookedUp ? ['192.0.2.1'] : [])
   })
 
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'

@@ -26,10 +26,8 @@ export class RequestObserver {
     this.#trustedProxies = new TrustedProxies(trustedProxies)
   }
 
-  requestStarted(context: RequestContext): void {
+  requestStarted(): void {
     this.#metrics.requestStarted()
-    // Look up the address now: it is unknown once the connection is closed.
-    if (this.#log.isOn('info')) context.peerAddress()
   }
 
   requestEnded(context: RequestContext, status: number): void {
@@ -37,8 +35,10 @@ export class RequestObserver {
     this.#metrics.requestEnded(context.operationId, status, ms / 1_000)
     const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
-    const { request, operationId } = context
-    const peer = context.peerAddress()
+    const { request, operationId, caller } = context
+    // The key's name identifies the client of any other request.
+    if (status >= 400 || caller.keyName === undefined) context.lookUpPeer()
+    const { peerAddress: peer } = context
     this.#log.request(level, {
       requestId: context.id,
       method: request.method,
@@ -47,7 +47,7 @@ export class RequestObserver {
       status,
       durationMs: Math.round(ms * 1_000) / 1_000,
       client: peer && this.#trustedProxies.clientOf(peer, request.headers),
-      key: context.caller.keyName,
+      key: caller.keyName,
       traceparent: traceparentOf(request.headers.get('traceparent')),
     })
   }

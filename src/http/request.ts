@@ -31,7 +31,8 @@ export class RequestContext {
   strict = false
   rateLimitHeaders: Readonly<Record<string, string>> | undefined
   readonly #peers: PeerLookup | undefined
-  #peerAddress: string | undefined
+  /** The address of the client or of the last proxy, once it was looked up. */
+  peerAddress: string | undefined
 
   constructor(request: Request, environmentKey: string | undefined, peers?: PeerLookup) {
     this.request = request
@@ -44,10 +45,9 @@ export class RequestContext {
     this.id = requestId(sentId, sentId && request.headers.get('authorization'), environmentKey)
   }
 
-  /** The address of the client or of the last proxy. It is known only if asked for before the connection is closed. */
-  peerAddress(): string | undefined {
-    this.#peerAddress ??= this.#peers?.requestIP(this.request)?.address
-    return this.#peerAddress
+  /** Call it before a wait: the address is unknown once the connection is closed. It costs as much as a log line. */
+  lookUpPeer(): void {
+    this.peerAddress ??= this.#peers?.requestIP(this.request)?.address
   }
 }
 
