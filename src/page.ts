@@ -32,13 +32,15 @@ const cursorCharsMax = 256
 const cursorBytes = 13
 const cursorVersion = 1
 
+/** Used again for each cursor. */
+const cursorBuffer = Buffer.alloc(cursorBytes)
+
 /** A version byte, the last id of a page, and a checksum over id and status. Equal arguments give equal cursors. */
 export function writeCursor(after: bigint, status: PetStatus | undefined): string {
-  const bytes = Buffer.alloc(cursorBytes)
-  bytes.writeUInt8(cursorVersion)
-  bytes.writeBigInt64BE(after, 1)
-  bytes.writeUInt32BE(Bun.hash.crc32(`${after} ${status ?? ''}`), 9)
-  return bytes.toString('base64url')
+  cursorBuffer.writeUInt8(cursorVersion)
+  cursorBuffer.writeBigInt64BE(after, 1)
+  cursorBuffer.writeUInt32BE(Bun.hash.crc32(`${after} ${status ?? ''}`), 9)
+  return cursorBuffer.toString('base64url')
 }
 
 /** Reads the id in a cursor. A cursor that we did not write, or wrote for another status, is invalid. */

@@ -10,7 +10,7 @@ export class PageCache {
   readonly #pets: PetStore
   /** Each of the two maps holds at most this much. */
   readonly #halfBytes: number
-  /** By canonical query. Other spellings are looked up after they are parsed. */
+  /** By the text of the query: another spelling of a page is another entry. */
   #recent = new Map<string, Reply>()
   /** What was recent before: dropped as a whole, because deleting page after page costs more. */
   #older = new Map<string, Reply>()

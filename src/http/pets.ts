@@ -35,12 +35,6 @@ export function petOperations(parts: PetParts): readonly Operation[] {
 function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   const cache = new PageCache(pets)
 
-  function cachedPage(query: string): Reply | undefined {
-    const page = cache.get(query)
-    if (page) metrics.pageCacheHits++
-    return page
-  }
-
   async function readPage(query: Query, version: unknown): Promise<Reply> {
     const limit = query.read(parameters.limit) ?? limitDefault
     const status = query.read(parameters.status)
@@ -48,41 +42,34 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
     const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
     if (query.problems.length > 0) return problem(code, query.problems.join('; '))
     const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-    const cursor = after === undefined ? undefined : writeCursor(after, status)
-    const canonical = version === undefined ? undefined : canonicalQuery(page, cursor)
-    const cached = canonical === undefined ? undefined : cachedPage(canonical)
-    if (cached) return cached
     const found = pets.list(page)
     const reply = pageReply(page, found instanceof Promise ? await found : found, baseUrl)
-    if (canonical !== undefined) {
+    if (version !== undefined) {
       metrics.pageCacheMisses++
-      cache.set(canonical, reply, version)
+      cache.set(query.text, reply, version)
     }
     return reply
   }
 
   return ({ query }) => {
     const version = cache.version()
-    // Strict requests may use the cache: a canonical query has only known parameters.
-    return cachedPage(query.text) ?? readPage(query, version)
+    // A strict request with an unknown parameter has a problem already; others may have cached its page.
+    const cached = query.problems.length === 0 ? cache.get(query.text) : undefined
+    if (!cached) return readPage(query, version)
+    metrics.pageCacheHits++
+    return cached
   }
 }
 
-/** A page's query as our own links spell it; the first page needs no limit if it is the default. */
-function canonicalQuery({ limit, status }: PageRequest, cursor: string | undefined): string {
-  const filter = status === undefined ? [] : [`status=${status}`]
-  if (cursor !== undefined) return [`limit=${limit}`, ...filter, `cursor=${cursor}`].join('&')
-  return [...(limit === limitDefault ? [] : [`limit=${limit}`]), ...filter].join('&')
-}
-
-function pageReply(page: PageRequest, { pets, more }: PetPage, baseUrl: string): Reply {
+function pageReply({ limit, status }: PageRequest, { pets, more }: PetPage, baseUrl: string): Reply {
+  const { status: ok, path } = operations.listPets
   const body = petsToJson(pets)
-  const { status, path } = operations.listPets
   const last = pets.at(-1)
-  if (!more || !last) return json(status, body)
-  const cursor = writeCursor(last.id, page.status)
-  const next = `${baseUrl}${path}?${canonicalQuery(page, cursor)}`
-  return json(status, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
+  if (!more || !last) return json(ok, body)
+  const cursor = writeCursor(last.id, status)
+  const filter = status === undefined ? '' : `&status=${status}`
+  const next = `${baseUrl}${path}?limit=${limit}${filter}&cursor=${cursor}`
+  return json(ok, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
 function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
