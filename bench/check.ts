@@ -1,35 +1,41 @@
-// `npm run bench:check`: fails if the petstore is slower than recorded, measured against the same servers.
+// `npm run bench:check`: fails if the petstore costs more than recorded, measured against the same servers.
 import { Bench } from './bench.ts'
 import { comparePeers } from './comparisons.ts'
-import { fastify, fixedBun, petstore, titles, type Workload } from './contenders.ts'
-import { isInstalled } from './measure.ts'
+import { fixedBun, petstore, plainBun, titles, type Workload } from './contenders.ts'
+import { showSpread } from './format.ts'
 import { readRecord } from './record.ts'
-import { showRatio } from './report.ts'
 
-/** A ratio below this share of the recorded one counts as slower. */
-const shareMin = 0.8
-const workloads: readonly Workload[] = ['list', 'get', 'create']
+/** Runs of the same code differ by less than this: see docs/benchmarks.md. */
+const growthMax = 1.3
+const workloads: readonly Workload[] = ['list', 'pages', 'get', 'create']
+const compared: readonly (readonly [Workload, string])[] = [
+  ['list', fixedBun.name],
+  ['pages', plainBun.name],
+  ['get', plainBun.name],
+  ['create', plainBun.name],
+]
 
 async function main(): Promise<number> {
-  const recorded = readRecord().peers
-  await using bench = new Bench(5, 2)
-  const peers = [fixedBun, { ...fastify, workloads }].filter(each => isInstalled(bench, each))
-  const measured = await comparePeers(bench, [{ ...petstore, workloads }, ...peers])
+  const recorded = readRecord().peers?.figures.quiet
+  await using bench = new Bench(7, 2)
+  const contenders = [petstore, plainBun, { ...fixedBun, workloads: ['list'] as const }]
+  const { quiet } = await comparePeers(
+    bench,
+    contenders.map(each => ({ ...each, workloads: each.workloads.filter(workload => workloads.includes(workload)) })),
+  )
   let [ratios, slower] = [0, 0]
-  for (const workload of workloads) {
-    for (const { name } of peers) {
-      const before = recorded?.[workload]?.[name]?.ratio
-      const now = measured[workload]?.[name]?.ratio
-      if (!before) continue
-      // Without a figure, requests failed in every round.
-      const isSlower = !now || now.median < shareMin * before.median
-      const figures = `${showRatio(now)}, recorded ${showRatio(before)}`
-      process.stdout.write(`${isSlower ? 'slower' : 'ok    '}  ${titles[workload]}, petstore / ${name}: ${figures}\n`)
-      ratios++
-      if (isSlower) slower++
-    }
+  for (const [workload, name] of compared) {
+    const before = recorded?.[workload]?.[name]?.cpuRatio
+    const now = quiet[workload]?.[name]?.cpuRatio
+    if (!before) continue
+    // Without a figure, requests failed in every round.
+    const isSlower = !now || now.median > growthMax * before.median
+    const figures = `${showSpread(now)}, recorded ${showSpread(before)}`
+    process.stdout.write(`${isSlower ? 'slower' : 'ok    '}  ${titles[workload]}, CPU time / ${name}: ${figures}\n`)
+    ratios++
+    if (isSlower) slower++
   }
-  process.stdout.write(`${slower} of ${ratios} ratios are below ${shareMin} of the recorded one\n`)
+  process.stdout.write(`${slower} of ${ratios} ratios are above ${growthMax} times the recorded one\n`)
   return slower === 0 && ratios > 0 ? 0 : 1
 }
 

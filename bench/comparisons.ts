@@ -1,32 +1,55 @@
 import { startCluster } from '../test/support/postgres.ts'
 import type { Bench } from './bench.ts'
 import { buildCatalogue } from './catalogue.ts'
-import { type Contender, contenders, petPath, petstore, postgresContenders } from './contenders.ts'
+import {
+  type Contender,
+  contenders,
+  fixedBun,
+  loggingFastify,
+  loggingPetstore,
+  petstore,
+  plainBun,
+  postgresContenders,
+} from './contenders.ts'
+import { measureGrowth } from './growth.ts'
+import { measureInstances } from './instances.ts'
 import { compare, measureRounds } from './measure.ts'
-import type { Comparison, Part } from './record.ts'
+import type { Comparison, Part, PeerFigures, Recorded } from './record.ts'
 import { start } from './start.ts'
-import { captureResponse } from './verify.ts'
+import { captureResponses } from './verify.ts'
 
 const animals = 1_000_000
-/** The animal that the fixed-bytes server sends. */
-const fixedPetId = 555_555
+
+type Measurement<P extends Part> = (bench: Bench) => Promise<NonNullable<Recorded[P]>['figures'] | undefined>
 
 /** A part that cannot run here is undefined. */
-export const comparisons: Record<Part, (bench: Bench) => Promise<Comparison | undefined>> = {
+export const measurements: { readonly [P in Part]: Measurement<P> } = {
   peers: bench => comparePeers(bench, contenders),
   processes: compareProcesses,
   postgres: compareOnPostgres,
+  instances: measureInstances,
+  growth: measureGrowth,
 }
 
-export async function comparePeers(bench: Bench, contenders: readonly Contender[]): Promise<Comparison> {
+const logging = [loggingPetstore, loggingFastify].map(({ name }) => name)
+const comparedWithLogging = [...logging, fixedBun.name, plainBun.name]
+
+export async function comparePeers(bench: Bench, contenders: readonly Contender[]): Promise<PeerFigures> {
   const catalogue = await buildCatalogue(bench, animals)
   const server = await start(bench, petstore, { catalogue })
-  const fixed = {
-    list: await captureResponse(`${server.origin}${petstore.paths.list}`),
-    get: await captureResponse(`${server.origin}${petPath(petstore.paths, fixedPetId)}`),
-  }
+  const fixed = await captureResponses(server.origin)
   await server[Symbol.asyncDispose]()
-  return compare(await measureRounds(bench, { contenders, catalogue, fixed }), petstore.name)
+  const samples = await measureRounds(bench, { contenders, catalogue, fixed })
+  return {
+    quiet: compare(
+      samples.filter(({ contender }) => !logging.includes(contender)),
+      petstore.name,
+    ),
+    logging: compare(
+      samples.filter(({ contender }) => comparedWithLogging.includes(contender)),
+      loggingPetstore.name,
+    ),
+  }
 }
 
 /** Two processes of the petstore on one port and one SQLite file, against one. */
@@ -43,7 +66,7 @@ async function compareProcesses(bench: Bench): Promise<Comparison | undefined> {
   )
   const catalogue = await buildCatalogue(bench, animals)
   // Two processes occupy both cores: at a lower priority the load would get none.
-  return compare(await measureRounds(bench, { contenders, catalogue, niceness: 0 }), '2')
+  return compare(await measureRounds(bench, { contenders, catalogue, sending: { niceness: 0 } }), '2')
 }
 
 /** The petstore and Bun.sql on the same PostgreSQL server. */

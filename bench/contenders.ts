@@ -1,18 +1,18 @@
-import { Database } from 'bun:sqlite'
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { writeCursor } from '../src/page.ts'
 import type { Bench } from './bench.ts'
-import { type Catalogue, importAnimals, petstoreProgram } from './catalogue.ts'
-import { config } from './package.json'
+import { type Animal, type Catalogue, importAnimals, petstoreProgram } from './catalogue.ts'
 
 /** What the load sends, and its title in tables. */
 export const titles = {
-  list: 'List of 20',
-  filtered: 'List of 100 by status',
-  get: 'Get one',
+  mix: 'Mix',
+  list: 'First page',
+  pages: 'Random pages',
+  get: 'Get random ones',
+  same: 'Get the same one',
   create: 'Durable create',
-  mix: 'Mix 90/8/2',
 } as const
 
 export type Workload = keyof typeof titles
@@ -27,35 +27,23 @@ export interface Contender {
   readonly packages?: readonly string[]
   readonly workloads: readonly Workload[]
   /** The responses that it must give before it is measured. */
-  readonly responses: 'petstore' | 'fixed' | 'pocketbase'
+  readonly responses: 'petstore' | 'fixed'
   readonly env?: Readonly<Record<string, string>>
   /** Processes that share the port; 1 by default. */
   readonly processes?: number
-  readonly paths: Paths
-  /** The header of its requests, if it cannot accept the benchmark's key. */
-  authorization?(place: Place): string
+  /** The cursor of a page: each contender has its own form. */
+  cursor(after: number, status: Animal['status'] | undefined): string
   /** Puts its data into place. */
   prepare(place: Place, given: Given, bench: Bench): void | Promise<void>
   command(place: Place): readonly string[]
 }
 
-/** Where a contender serves each kind of request. */
-interface Paths {
-  readonly pets: string
-  /** An animal, with its id as `%d` or `%015d`. */
-  readonly pet: string
-  readonly list: string
-  readonly filtered: string
-}
-
-export function petPath({ pet }: Paths, id: number): string {
-  return pet.replace(/%0?(\d*)d/, (_, width) => String(id).padStart(Number(width), '0'))
-}
+export const petsPath = '/v1/pets'
+export const petPath = (id: number) => `${petsPath}/${id}`
 
 /** Where a contender runs; nothing else uses it. */
 interface Place {
   readonly port: number
-  readonly folder: string
   /** Its database, or its fixed responses. */
   readonly file: string
 }
@@ -71,8 +59,6 @@ export interface FixedResponse {
   readonly body: string
 }
 
-const modules = join(import.meta.dir, 'node_modules')
-
 /** Runs a program of contenders/, which takes a port and a file. */
 function program(runtime: 'bun' | 'node', name: string): Pick<Contender, 'command'> {
   const start = runtime === 'bun' ? [process.execPath, '--no-env-file'] : ['node']
@@ -80,26 +66,32 @@ function program(runtime: 'bun' | 'node', name: string): Pick<Contender, 'comman
   return { command: ({ port, file }) => [...start, script, String(port), file] }
 }
 
-/** The same work, durability, rules, key and paging as the petstore. */
+/** The same work, durability, rules, key and paging as the petstore. None writes a log. */
 const peer = {
   workloads: allWorkloads,
   responses: 'petstore',
-  paths: {
-    pets: '/v1/pets',
-    pet: '/v1/pets/%d',
-    list: '/v1/pets',
-    filtered: '/v1/pets?status=available&limit=100',
-  },
+  cursor: String,
   prepare: ({ file }: Place, { catalogue }: Given) => copyFileSync(catalogue.file, file),
 } as const
+
+/** Without a log. */
+export function servePort({ port }: Pick<Place, 'port'>): readonly string[] {
+  return [petstoreProgram, 'serve', '--port', String(port), '--log-level', 'warn']
+}
 
 export const petstore: Contender = {
   ...peer,
   name: 'petstore',
-  command: ({ file, port }) => [
-    petstoreProgram,
-    ...['serve', '--port', String(port), '--database-url', `sqlite:${file}`],
-  ],
+  cursor: (after, status) => writeCursor(BigInt(after), status),
+  command: place => [...servePort(place), '--database-url', `sqlite:${place.file}`],
+}
+
+/** With its log, as it runs by default. */
+export const loggingPetstore: Contender = {
+  ...petstore,
+  name: 'petstore with its log',
+  workloads: ['mix', 'list', 'get', 'same'],
+  command: place => [...petstore.command(place), '--log-level', 'info'],
 }
 
 /** It sends the petstore's responses from memory and does none of its work. */
@@ -107,7 +99,7 @@ export const fixedBun: Contender = {
   ...peer,
   ...program('bun', 'fixed-bun'),
   name: 'Bun.serve, fixed bytes',
-  workloads: ['list', 'get'],
+  workloads: ['list', 'get', 'same'],
   responses: 'fixed',
   prepare: ({ file }, { fixed }) => writeFileSync(file, JSON.stringify(fixed)),
 }
@@ -132,43 +124,21 @@ export const fastify: Contender = {
   packages: ['fastify', 'better-sqlite3'],
 }
 
-const pocketbaseProgram = `pocketbase/${config.pocketbase}/base`
-const records = '/api/collections/pets/records'
-
-/** Its own interface, in its fastest form: it does not count the animals, and its log is off. */
-const pocketbase: Contender = {
-  name: 'PocketBase',
-  packages: [pocketbaseProgram],
-  workloads: peer.workloads,
-  responses: 'pocketbase',
-  paths: {
-    pets: records,
-    pet: `${records}/%015d`,
-    list: `${records}?perPage=20&skipTotal=1&sort=@rowid`,
-    filtered: `${records}?perPage=100&skipTotal=1&sort=@rowid&filter=status='available'`,
-  },
-  async prepare({ folder, file }, { catalogue }, bench) {
-    mkdirSync(join(folder, 'migrations'))
-    copyFileSync(join(import.meta.dir, 'contenders/pocketbase.js'), join(folder, 'migrations/1_pets.js'))
-    const migration = bench.spawn(pocketbaseCommand(folder, file, 'migrate', 'up'), { stdout: 'ignore' })
-    if ((await migration.exited) !== 0) throw new Error('PocketBase did not run its migration')
-    using database = new Database(join(file, 'data.db'))
-    database.run('ATTACH ? AS catalogue', [catalogue.file])
-    database.run(`
-      INSERT INTO main.pets (id, name, categoryId, status)
-        SELECT printf('%015d', id), name, category_id, status FROM catalogue.pets ORDER BY id`)
-  },
-  authorization: ({ file }) => readFileSync(join(file, 'token'), 'utf8'),
-  command: ({ port, folder, file }) => pocketbaseCommand(folder, file, 'serve', '--http', `127.0.0.1:${port}`),
-}
-
-function pocketbaseCommand(folder: string, file: string, ...args: readonly string[]): readonly string[] {
-  const folders = ['--dir', file, '--migrationsDir', join(folder, 'migrations')]
-  return [join(modules, pocketbaseProgram), ...args, ...folders]
+/** With Fastify's own logger. */
+export const loggingFastify: Contender = {
+  ...fastify,
+  name: 'Fastify 5 with its log',
+  workloads: ['mix', 'list', 'get'],
+  env: { LOG: 'on' },
 }
 
 /** In the order of the tables. */
-export const contenders: readonly Contender[] = [petstore, plainBun, hono, fastify, pocketbase, fixedBun]
+export const contenders: readonly Contender[] = [
+  ...[petstore, plainBun, hono, fastify, fixedBun],
+  ...[loggingPetstore, loggingFastify],
+]
+
+const postgresWorkloads: readonly Workload[] = ['list', 'pages', 'get', 'create']
 
 /** Contenders on one PostgreSQL server, each with a new database for each start. */
 export function postgresContenders(serverUrl: string): readonly Contender[] {
@@ -186,18 +156,17 @@ export function postgresContenders(serverUrl: string): readonly Contender[] {
   }
   return [
     {
-      ...peer,
+      ...petstore,
       ...onDatabase('petstore', (url, animals, bench) => importAnimals(bench, url, animals)),
-      name: 'petstore',
-      workloads: ['list', 'get', 'create'],
-      command: ({ port }) => [petstoreProgram, 'serve', '--port', String(port)],
+      workloads: postgresWorkloads,
+      command: servePort,
     },
     {
       ...peer,
       ...onDatabase('bun_sql', fillDatabase),
       ...program('bun', 'bun-sql'),
       name: 'Bun.sql',
-      workloads: ['list', 'get', 'create'],
+      workloads: postgresWorkloads,
     },
   ]
 }

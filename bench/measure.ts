@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Bench } from './bench.ts'
 import { allWorkloads, type Contender, type Given, titles, type Workload } from './contenders.ts'
-import { type Measured, sendLoad } from './load.ts'
-import { type Comparison, type Figures, median, spreadOf } from './record.ts'
+import { median, spreadOf } from './format.ts'
+import { type Measured, type Sending, sendLoad } from './load.ts'
+import type { Comparison, Figures } from './record.ts'
 import { type Server, start } from './start.ts'
 import { verify } from './verify.ts'
 
@@ -20,8 +21,7 @@ interface Sample extends Measured {
 
 export interface Plan extends Given {
   readonly contenders: readonly Contender[]
-  /** Of the load, by default 10: in production it comes from other machines, so it gives way to the server. */
-  readonly niceness?: number
+  readonly sending?: Sending
 }
 
 /** Measures the contenders in turn, workload by workload. Each round starts them again and checks their responses. */
@@ -55,7 +55,7 @@ async function measureRound(bench: Bench, plan: Plan): Promise<readonly Omit<Sam
   const samples: Omit<Sample, 'round'>[] = []
   for (const workload of allWorkloads) {
     for (const server of servers.filter(({ contender }) => contender.workloads.includes(workload))) {
-      samples.push(await measure(bench, server, workload, plan.niceness))
+      samples.push(await measure(bench, server, workload, plan.sending))
     }
   }
   return samples
@@ -65,12 +65,12 @@ async function measure(
   bench: Bench,
   server: Server,
   workload: Workload,
-  niceness = 10,
+  sending: Sending | undefined,
 ): Promise<Omit<Sample, 'round'>> {
   // The first load warms the server up: runtimes compile hot code.
-  await sendLoad(bench, server, workload, niceness)
+  await sendLoad(bench, server, workload, sending)
   const before = server.usage()
-  const measured = await sendLoad(bench, server, workload, niceness)
+  const measured = await sendLoad(bench, server, workload, sending)
   const after = server.usage()
   const contender = server.contender.name
   const what = `${titles[workload]}: ${contender}`

@@ -2,17 +2,38 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import type { Workload } from './contenders.ts'
+import type { Spread } from './format.ts'
+import type { GrowthFigures } from './growth.ts'
+import type { InstancesFigures } from './instances.ts'
 
-export const parts = ['peers', 'processes', 'postgres'] as const
+export const parts = ['peers', 'processes', 'postgres', 'instances', 'growth'] as const
 export type Part = (typeof parts)[number]
 
-/** The figures of a run, as recorded.json holds them. Parts that were not measured are absent. */
-export interface Recorded extends Partial<Record<Part, Comparison>> {
+interface PartFigures {
+  readonly peers: PeerFigures
+  readonly processes: Comparison
+  readonly postgres: Comparison
+  readonly instances: InstancesFigures
+  readonly growth: GrowthFigures
+}
+
+export interface PeerFigures {
+  /** No server writes a log. */
+  readonly quiet: Comparison
+  /** The petstore and Fastify write theirs. */
+  readonly logging: Comparison
+}
+
+export interface Conditions {
   readonly at: string
+  readonly commit: string
   readonly rounds: number
   readonly seconds: number
   readonly machine: string
 }
+
+/** What recorded.json holds. Parts that were never measured are absent. */
+export type Recorded = { readonly [P in Part]?: Conditions & { readonly figures: PartFigures[P] } }
 
 /** Medians over the rounds, by workload and contender. */
 export type Comparison = Readonly<Partial<Record<Workload, Readonly<Record<string, Figures>>>>>
@@ -29,24 +50,6 @@ export interface Figures {
   readonly cpuRatio?: Spread | undefined
 }
 
-/** The median of some rounds, the lowest and the highest. */
-export interface Spread {
-  readonly median: number
-  readonly low: number
-  readonly high: number
-}
-
-export function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = (sorted.length - 1) / 2
-  return ((sorted[Math.floor(middle)] ?? Number.NaN) + (sorted[Math.ceil(middle)] ?? Number.NaN)) / 2
-}
-
-export function spreadOf(values: readonly number[]): Spread | undefined {
-  if (values.length === 0 || values.some(Number.isNaN)) return undefined
-  return { median: median(values), low: Math.min(...values), high: Math.max(...values) }
-}
-
 const file = join(import.meta.dir, 'recorded.json')
 
 export function readRecord(): Recorded {
@@ -59,8 +62,21 @@ export function writeRecord(recorded: Recorded): void {
   writeFileSync(file, `${JSON.stringify(recorded, round, 2)}\n`)
 }
 
-export function describeMachine(): string {
-  const node = Bun.spawnSync(['node', '--version']).stdout.toString().trim()
+export function conditionsOf({ rounds, seconds }: Pick<Conditions, 'rounds' | 'seconds'>): Conditions {
+  const commit = output('git', 'rev-parse', '--short', 'HEAD')
+  const isChanged = output('git', 'status', '--porcelain', '--', 'src') !== ''
+  const at = new Date().toISOString()
+  return { at, commit: isChanged ? `${commit} with changes` : commit, rounds, seconds, machine: describeMachine() }
+}
+
+function output(...command: readonly string[]): string {
+  return Bun.spawnSync([...command], { cwd: import.meta.dir })
+    .stdout.toString()
+    .trim()
+}
+
+function describeMachine(): string {
+  const node = output('node', '--version')
   const memoryGb = Math.round(totalmem() / 1024 ** 3)
   const hardware = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, ${memoryGb} GB`
   return `${hardware}, ${platform()} ${release()} ${arch()}, Bun ${Bun.version}, Node ${node.slice(1)}`

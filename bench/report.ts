@@ -1,102 +1,120 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { allWorkloads, fastify, fixedBun, petstore, plainBun, titles, type Workload } from './contenders.ts'
-import type { Comparison, Recorded, Spread } from './record.ts'
+import { fastify, fixedBun, loggingFastify, loggingPetstore, petstore, plainBun, titles } from './contenders.ts'
+import { chartStyle, none, type Spread, show, showSpread, table, whole } from './format.ts'
+import { growthChart, growthTable } from './growth.ts'
+import { instancesTable } from './instances.ts'
+import type { Comparison, Conditions, PeerFigures, Recorded } from './record.ts'
 
-const page = join(import.meta.dir, '../docs/benchmarks.md')
-const chart = join(import.meta.dir, '../docs/images/benchmark-throughput.svg')
+const docs = join(import.meta.dir, '../docs')
 
-/** Replaces the generated sections of the page and its chart. The rest of the page is written by hand. */
+/** Replaces the generated sections of the pages, and their charts. The rest of the pages is written by hand. */
 export function writeReport(recorded: Recorded): void {
-  let text = readFileSync(page, 'utf8')
-  for (const [name, section] of Object.entries(sectionsOf(recorded))) {
+  for (const [page, sections] of Object.entries(pagesOf(recorded))) {
+    const file = join(docs, page)
+    writeFileSync(file, withSections(readFileSync(file, 'utf8'), sections))
+  }
+  const { peers, growth } = recorded
+  if (peers) writeFileSync(join(docs, 'images/benchmark-throughput.svg'), drawChart(peers.figures.quiet))
+  if (growth) writeFileSync(join(docs, 'images/growth.svg'), growthChart(growth.figures))
+}
+
+function withSections(page: string, sections: Readonly<Record<string, string>>): string {
+  let text = page
+  for (const [name, section] of Object.entries(sections)) {
     const [start, end] = [`<!--bench:${name}-->\n`, `<!--/bench:${name}-->`]
     const [from, to] = [text.indexOf(start), text.indexOf(end)]
-    if (from < 0 || to < from) throw new Error(`docs/benchmarks.md has no section ${start.trim()} … ${end}`)
+    if (from < 0 || to < from) throw new Error(`The page has no section ${start.trim()} … ${end}`)
     text = `${text.slice(0, from + start.length)}\n${section}\n\n${text.slice(to)}`
   }
-  writeFileSync(page, text)
-  writeFileSync(chart, drawChart(recorded.peers))
+  return text
 }
 
 /** The same sections, for a terminal. */
 export function printReport(recorded: Recorded): string {
-  const sections = Object.entries(sectionsOf(recorded)).map(([name, section]) => `## ${name}\n\n${section}\n`)
-  return sections.join('\n')
+  const sections = Object.values(pagesOf(recorded)).flatMap(Object.entries<string>)
+  return sections.map(([name, section]) => `## ${name}\n\n${section}\n`).join('\n')
 }
 
-function sectionsOf(recorded: Recorded): Readonly<Record<string, string>> {
-  const { peers, processes, postgres } = recorded
+function pagesOf({
+  peers,
+  processes,
+  postgres,
+  instances,
+  growth,
+}: Recorded): Readonly<Record<string, Readonly<Record<string, string>>>> {
   return {
-    conditions: conditions(recorded),
-    ratios: ratioTable(peers),
-    costs: costTable(peers),
-    targets: targetTable(peers),
-    processes: processTable(processes),
-    postgres: postgresTable(postgres),
+    'benchmarks.md': {
+      ratios: `${ratioTable(peers?.figures)}\n\n${conditions(peers)}`,
+      costs: costTable(peers?.figures),
+      targets: targetTable(peers?.figures),
+      processes: `${processTable(processes?.figures)}\n\n${conditions(processes)}`,
+      postgres: `${postgresTable(postgres?.figures)}\n\n${conditions(postgres)}`,
+      machine: peers ? `${peers.machine}.` : none,
+    },
+    'scaling.md': {
+      instances: instances ? `${instancesTable(instances.figures)}\n\n${conditions(instances)}` : none,
+      growth: growth ? `${growthTable(growth.figures)}\n\n${conditions(growth)}` : none,
+    },
   }
 }
 
-const none = '–'
-const whole = (value: number | null | undefined) => (value == null ? none : Math.round(value).toLocaleString('en'))
-
-/** Three significant digits, or more for large values. */
-function short(value: number | null | undefined): string {
-  if (value == null || value >= 100) return whole(value)
-  return value.toFixed(value < 10 ? 2 : 1)
-}
-
-/** `5.88 (4.22–6.92)`: the median, the lowest and the highest round. */
-export function showRatio(spread: Spread | undefined): string {
-  if (!spread) return none
-  const { median, low, high } = spread
-  return low === high ? short(median) : `${short(median)} (${short(low)}–${short(high)})`
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  if (rows.length === 0) return 'Not measured.'
-  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
-  return [line(head), `|---|${'--:|'.repeat(head.length - 1)}`, ...rows.map(line)].join('\n')
-}
-
-function conditions({ at, rounds, seconds, machine }: Recorded): string {
-  const effort = `${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load`
-  return `${at.slice(0, 10)}: ${effort}, on ${machine}.`
+function conditions(part: Conditions | undefined): string {
+  if (!part) return ''
+  const { at, commit, rounds, seconds } = part
+  return `${at.slice(0, 10)}, commit ${commit}, ${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load.`
 }
 
 const namesIn = (comparison: Comparison = {}) => Object.keys(comparison.list ?? {})
 
-function ratioTable(peers: Comparison | undefined): string {
-  const rows = namesIn(peers)
+const ratioWorkloads = ['mix', 'list', 'pages', 'get', 'create'] as const
+
+function ratioTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
+  const row = (title: string, comparison: Comparison | undefined, name: string) => [
+    title,
+    ...ratioWorkloads.map(workload => show(comparison?.[workload]?.[name]?.ratio?.median)),
+  ]
+  const rows = namesIn(quiet)
     .filter(name => name !== petstore.name && name !== fixedBun.name)
-    .map(name => [name, ...allWorkloads.map(workload => short(peers?.[workload]?.[name]?.ratio?.median))])
-  return table(['The petstore against', ...Object.values(titles)], rows)
+    .map(name => row(name, quiet, name))
+  const head = ['The petstore against', ...ratioWorkloads.map(workload => titles[workload])]
+  return table(head, [...rows, row('Fastify, both with their logs', logging, loggingFastify.name)])
 }
 
 const mainWorkloads = ['list', 'get', 'create'] as const
+const costWorkloads = ['list', 'pages', 'get', 'create'] as const
 
-function costTable(peers: Comparison | undefined): string {
-  const rows = namesIn(peers).map(name => [
+function costTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
+  const row = (comparison: Comparison | undefined, name: string) => [
     name,
-    ...mainWorkloads.map(workload => short(peers?.[workload]?.[name]?.cpuMicroseconds)),
-    short(peers?.mix?.[name]?.p99Ms),
-    short((peers?.mix?.[name] ?? peers?.get?.[name])?.peakMb),
-  ])
-  return table(['Server', ...mainWorkloads.map(each => `${titles[each]}, µs`), 'Mix, p99 ms', 'Memory, MB'], rows)
+    ...costWorkloads.map(workload => show(comparison?.[workload]?.[name]?.cpuMicroseconds)),
+    show(comparison?.mix?.[name]?.p99Ms),
+    show((comparison?.mix?.[name] ?? comparison?.get?.[name])?.peakMb),
+  ]
+  const head = ['Server', ...costWorkloads.map(each => `${titles[each]}, µs`), 'Mix, p99 ms', 'Memory, MB']
+  const withLog = [loggingPetstore, loggingFastify].map(({ name }) => row(logging, name))
+  return table(head, [...namesIn(quiet).map(name => row(quiet, name)), ...withLog])
 }
 
-function targetTable(peers: Comparison | undefined): string {
-  const cpu = (workload: Workload, name: string) => showRatio(peers?.[workload]?.[name]?.cpuRatio)
-  const speed = (workload: Workload, name: string) => showRatio(peers?.[workload]?.[name]?.ratio)
-  return table(
-    ['The petstore', 'Target', 'Measured'],
-    [
-      ['List of 20: CPU time, against Bun.serve with fixed bytes', '≤ 1.40', cpu('list', fixedBun.name)],
-      ['Get one: CPU time, against plain Bun.serve + bun:sqlite', '≤ 1.40', cpu('get', plainBun.name)],
-      ['Durable create: requests/s, against Fastify', '≥ 4.00', speed('create', fastify.name)],
-      ['Mix 90/8/2: requests/s, against Fastify', '≥ 5.00', speed('mix', fastify.name)],
-    ],
-  )
+type Goal = readonly [what: string, bound: '≤' | '≥', limit: number, measured: Spread | undefined, whyMissed: string]
+
+function targetTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
+  const [fixed, plain] = [fixedBun.name, plainBun.name]
+  const goals: readonly Goal[] = [
+    ['First page: CPU time, against fixed bytes', '≤', 1.45, quiet?.list?.[fixed]?.cpuRatio, 'X'],
+    ['The same with the log', '≤', 1.7, logging?.list?.[fixed]?.cpuRatio, 'X'],
+    ['Random pages: CPU time, against plain Bun', '≤', 1.2, quiet?.pages?.[plain]?.cpuRatio, 'X'],
+    ['Get random ones: CPU time, against plain Bun', '≤', 1.2, quiet?.get?.[plain]?.cpuRatio, 'X'],
+    ['The same with the log', '≤', 1.41, logging?.get?.[plain]?.cpuRatio, 'X'],
+    ['Get the same one: CPU time, against plain Bun', '≤', 1.2, quiet?.same?.[plain]?.cpuRatio, 'X'],
+    ['The same with the log', '≤', 1.41, logging?.same?.[plain]?.cpuRatio, 'X'],
+    ['Durable create: requests per second, against Fastify', '≥', 4, quiet?.create?.[fastify.name]?.ratio, 'X'],
+  ]
+  const rows = goals.map(([what, bound, limit, measured, whyMissed]) => {
+    const isMet = measured && (bound === '≤' ? measured.median <= limit : measured.median >= limit)
+    return [what, `${bound} ${limit.toFixed(2)}`, showSpread(measured), isMet ? '' : whyMissed]
+  })
+  return table(['The petstore', 'Target', 'Measured', 'Missed because'], rows)
 }
 
 function processTable(processes: Comparison | undefined): string {
@@ -104,34 +122,30 @@ function processTable(processes: Comparison | undefined): string {
     const { 1: one, 2: two } = processes?.[workload] ?? {}
     if (!one || !two) return []
     const rates = [one.requestsPerSecond, two.requestsPerSecond]
-    return [[titles[workload], ...rates.map(whole), short(two.requestsPerSecond / one.requestsPerSecond)]]
+    return [[titles[workload], ...rates.map(whole), show(two.requestsPerSecond / one.requestsPerSecond)]]
   })
   return table(['Requests per second', 'One process', 'Two processes', 'Ratio'], rows)
 }
 
 function postgresTable(postgres: Comparison | undefined): string {
-  const rows = mainWorkloads.flatMap(workload => {
+  const rows = costWorkloads.flatMap(workload => {
     const { petstore: ours, 'Bun.sql': theirs } = postgres?.[workload] ?? {}
     if (!ours || !theirs) return []
-    return [[titles[workload], whole(ours.requestsPerSecond), whole(theirs.requestsPerSecond), showRatio(theirs.ratio)]]
+    return [
+      [titles[workload], whole(ours.requestsPerSecond), whole(theirs.requestsPerSecond), showSpread(theirs.ratio)],
+    ]
   })
   return table(['Requests per second', 'petstore', 'Bun.sql', 'Ratio'], rows)
 }
 
-const chartStyle = `
-  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
-  .paper { fill: #fff }
+const barStyle = `${chartStyle}
   .bar { fill: #7d8590 }
   .ours { fill: #0969da }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6edf3 }
-    .paper { fill: #0d1117 }
-    .ours { fill: #4493f8 }
-  }`
+  @media (prefers-color-scheme: dark) { .ours { fill: #4493f8 } }`
 
 /** Bars of the requests per second of the mix, as SVG. */
-function drawChart(peers: Comparison | undefined): string {
-  const rates = Object.entries(peers?.mix ?? {}).map(([name, figures]) => ({ name, rate: figures.requestsPerSecond }))
+function drawChart(quiet: Comparison | undefined): string {
+  const rates = Object.entries(quiet?.mix ?? {}).map(([name, figures]) => ({ name, rate: figures.requestsPerSecond }))
   const rateMax = Math.max(...rates.map(({ rate }) => rate))
   const bars = rates.map(({ name, rate }, i) => {
     const [y, width] = [12 + i * 22, Math.round((rate / rateMax) * 440)]
@@ -140,7 +154,7 @@ function drawChart(peers: Comparison | undefined): string {
 <text x="${width + 238}" y="${y + 13}">${whole(rate)}</text>`
   })
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 ${20 + rates.length * 22}" role="img" aria-label="Requests per second">
-<style>${chartStyle}
+<style>${barStyle}
 </style>
 <rect class="paper" width="100%" height="100%"/>
 ${bars.join('\n')}

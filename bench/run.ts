@@ -1,8 +1,8 @@
 // `npm run bench`: measures the petstore against other servers in one run.
 import { parseArgs } from 'node:util'
 import { Bench } from './bench.ts'
-import { comparisons } from './comparisons.ts'
-import { describeMachine, parts, type Recorded, readRecord, writeRecord } from './record.ts'
+import { measurements } from './comparisons.ts'
+import { conditionsOf, type Part, parts, type Recorded, readRecord, writeRecord } from './record.ts'
 import { printReport, writeReport } from './report.ts'
 
 const usage = `Measures the petstore against other servers.
@@ -10,12 +10,16 @@ const usage = `Measures the petstore against other servers.
 Usage: npm run bench -- [options]
 
   --quick         1 round of 1 s for each load
-  --part <name>   only this part, and more than one if given again: ${parts.join(', ')}
+  --part <name>   only this part, and more than one if given again: ${parts.join(', ')};
+                  without it, all of them but growth, which takes an hour
   --write         also write the results of a quick or partial run; other parts keep their recorded figures
   --page          measure nothing; write docs/benchmarks.md again from bench/recorded.json
 
-A full run writes docs/benchmarks.md, its chart and bench/recorded.json. It needs wrk.
+A full run writes docs/benchmarks.md, docs/scaling.md, their charts and bench/recorded.json. It needs wrk.
 `
+
+/** A growing catalogue takes an hour, and changes rarely. */
+const defaultParts: readonly string[] = parts.filter(each => each !== 'growth')
 
 const options = {
   quick: { type: 'boolean', default: false },
@@ -26,29 +30,31 @@ const options = {
 } as const
 
 async function main(): Promise<void> {
-  const { quick, part = parts, write, page, help } = parseArgs({ options }).values
+  const { quick, part = defaultParts, write, page, help } = parseArgs({ options }).values
   if (help) return void process.stdout.write(usage)
   if (page) return writeReport(readRecord())
   const unknown = part.find(name => !parts.some(each => each === name))
   if (unknown !== undefined) throw new Error(`--part is "${unknown}": expected one of ${parts.join(', ')}`)
-  const isPartial = part.length < parts.length
-  const recorded = { ...(isPartial && readRecord()), ...(await measureParts(quick, part)) }
-  process.stdout.write(printReport(recorded))
-  if (!write && (quick || isPartial)) return
-  writeRecord(recorded)
+  const measured = await measureParts(
+    quick,
+    parts.filter(each => part.includes(each)),
+  )
+  process.stdout.write(printReport(measured))
+  if (!write && (quick || part.length < defaultParts.length)) return
+  writeRecord({ ...readRecord(), ...measured })
   writeReport(readRecord())
 }
 
-async function measureParts(quick: boolean, names: readonly string[]): Promise<Recorded> {
-  const [rounds, seconds] = quick ? [1, 1] : [5, 2]
-  await using bench = new Bench(rounds, seconds)
-  const measured: Partial<Recorded> = {}
-  for (const part of parts.filter(each => names.includes(each))) {
+async function measureParts(quick: boolean, chosen: readonly Part[]): Promise<Recorded> {
+  const effort = quick ? { rounds: 1, seconds: 1 } : { rounds: 7, seconds: 2 }
+  await using bench = new Bench(effort.rounds, effort.seconds)
+  const measured: Record<string, unknown> = {}
+  for (const part of chosen) {
     bench.log(`part ${part}`)
-    const comparison = await comparisons[part](bench)
-    if (comparison) Object.assign(measured, { [part]: comparison })
+    const figures = await measurements[part](bench)
+    if (figures) measured[part] = { ...conditionsOf(effort), figures }
   }
-  return { at: new Date().toISOString(), rounds, seconds, machine: describeMachine(), ...measured }
+  return measured
 }
 
 process.exitCode = await main().then(

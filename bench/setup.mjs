@@ -1,7 +1,7 @@
-// Installs the contenders from bench/package-lock.json into bench/node_modules, unless they are installed already, and
-// builds PocketBase there. If that fails the benchmark still runs, without the contenders that are missing.
+// Installs the contenders from bench/package-lock.json into bench/node_modules, unless they are installed already. If
+// that fails the benchmark still runs, without the contenders that are missing.
 import { spawnSync } from 'node:child_process'
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -13,15 +13,4 @@ if (modifiedMs('node_modules/.package-lock.json') < modifiedMs('package-lock.jso
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error']
   const { status } = spawnSync('npm', args, { cwd: folder, stdio: ['ignore', 2, 'inherit'] })
   if (status !== 0) process.stderr.write('petstore bench: npm ci failed; see the lines above\n')
-}
-
-const version = JSON.parse(readFileSync(`${folder}package.json`, 'utf8')).config.pocketbase
-const pocketbase = `${folder}node_modules/pocketbase/${version}`
-if (modifiedMs(`node_modules/pocketbase/${version}/base`) === 0) {
-  process.stderr.write('Building PocketBase with Go; this can take some minutes…\n')
-  const args = ['install', `github.com/pocketbase/pocketbase/examples/base@v${version}`]
-  const env = { ...process.env, GOBIN: pocketbase }
-  const { status, error } = spawnSync('go', args, { env, stdio: ['ignore', 2, 'inherit'] })
-  const reason = error ? 'Go is not installed' : 'go install failed; see the lines above'
-  if (status !== 0) process.stderr.write(`petstore bench: no PocketBase: ${reason}\n`)
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Subprocess } from 'bun'
 import { freePort } from '../test/support/process.ts'
 import { type Bench, stop } from './bench.ts'
-import type { Contender, Given } from './contenders.ts'
+import { type Contender, type Given, petsPath } from './contenders.ts'
 import { benchAuthorization, benchKey, type Target } from './load.ts'
 
 /** A contender that answers requests. */
@@ -17,10 +17,9 @@ const pollMs = 2
 /** Starts a contender in its own folder, on a free port, with its own copy of the catalogue. */
 export async function start(bench: Bench, contender: Contender, given: Given): Promise<Server> {
   const folder = bench.folder()
-  const place = { folder, port: freePort(), file: join(folder, 'served') }
+  const place = { port: freePort(), file: join(folder, 'served') }
   await contender.prepare(place, given, bench)
   const origin = `http://127.0.0.1:${place.port}`
-  const authorization = contender.authorization?.(place) ?? benchAuthorization
   const { PATH = '', HOME = '' } = process.env
   const spawn = () =>
     bench.spawn(contender.command(place), {
@@ -30,7 +29,7 @@ export async function start(bench: Bench, contender: Contender, given: Given): P
       stderr: Bun.file(join(folder, 'stderr')),
     })
   const first = spawn()
-  await waitForResponse(`${origin}${contender.paths.list}`, authorization, first).catch(async () => {
+  await waitForResponse(`${origin}${petsPath}`, first).catch(async () => {
     await stop(first)
     throw new Error(`${contender.name} did not start: ${readFileSync(join(folder, 'stderr'), 'utf8').trim()}`)
   })
@@ -38,7 +37,6 @@ export async function start(bench: Bench, contender: Contender, given: Given): P
   return {
     contender,
     origin,
-    authorization,
     animals: given.catalogue.animals,
     usage: () => sumOf(processes.map(({ pid }) => usageOf(pid))),
     async [Symbol.asyncDispose]() {
@@ -48,10 +46,10 @@ export async function start(bench: Bench, contender: Contender, given: Given): P
   }
 }
 
-async function waitForResponse(url: string, authorization: string, child: Subprocess): Promise<void> {
+async function waitForResponse(url: string, child: Subprocess): Promise<void> {
   const deadlineMs = performance.now() + startMsMax
   while (performance.now() < deadlineMs && child.exitCode === null) {
-    const response = await fetch(url, { headers: { authorization } }).catch(() => undefined)
+    const response = await fetch(url, { headers: { authorization: benchAuthorization } }).catch(() => undefined)
     await response?.arrayBuffer()
     if (response?.ok) return
     await Bun.sleep(pollMs)

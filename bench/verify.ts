@@ -1,92 +1,67 @@
-import { type Animal, animalAt, animalsAfter } from './catalogue.ts'
-import { type FixedResponse, type Given, petPath } from './contenders.ts'
-import { benchAuthorization, newPet, type Target } from './load.ts'
+import { animalAt, animalsAfter } from './catalogue.ts'
+import { type FixedResponse, type Given, petPath, petsPath } from './contenders.ts'
+import { benchAuthorization, fixedPetId, newPet, type Target } from './load.ts'
 
 /** Throws unless a server gives the right responses: only these are timed. */
 export async function verify(target: Target, { fixed }: Given): Promise<void> {
   const { name, responses } = target.contender
-  const check = { petstore: checkPetstore, fixed: checkFixed, pocketbase: checkPocketbase }[responses]
-  await check(target, fixed).catch((error: Error) => {
+  const check = responses === 'fixed' ? checkFixed(target, fixed) : checkPetstore(target)
+  await check.catch((error: Error) => {
     throw new Error(`${name} gave a wrong response: ${error.message}`)
   })
 }
 
-const firstAvailable = animalsAfter(0, 300).filter(({ status }) => status === 'available')
-const withoutCategory = '{"name":"Rex"}'
 const invalidBodies = [
   '{',
+  '{"name":"Rex"}',
   '{"name":" ","categoryId":7}',
   '{"name":"Rex","categoryId":1.5}',
   '{"name":"Rex","categoryId":7,"status":"lost"}',
   JSON.stringify({ name: 'x'.repeat(1_001), categoryId: 7 }),
 ]
 
-async function checkPetstore(target: Target): Promise<void> {
-  const { animals, contender } = target
-  const { paths } = contender
-  const first = await send(target, paths.list)
+async function checkPetstore({ origin, animals, contender: { cursor } }: Target): Promise<void> {
+  const first = await send(origin, petsPath)
   expectEqual(await first.text(), JSON.stringify(animalsAfter(0, 20)))
-  const second = await send(target, nextPath(first))
+  const second = await send(origin, nextPath(first))
   expectEqual(await second.json(), animalsAfter(20, 20))
-  expectEqual(await read(target, nextPath(second)), animalsAfter(40, 20))
-  expectEqual(await read(target, paths.filtered), firstAvailable)
-  expectEqual(await read(target, petPath(paths, animals)), animalAt(animals))
+  expectEqual(await read(origin, nextPath(second)), animalsAfter(40, 20))
+  const sold = animalsAfter(500, 300).filter(({ status }) => status === 'sold')
+  const filtered = `${petsPath}?limit=100&status=sold&cursor=${cursor(500, 'sold')}`
+  expectEqual(await read(origin, filtered), sold)
+  expectEqual(await read(origin, petPath(animals)), animalAt(animals))
   for (const id of [animals + 1, animals + 2]) {
-    const created = await post(target, newPet)
+    const created = await post(origin, newPet)
     expectEqual([created.status, await created.json()], [201, { ...JSON.parse(newPet), id }])
-    expectEqual(await read(target, petPath(paths, id)), { ...JSON.parse(newPet), id })
+    expectEqual(await read(origin, petPath(id)), { ...JSON.parse(newPet), id })
   }
-  await expectErrors(target, 401, [...invalidBodies, withoutCategory])
-  expectEqual((await send(target, `${paths.pets}?limit=101`)).status, 400)
-  expectEqual((await send(target, `${paths.pets}?status=lost`)).status, 400)
+  expectEqual((await fetch(`${origin}${petsPath}`)).status, 401)
+  expectEqual((await send(origin, petsPath, 'Bearer another-key-0123456789')).status, 401)
+  expectEqual((await send(origin, petPath(999_999_999))).status, 404)
+  for (const body of invalidBodies) expectEqual([body, (await post(origin, body)).status], [body, 400])
+  expectEqual((await send(origin, `${petsPath}?limit=101`)).status, 400)
+  expectEqual((await send(origin, `${petsPath}?status=lost`)).status, 400)
 }
 
-async function checkFixed({ contender: { paths }, origin }: Target, fixed: Given['fixed']): Promise<void> {
-  expectEqual(await captureResponse(`${origin}${paths.list}`), fixed?.list)
-  expectEqual(await captureResponse(`${origin}${petPath(paths, 1)}`), fixed?.get)
-}
-
-/** PocketBase's ids have 15 characters, its pages have no links, and it takes 0 for a missing categoryId. */
-async function checkPocketbase(target: Target): Promise<void> {
-  const { paths } = target.contender
-  const petOf = ({ id, name, categoryId, status }: Animal) => ({ id, name, categoryId, status })
-  const recordOf = (animal: Animal) => ({ ...animal, id: String(animal.id).padStart(15, '0') })
-  const readPage = async (path: string) => (await read<{ items: Animal[] }>(target, path)).items.map(petOf)
-  expectEqual(await readPage(paths.list), animalsAfter(0, 20).map(recordOf))
-  expectEqual(await readPage(`${paths.list}&page=2`), animalsAfter(20, 20).map(recordOf))
-  expectEqual(await readPage(paths.filtered), firstAvailable.map(recordOf))
-  const last = await read<Animal>(target, petPath(paths, target.animals))
-  expectEqual(petOf(last), recordOf(animalAt(target.animals)))
-  const created = (await (await post(target, newPet)).json()) as Animal
-  expectEqual(petOf(created), { ...JSON.parse(newPet), id: created.id })
-  expectEqual(await read(target, `${paths.pets}/${created.id}`), created)
-  await expectErrors(target, 403, invalidBodies)
-}
-
-async function expectErrors(target: Target, withoutKey: number, bodies: readonly string[]): Promise<void> {
-  const { paths } = target.contender
-  const withAnotherKey = { ...target, authorization: 'Bearer another-key-0123456789' }
-  expectEqual((await fetch(`${target.origin}${paths.list}`)).status, withoutKey)
-  expectEqual((await send(withAnotherKey, paths.list)).status, withoutKey)
-  expectEqual((await send(target, petPath(paths, 999_999_999))).status, 404)
-  for (const body of bodies) expectEqual([body, (await post(target, body)).status], [body, 400])
+async function checkFixed({ origin }: Target, fixed: Given['fixed']): Promise<void> {
+  expectEqual(await captureResponses(origin), fixed)
 }
 
 function nextPath({ headers }: Response): string {
   return /<([^>]*)>; *rel="next"/.exec(headers.get('link') ?? '')?.[1] ?? '/missing'
 }
 
-function send({ origin, authorization }: Target, path: string): Promise<Response> {
+function send(origin: string, path: string, authorization = benchAuthorization): Promise<Response> {
   return fetch(`${origin}${path}`, { headers: { authorization } })
 }
 
-async function read<T>(target: Target, path: string): Promise<T> {
-  return (await send(target, path)).json() as Promise<T>
+async function read(origin: string, path: string): Promise<unknown> {
+  return (await send(origin, path)).json()
 }
 
-function post({ origin, authorization, contender }: Target, body: string): Promise<Response> {
-  const headers = { authorization, 'content-type': 'application/json' }
-  return fetch(`${origin}${contender.paths.pets}`, { method: 'POST', headers, body })
+function post(origin: string, body: string): Promise<Response> {
+  const headers = { authorization: benchAuthorization, 'content-type': 'application/json' }
+  return fetch(`${origin}${petsPath}`, { method: 'POST', headers, body })
 }
 
 function expectEqual(found: unknown, expected: unknown): void {
@@ -98,9 +73,13 @@ function expectEqual(found: unknown, expected: unknown): void {
 /** Every server sets these headers by itself. */
 const serverHeaders = ['date', 'content-length', 'connection', 'keep-alive', 'transfer-encoding']
 
-export async function captureResponse(url: string): Promise<FixedResponse> {
-  const response = await fetch(url, { headers: { authorization: benchAuthorization } })
-  if (!response.ok) throw new Error(`GET ${url} returned ${response.status}`)
-  const headers = [...response.headers].filter(([name]) => !serverHeaders.includes(name))
-  return { headers: Object.fromEntries(headers), body: await response.text() }
+/** The responses that the fixed-bytes server sends. */
+export async function captureResponses(origin: string): Promise<NonNullable<Given['fixed']>> {
+  const capture = async (path: string): Promise<FixedResponse> => {
+    const response = await send(origin, path)
+    if (!response.ok) throw new Error(`GET ${path} returned ${response.status}`)
+    const headers = [...response.headers].filter(([name]) => !serverHeaders.includes(name))
+    return { headers: Object.fromEntries(headers), body: await response.text() }
+  }
+  return { list: await capture(petsPath), get: await capture(petPath(fixedPetId)) }
 }

@@ -6,7 +6,7 @@ import { nextLink, openPets, statuses } from './pets.js'
 const [port, file] = process.argv.slice(2)
 const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
 const pets = openPets(new Database(file))
-const app = Fastify()
+const app = Fastify({ logger: process.env['LOG'] === 'on' })
 
 const status = { type: 'string', enum: statuses }
 const pet = {
