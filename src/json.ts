@@ -45,18 +45,12 @@ function nestingExceeds(text: string, max: number): boolean {
   return false
 }
 
-export function petToJson(pet: Pet): string {
-  return JSON.stringify(writable(pet))
-}
-
-export function petsToJson(pets: readonly Pet[]): string {
-  return JSON.stringify(pets.map(writable))
-}
-
+export const petToJson = (pet: Pet) => JSON.stringify(writable(pet))
+export const petsToJson = (pets: readonly Pet[]) => JSON.stringify(pets.map(writable))
 /** One animal per line. */
 export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
-/** For JSON.stringify, which is several times as fast as text made by hand but takes no bigint. Without a status, none is written. */
+/** For JSON.stringify, which takes no bigint but is several times as fast as text made by hand. */
 function writable({ id, name, categoryId, status }: Pet) {
   return { id: exactNumber(id), name, categoryId: exactNumber(categoryId), status }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { int64Max, int64Min } from './int64.ts'
-import { parseJson, petToJson } from './json.ts'
+import { parseJson, petsToJson, petToJson } from './json.ts'
 import { type NewPet, type Pet, petName, readNewPet } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
@@ -140,7 +140,7 @@ describe('an animal as JSON', () => {
       '{"id":9223372036854775807,"name":"\\"\\\\\\n","categoryId":-9223372036854775808,"status":"sold"}',
     ],
   ])('has exact integers, an escaped name, and a status only if it was sent: %#', (pet, json) => {
-    expect(petToJson(pet)).toBe(json)
+    expect([petToJson(pet), petsToJson([pet, pet])]).toEqual([json, `[${json},${json}]`])
   })
 
   test('can be read again', () => {

@@ -56,6 +56,7 @@ const clientClosedRequest = 499
 
 export class App {
   readonly #environmentKey: string | undefined
+  readonly #metrics = new Metrics()
   readonly #observer: RequestObserver
   readonly #authenticator: Authenticator
   readonly #usage: KeyUsage
@@ -71,7 +72,7 @@ export class App {
   constructor(parts: AppParts) {
     const { pets, keys, environmentKey, rateLimit, activity, sweep, build } = parts
     const limits = { ...timeLimits, ...parts.limits }
-    const metrics = new Metrics()
+    const metrics = this.#metrics
     const usage = new KeyUsage(keys)
     const metricsText = (isStoreUp: boolean) => metrics.text({ usage, activity: activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
@@ -90,7 +91,7 @@ export class App {
   /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
-    this.#observer.requestStarted()
+    this.#metrics.requestStarted()
     if (this.#isDraining) this.requestsSinceDrain++
     const { path } = context
     try {

@@ -26,10 +26,6 @@ export class RequestObserver {
     this.#trustedProxies = new TrustedProxies(trustedProxies)
   }
 
-  requestStarted(): void {
-    this.#metrics.requestStarted()
-  }
-
   requestEnded(context: RequestContext, status: number): void {
     const ms = performance.now() - context.startedMs
     this.#metrics.requestEnded(context.operationId, status, ms / 1_000)
