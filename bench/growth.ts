@@ -6,11 +6,11 @@ import { startCluster } from '../test/support/postgres.ts'
 import type { Bench } from './bench.ts'
 import { petstoreProgram } from './catalogue.ts'
 import { petPath, petsPath, petstore, servePort } from './contenders.ts'
-import { chartStyle, median, show, table } from './format.ts'
+import { chartStyle, median, none, show, table } from './format.ts'
 import { benchAuthorization, newPet } from './load.ts'
 import { type Server, start } from './start.ts'
 
-export const growthSizes: readonly number[] = [1_000_000, 10_000_000, 30_000_000]
+const growthSizes: readonly number[] = [1_000_000, 10_000_000, 30_000_000]
 
 /** The timed requests. None of the pages is in the server's page cache. */
 const titles = { first: 'First page', middle: 'Middle page', rare: 'Rare status', get: 'Get one', create: 'Create' }
@@ -158,25 +158,46 @@ async function send({ origin, animals }: Server, timed: Timed, i: number): Promi
 const compact = (count: number, compactDisplay: 'long' | 'short') =>
   count.toLocaleString('en', { notation: 'compact', compactDisplay })
 
-const rows: Readonly<Record<string, (size: SizeFigures) => number | null>> = {
-  'Import, animals/s': each => each.importedPerSecond,
-  'Store, MB': each => each.storeMb,
-  'Start, ms': each => each.startMs,
-  'Backup, s': each => each.backupSeconds,
-  'Export, s': each => each.exportSeconds,
-  ...Object.fromEntries(allTimed.map(timed => [`${titles[timed]}, ms`, each => each.responseMs[timed]])),
-  'Memory, MB': each => each.peakMb,
+/** `2.5 s`, `4.2 min` or `1.5 h` */
+function showTime(seconds: number | null): string {
+  if (seconds === null) return none
+  const [amount, unit] =
+    seconds < 100 ? [seconds, 's'] : seconds < 6_000 ? [seconds / 60, 'min'] : [seconds / 3_600, 'h']
+  return `${amount.toFixed(1)} ${unit}`
 }
 
-/** With a column for each engine and size. */
-export function growthTable({ SQLite, PostgreSQL }: GrowthFigures): string {
-  const columns = [...SQLite, ...PostgreSQL]
-  const engineOf = (i: number) => (i < SQLite.length ? 'SQLite' : 'PostgreSQL')
-  const head = ['', ...columns.map(({ animals }, i) => `${engineOf(i)}, ${compact(animals, 'long')}`)]
-  return table(
-    head,
-    Object.entries(rows).map(([title, figure]) => [title, ...columns.map(each => show(figure(each)))]),
-  )
+/** Sizes that were not measured: their figures are multiples of the largest one's. */
+const estimatedSizes = [100_000_000, 1_000_000_000]
+
+/** A row for each engine and size. */
+export function growthTable(figures: GrowthFigures): string {
+  const engines: readonly [string, readonly SizeFigures[]][] = Object.entries(figures)
+  const rows = engines.flatMap(([engine, sizes]) => {
+    const importSeconds = sizes.map(({ animals, importedPerSecond }, i) => {
+      return (animals - (sizes[i - 1]?.animals ?? 0)) / importedPerSecond
+    })
+    const importedIn = (count: number) => importSeconds.slice(0, count).reduce((sum, each) => sum + each, 0)
+    const whole = (size: SizeFigures, importTime: number, times = 1) => [
+      `${(((size.storeMb ?? 0) * times) / 1_000).toFixed(1)} GB`,
+      ...[importTime, size.exportSeconds].map(each => showTime(each * times)),
+      showTime(size.backupSeconds && size.backupSeconds * times),
+    ]
+    const measured = sizes.map((size, i) => [
+      `${engine}, ${compact(size.animals, 'long')}`,
+      ...allTimed.map(timed => show(size.responseMs[timed])),
+      ...[show(size.startMs), show(size.peakMb)],
+      ...whole(size, importedIn(i + 1)),
+    ])
+    const largest = sizes.at(-1)
+    const estimated = estimatedSizes.map(animals => [
+      `${engine}, ${compact(animals, 'long')}, by arithmetic`,
+      ...Array<string>(allTimed.length + 2).fill(none),
+      ...(largest ? whole(largest, importedIn(sizes.length), animals / largest.animals) : []),
+    ])
+    return [...measured, ...(largest ? estimated : [])]
+  })
+  const head = [...allTimed.map(timed => `${titles[timed]}, ms`), 'Start, ms', 'Memory, MB', 'Store']
+  return table(['Animals', ...head, 'Import', 'Export', 'Backup'], rows)
 }
 
 const lineStyle = `${chartStyle}

@@ -38,7 +38,7 @@ export async function measureRounds(bench: Bench, plan: Plan): Promise<readonly 
   return samples
 }
 
-export function isInstalled(bench: Bench, { name, packages = [] }: Contender): boolean {
+function isInstalled(bench: Bench, { name, packages = [] }: Contender): boolean {
   const missing = packages.filter(each => !existsSync(join(import.meta.dir, 'node_modules', each)))
   if (missing.length > 0) bench.log(`left out: ${name} needs ${missing.join(', ')}`)
   return missing.length === 0
