@@ -45,17 +45,17 @@ function nestingExceeds(text: string, max: number): boolean {
   return false
 }
 
-export const petToJson = (pet: Pet) => JSON.stringify(writable(pet))
-export const petsToJson = (pets: readonly Pet[]) => JSON.stringify(pets.map(writable))
+export const petToJson = (pet: Pet) => JSON.stringify(jsonFields(pet))
+export const petsToJson = (pets: readonly Pet[]) => JSON.stringify(pets.map(jsonFields))
 /** One animal per line. */
 export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
-/** For JSON.stringify, which takes no bigint but is several times as fast as text made by hand. */
-function writable({ id, name, categoryId, status }: Pet) {
+/** JSON.stringify takes no bigint. For most pages it is two to three times as fast as text made by hand. */
+function jsonFields({ id, name, categoryId, status }: Pet) {
   return { id: exactNumber(id), name, categoryId: exactNumber(categoryId), status }
 }
 
-// TypeScript does not know it yet.
+// TypeScript has no type for it yet.
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): object }
 
 function exactNumber(value: bigint): number | object {

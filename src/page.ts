@@ -32,7 +32,7 @@ const cursorCharsMax = 256
 const cursorBytes = 13
 const cursorVersion = 1
 
-/** Used again for each cursor. */
+/** Reused: `toString` copies the bytes. */
 const cursorBuffer = Buffer.alloc(cursorBytes)
 
 /** A version byte, the last id of a page, and a checksum over id and status. Equal arguments give equal cursors. */

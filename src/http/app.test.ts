@@ -293,6 +293,36 @@ describe('a failure', () => {
   })
 })
 
+describe("the log has the client's address", () => {
+  const version = () => undefined
+  const list = async () => ({ pets: [], more: false })
+  const later = { ...stores.pets, version, list, get: async () => undefined }
+  const body = () => new ReadableStream({ pull: controller => controller.close() })
+  test.each<[string, string, () => Sent, Partial<AppParts>, string | undefined]>([
+    ['of no list of SQLite', '/v1/pets', () => ({}), {}, undefined],
+    ['of no animal of SQLite', '/v1/pets/1', () => ({}), {}, undefined],
+    ['of a list that waits for the store', '/v1/pets', () => ({}), { pets: later }, '192.0.2.1'],
+    ['of an animal that waits for the store', '/v1/pets/1', () => ({}), { pets: later }, '192.0.2.1'],
+    ['of a creation', '/v1/pets', () => ({ method: 'POST', body: '{}' }), {}, '192.0.2.1'],
+    ['of an error', '/v1/nothing', () => ({}), {}, '192.0.2.1'],
+    ['of an error with a body', '/v1/nothing', () => ({ method: 'POST', body: body() }), {}, '192.0.2.1'],
+    ['without a key', '/v1/pets', () => ({ method: 'POST', body: body(), headers: noKey }), {}, '192.0.2.1'],
+    ['of a guess', '/v1/pets', () => ({ headers: { authorization: 'Bearer guess' } }), {}, '192.0.2.1'],
+    ['of a health check', '/healthz', () => ({ headers: noKey }), {}, '192.0.2.1'],
+  ])('%s, even if it is gone by the end', async (_what, path, given, parts, client) => {
+    start(parts)
+    await send('/v1/pets')
+    let isGone = false
+    const requestIP = () => (isGone ? null : { address: '192.0.2.1' })
+    const { headers, ...init } = given()
+    const request = new Request(`http://a${path}`, { ...init, headers: { authorization: 'Bearer a-key', ...headers } })
+    const response = app.fetch(request, { requestIP })
+    isGone = true
+    await response
+    expect(logged.at(-1)?.['client']).toBe(client)
+  })
+})
+
 describe('the body of a refused request', () => {
   const length = { 'content-length': '30' }
   test.each<[string, Record<string, string>, () => void, string | null, number | 'unread']>([

@@ -95,11 +95,16 @@ export class App {
     if (this.#isDraining) this.requestsSinceDrain++
     const { path } = context
     try {
-      if (!isVersioned(path)) return this.#respond(context, await this.#siteReply(context))
+      if (!isVersioned(path)) {
+        context.lookUpPeer()
+        return this.#respond(context, await this.#siteReply(context))
+      }
       const preflight = request.method === 'OPTIONS' && this.#preflight(context)
       if (preflight) return this.#respond(context, preflight)
 
       const authenticated = this.#authenticator.authenticate(context)
+      // Each verification and each guess of a key leaves an address in the log.
+      if (authenticated instanceof Promise) context.lookUpPeer()
       const unauthorized = authenticated instanceof Promise ? await authenticated : authenticated
       if (unauthorized) return this.#respond(context, unauthorized)
 
@@ -121,6 +126,7 @@ export class App {
       context.strict = prefer.field.read(request.headers.get(prefer.name)) === true
       if (context.strict) context.query.refuseUnknown(operation.parameters)
       const reply = operation.handle(context)
+      if (reply instanceof Promise) context.lookUpPeer()
       return this.#respond(context, reply instanceof Promise ? await reply : reply)
     } catch (cause) {
       return this.#respond(context, this.#failureReply(context, cause))
@@ -176,6 +182,7 @@ export class App {
     const draining = this.#isDraining
     if (reply.status < 400) return this.#response(context, reply, draining)
     const { request } = context
+    context.lookUpPeer()
     const closes = draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
     // On a connection that stays open, Bun discards a body of known length by itself.
     if ((!closes && request.headers.has('content-length')) || request.body === null) {

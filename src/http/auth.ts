@@ -57,8 +57,6 @@ export class Authenticator {
   }
 
   async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
-    // For the log, even if the client is gone by the end: whoever uses or guesses a key leaves an address.
-    context.lookUpPeer()
     const bearer = /^bearer(?: +(\S.*))?$/i.exec(header)
     if (!bearer && header !== '') return missingKey('Authorization does not begin with "Bearer "')
     const token = bearer?.[1]

@@ -32,8 +32,7 @@ export class RequestObserver {
     const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
     const { request, operationId, caller } = context
-    // The key's name identifies the client of any other request.
-    if (status >= 400 || caller.keyName === undefined) context.lookUpPeer()
+    if (caller.keyName === undefined) context.lookUpPeer()
     const { peerAddress: peer } = context
     this.#log.request(level, {
       requestId: context.id,

@@ -1,3 +1,4 @@
+import { heapStats } from 'bun:jsc'
 import { beforeEach, describe, expect, test } from 'bun:test'
 import type { PetStore } from '../store.ts'
 import { PageCache } from './page-cache.ts'
@@ -83,4 +84,22 @@ describe('a full cache', () => {
     for (const query of 'efgh') ask(cache, query, reply)
     expect(cachedIn(cache, 'abcdefgh')).toBe('efgh')
   })
+
+  test('does not keep the URL of a query in memory', () => {
+    const cache = new PageCache(pets, 10_000_000)
+    const asked = cache.version()
+    const before = heapBytes()
+    for (let i = 0; i < 1_000; i++) {
+      const url = `http://${'x'.repeat(100_000)}/v1/pets?limit=20&x=${i}`
+      cache.set(url.slice(url.indexOf('?') + 1), page('[]'), asked)
+    }
+    expect(heapBytes() - before).toBeLessThan(10_000_000)
+    expect(cache.get('limit=20&x=999')).toBeDefined()
+  })
 })
+
+function heapBytes(): number {
+  Bun.gc(true)
+  const { heapSize, extraMemorySize } = heapStats()
+  return heapSize + extraMemorySize
+}

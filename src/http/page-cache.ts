@@ -8,18 +8,18 @@ const entryBytes = 512
 /** Encoded pages until the store changes. Reading and encoding a page costs more than the rest of a request. */
 export class PageCache {
   readonly #pets: PetStore
-  /** Each of the two maps holds at most this much. */
-  readonly #halfBytes: number
+  /** For each of the two maps. */
+  readonly #halfBytesMax: number
   /** By the text of the query: another spelling of a page is another entry. */
   #recent = new Map<string, Reply>()
-  /** What was recent before: dropped as a whole, because deleting page after page costs more. */
+  /** The previous `#recent`. Dropped as a whole: deleting single pages costs more. */
   #older = new Map<string, Reply>()
   #recentBytes = 0
   #version: unknown
 
   constructor(pets: PetStore, bytesMax = bytesMaxDefault) {
     this.#pets = pets
-    this.#halfBytes = bytesMax / 2
+    this.#halfBytesMax = bytesMax / 2
   }
 
   /** The store's version for a later `set`: ask before reading the store. Undefined if pages cannot be cached. */
@@ -41,10 +41,11 @@ export class PageCache {
   /** Drops the older half if there is no room. */
   set(query: string, page: Reply, version: unknown): void {
     const bytes = entryBytes + 2 * (query.length + (page.body?.length ?? 0))
-    if (version === undefined || version !== this.#version || bytes > this.#halfBytes || this.get(query)) return
-    if (this.#recentBytes + bytes > this.#halfBytes) this.#startRecent()
+    if (version === undefined || version !== this.#version || bytes > this.#halfBytesMax || this.get(query)) return
+    if (this.#recentBytes + bytes > this.#halfBytesMax) this.#startRecent()
     this.#recentBytes += bytes
-    this.#recent.set(query, page)
+    // A copy: the query is a part of the URL, and would keep all of it in memory.
+    this.#recent.set(Buffer.from(query).toString(), page)
   }
 
   #startRecent(): void {

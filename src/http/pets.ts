@@ -3,7 +3,7 @@ import { invalid, show } from '../field.ts'
 import { petsToJson, petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type PageRequest, type PetPage, writeCursor } from '../page.ts'
 import { type Pet, readNewPet } from '../pet.ts'
-import type { Creation, PetStore } from '../store.ts'
+import type { Awaitable, Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { deprecationLinks, type OperationId, operations, parameters } from './operations.ts'
@@ -35,25 +35,27 @@ export function petOperations(parts: PetParts): readonly Operation[] {
 function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   const cache = new PageCache(pets)
 
-  async function readPage(query: Query, version: unknown): Promise<Reply> {
+  function readPage(query: Query, version: unknown): Awaitable<Reply> {
     const limit = query.read(parameters.limit) ?? limitDefault
     const status = query.read(parameters.status)
     const code = query.problems.length > 0 ? 'invalid_request' : 'invalid_cursor'
     const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
     if (query.problems.length > 0) return problem(code, query.problems.join('; '))
     const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-    const found = pets.list(page)
-    const reply = pageReply(page, found instanceof Promise ? await found : found, baseUrl)
-    if (version !== undefined) {
+    const encode = (found: PetPage) => {
+      const reply = pageReply(page, found, baseUrl)
+      if (version === undefined) return reply
       metrics.pageCacheMisses++
       cache.set(query.text, reply, version)
+      return reply
     }
-    return reply
+    const found = pets.list(page)
+    return found instanceof Promise ? found.then(encode) : encode(found)
   }
 
   return ({ query }) => {
     const version = cache.version()
-    // A strict request with an unknown parameter has a problem already; others may have cached its page.
+    // A strict request with an unknown parameter bypasses the cache: another request may have cached that page.
     const cached = query.problems.length === 0 ? cache.get(query.text) : undefined
     if (!cached) return readPage(query, version)
     metrics.pageCacheHits++
@@ -74,9 +76,7 @@ function pageReply({ limit, status }: PageRequest, { pets, more }: PetPage, base
 
 function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
   const { name, field } = parameters.idempotencyKey
-  return async context => {
-    const { request, query, caller, strict } = context
-    context.lookUpPeer()
+  return async ({ request, query, caller, strict }) => {
     const body = await readJsonBody(request, bodyMs)
     if (!body.ok) return body.refusal
     const sentKey = request.headers.get(name)

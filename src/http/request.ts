@@ -45,7 +45,10 @@ export class RequestContext {
     this.id = requestId(sentId, sentId && request.headers.get('authorization'), environmentKey)
   }
 
-  /** Call it before a wait: the address is unknown once the connection is closed. It costs as much as a log line. */
+  /**
+   * For the log. Called before every wait, because the address is unknown once the connection is closed, and for errors. Other
+   * requests are identified by their key's name: a lookup costs as much as the log line.
+   */
   lookUpPeer(): void {
     this.peerAddress ??= this.#peers?.requestIP(this.request)?.address
   }
