@@ -1,5 +1,5 @@
 import type { Field } from './field.ts'
-import type { Pet, PetStatus } from './pet.ts'
+import type { PetStatus } from './pet.ts'
 
 export interface PageRequest {
   readonly limit: number
@@ -8,8 +8,12 @@ export interface PageRequest {
   readonly after?: bigint
 }
 
+/** As JSON, because an object with exact integers for each animal would cost a tenth of the request. */
 export interface PetPage {
-  readonly pets: readonly Pet[]
+  /** An array, oldest first. */
+  readonly json: string
+  /** Undefined if the page is empty. */
+  readonly lastId: bigint | undefined
   readonly more: boolean
 }
 

@@ -295,7 +295,7 @@ describe('a failure', () => {
 
 describe("the log has the client's address", () => {
   const version = () => undefined
-  const list = async () => ({ pets: [], more: false })
+  const list = async () => ({ json: '[]', lastId: undefined, more: false })
   const later = { ...stores.pets, version, list, get: async () => undefined }
   const body = () => new ReadableStream({ pull: controller => controller.close() })
   test.each<[string, string, () => Sent, Partial<AppParts>, string | undefined]>([

@@ -1,6 +1,6 @@
 import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
-import { petsToJson, petToJson } from '../json.ts'
+import { petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type PageRequest, type PetPage, writeCursor } from '../page.ts'
 import { type Pet, readNewPet } from '../pet.ts'
 import type { Awaitable, Creation, PetStore } from '../store.ts'
@@ -42,7 +42,7 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
     const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
     if (query.problems.length > 0) return problem(code, query.problems.join('; '))
     const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-    const encode = (found: PetPage) => {
+    const replyWith = (found: PetPage) => {
       const reply = pageReply(page, found, baseUrl)
       if (version === undefined) return reply
       metrics.pageCacheMisses++
@@ -50,7 +50,7 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
       return reply
     }
     const found = pets.list(page)
-    return found instanceof Promise ? found.then(encode) : encode(found)
+    return found instanceof Promise ? found.then(replyWith) : replyWith(found)
   }
 
   return ({ query }) => {
@@ -63,12 +63,10 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   }
 }
 
-function pageReply({ limit, status }: PageRequest, { pets, more }: PetPage, baseUrl: string): Reply {
+function pageReply({ limit, status }: PageRequest, { json: body, lastId, more }: PetPage, baseUrl: string): Reply {
   const { status: ok, path } = operations.listPets
-  const body = petsToJson(pets)
-  const last = pets.at(-1)
-  if (!more || !last) return json(ok, body)
-  const cursor = writeCursor(last.id, status)
+  if (!more || lastId === undefined) return json(ok, body)
+  const cursor = writeCursor(lastId, status)
   const filter = status === undefined ? '' : `&status=${status}`
   const next = `${baseUrl}${path}?limit=${limit}${filter}&cursor=${cursor}`
   return json(ok, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))

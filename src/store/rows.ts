@@ -1,14 +1,24 @@
 import type { ApiKey, NewApiKey } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
-import { petToJson } from '../json.ts'
+import { petsToJson, petToJson } from '../json.ts'
+import type { PetPage } from '../page.ts'
 import type { NewPet, Pet, PetStatus } from '../pet.ts'
 import { keptIdProblem } from '../store.ts'
 
-export type PetRow = { id: bigint; name: string; category_id: bigint; status: PetStatus | null }
+export type PetRow<Integer = bigint> = { id: Integer; name: string; categoryId: Integer; status: PetStatus | null }
 
-export function petOf({ id, name, category_id: categoryId, status }: PetRow): Pet {
+export const petColumns = 'id, name, category_id AS "categoryId", status'
+
+export function petOf({ id, name, categoryId, status }: PetRow): Pet {
   return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
+}
+
+/** `rows` has one row more than the limit if there is a next page. */
+export function pageOf(rows: readonly PetRow<bigint | number>[], limit: number): PetPage {
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return { json: petsToJson(shown), lastId: last && BigInt(last.id), more: rows.length > limit }
 }
 
 /** Equal for equal animals, however the client wrote them. */

@@ -9,6 +9,7 @@ import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
+import { petsOf } from '../support/service.ts'
 import { batches, closing, failureOf, rex } from './contract.ts'
 
 let database: TestDatabase
@@ -236,7 +237,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date(0) })
     expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(1)
-    expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(2)
+    expect(petsOf(await stores.pets.list({ limit: 10 }))).toHaveLength(2)
     await stores.close()
   })
 })

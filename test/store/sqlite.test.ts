@@ -9,6 +9,7 @@ import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { createKey, temporaryFolder } from '../support/process.ts'
+import { petsOf } from '../support/service.ts'
 import { batches, closing, describeStoreContract, failureOf, rex } from './contract.ts'
 
 describeStoreContract('SQLite', 'sqlite')
@@ -69,7 +70,7 @@ describe('SQLite: the file', () => {
     expect(stores.activity()).toMatchObject({ writesWaiting: 0, commitSizes: { sum: 1 } })
     renameSync(file, `${file}.moved`)
     expect(String(await failureOf(add))).toBe(`StoreUnavailable: ${file} was moved, replaced or deleted`)
-    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
+    expect(petsOf(await stores.pets.list({ limit: 5 }))).toHaveLength(1)
     writeFileSync(file, '')
     expect(await failureOf(add)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
@@ -96,7 +97,7 @@ describe('SQLite: the file', () => {
     const tables = "SELECT group_concat(sql, ';' ORDER BY name) FROM sqlite_schema WHERE sql IS NOT NULL"
     const before = valueIn(tables)
     const stores = await opened(file, false)
-    expect((await stores.pets.list({ limit: 5 })).pets.map(({ name }) => name)).toEqual(['Rex', 'Tom'])
+    expect(petsOf(await stores.pets.list({ limit: 5 })).map(({ name }) => name)).toEqual(['Rex', 'Tom'])
     expect(await stores.keys.list()).toMatchObject([{ name: 'prometheus', permission: 'metrics' }])
     expect((await stores.pets.create(rex)).id).toBe(51n)
     await stores.close()
@@ -121,7 +122,7 @@ describe('SQLite: the file', () => {
     const upgraded = openSqlite(file, { create: false }, [...migrations, next])
     expect((await stores.pets.create(rex)).id).toBe(1n)
     expect(await upgraded.pets.create(rex)).toEqual({ ...rex, id: 2n })
-    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(2)
+    expect(petsOf(await stores.pets.list({ limit: 5 }))).toHaveLength(2)
     await Promise.all([stores.close(), upgraded.close()])
     expect(valueIn('SELECT count(*) - count(colour) FROM pets')).toBe(2n)
     expect(() => opened()).toThrow(/schema version 4, .* up to 3: upgrade the program$/)

@@ -3,18 +3,18 @@ import { IdsExhausted } from '../../errors.ts'
 import type { NewPet, Pet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { CommitQueue } from '../commit-queue.ts'
-import { fingerprintOf, msOf, type PetRow, petOf } from '../rows.ts'
+import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
 import { type Pool, workMsMax } from './pool.ts'
 
 export const statements = {
-  list: 'SELECT id, name, category_id, status FROM pets WHERE id > $1 ORDER BY id LIMIT $2',
+  list: `SELECT ${petColumns} FROM pets WHERE id > $1 ORDER BY id LIMIT $2`,
   // With `status = $1 ORDER BY id` the planner may walk the primary key and skip other statuses, which is expensive if the
   // status is rare. Only the index on both columns has this order.
   listByStatus: `
-    SELECT id, name, category_id, status FROM pets
+    SELECT ${petColumns} FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
-  get: 'SELECT id, name, category_id, status FROM pets WHERE id = ANY ($1::bigint[])',
+  get: `SELECT ${petColumns} FROM pets WHERE id = ANY ($1::bigint[])`,
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
   deleteExpiredKeys: `
     WITH deleted AS (
@@ -49,7 +49,7 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
       const found = status
         ? await reading.read<PetRow>(statements.listByStatus, [status, after, rows])
         : await reading.read<PetRow>(statements.list, [after, rows])
-      return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
+      return pageOf(found, limit)
     },
     get: getTogether(reading),
     async create(pet) {

@@ -1,18 +1,19 @@
-import type { Database } from 'bun:sqlite'
+import type { Database, Statement } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 import type { NewPet, PetStatus } from '../../pet.ts'
 import { idempotencyKeyMs, type PetStore } from '../../store.ts'
-import { fingerprintOf, type PetRow, petOf } from '../rows.ts'
+import { fingerprintOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import type { DamageGuard } from './errors.ts'
 import type { PetWrites, Writer } from './writer.ts'
 
 export const statements = {
-  list: 'SELECT id, name, category_id, status FROM pets WHERE id > $after ORDER BY id LIMIT $rows',
-  listByStatus: `
-    SELECT id, name, category_id, status FROM pets WHERE status = $status AND id > $after ORDER BY id LIMIT $rows`,
-  get: 'SELECT id, name, category_id, status FROM pets WHERE id = $id',
+  list: `SELECT ${petColumns} FROM pets WHERE id > $after ORDER BY id LIMIT $rows`,
+  listByStatus: `SELECT ${petColumns} FROM pets WHERE status = $status AND id > $after ORDER BY id LIMIT $rows`,
+  get: `SELECT ${petColumns} FROM pets WHERE id = $id`,
 } as const
+
+type Page = { after: bigint; rows: number }
 
 /** Reads on the calling thread, writes in the writer thread. */
 export function createSqlitePets(
@@ -20,9 +21,8 @@ export function createSqlitePets(
   writer: Pick<Writer, 'write' | 'commits'>,
   guard: DamageGuard,
 ): PetStore {
-  type Page = { after: bigint; rows: number }
-  const list = reading.query<PetRow, Page>(statements.list)
-  const listByStatus = reading.query<PetRow, Page & { status: PetStatus }>(statements.listByStatus)
+  const list = reading.query<PetRow<number>, Page>(statements.list)
+  const listByStatus = reading.query<PetRow<number>, Page & { status: PetStatus }>(statements.listByStatus)
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
   const findExpired = reading.query('SELECT 1 FROM creation_keys WHERE created_at_ms <= $expiredMs LIMIT 1')
   const snapshot = new TickSnapshot(reading, writer, guard)
@@ -32,9 +32,9 @@ export function createSqlitePets(
       // Fetch one extra row to learn whether a next page exists, without a COUNT.
       const rows = limit + 1
       const found = snapshot.read(() =>
-        status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
+        status === undefined ? allExact(list, { after, rows }) : allExact(listByStatus, { status, after, rows }),
       )
-      return { pets: found.slice(0, limit).map(petOf), more: found.length > limit }
+      return pageOf(found, limit)
     },
     get(id) {
       const row = snapshot.read(() => get.get({ id }))
@@ -53,6 +53,16 @@ export function createSqlitePets(
     },
     version: () => snapshot.version(),
   }
+}
+
+/** Numbers cost less than bigints. One that is not a safe integer may be rounded: then all are read again as bigints. */
+function allExact<P extends Page>(
+  statement: Statement<PetRow<number>, [P]>,
+  page: P,
+): readonly PetRow<number | bigint>[] {
+  const rows = statement.safeIntegers(false).all(page)
+  const isExact = rows.every(({ id, categoryId }) => Number.isSafeInteger(id) && Number.isSafeInteger(categoryId))
+  return isExact ? rows : statement.safeIntegers(true).all(page)
 }
 
 export function preparePetWrites(database: Database): PetWrites {
