@@ -38,9 +38,16 @@ export async function buildCatalogue(bench: Bench, animals: number): Promise<Cat
 /** Creates a store with `petstore import`. */
 export async function importAnimals(bench: Bench, databaseUrl: string, animals: number): Promise<void> {
   const lines = animalsAfter(0, animals).map(each => JSON.stringify(each))
-  const command = [petstoreProgram, 'import', '--keep-ids', '--database-url', databaseUrl, '-']
-  const stdin = new Blob([lines.join('\n')])
-  const program = bench.spawn(command, { stdin, stdout: 'ignore', stderr: 'pipe' })
+  await runPetstore(bench, ['import', '--keep-ids', '--database-url', databaseUrl, '-'], new Blob([lines.join('\n')]))
+}
+
+/** Throws with its messages if it fails. */
+export async function runPetstore(
+  bench: Bench,
+  args: readonly string[],
+  stdin: Blob | ReadableStream | null = null,
+): Promise<void> {
+  const program = bench.spawn([petstoreProgram, ...args], { stdin, stdout: 'ignore', stderr: 'pipe' })
   const messages = await new Response(program.stderr as ReadableStream).text()
-  if ((await program.exited) !== 0) throw new Error(`petstore import failed: ${messages}`)
+  if ((await program.exited) !== 0) throw new Error(`petstore ${args[0]} failed: ${messages}`)
 }

@@ -1,4 +1,3 @@
-import { startCluster } from '../test/support/postgres.ts'
 import type { Bench } from './bench.ts'
 import { buildCatalogue } from './catalogue.ts'
 import {
@@ -15,7 +14,7 @@ import { measureGrowth } from './growth.ts'
 import { measureInstances } from './instances.ts'
 import { compare, measureRounds } from './measure.ts'
 import type { Comparison, Part, PeerFigures, Recorded } from './record.ts'
-import { start } from './start.ts'
+import { start, startPostgres } from './start.ts'
 import { captureResponses } from './verify.ts'
 
 const animals = 1_000_000
@@ -71,7 +70,7 @@ async function compareProcesses(bench: Bench): Promise<Comparison | undefined> {
 
 /** The petstore and Bun.sql on the same PostgreSQL server. */
 async function compareOnPostgres(bench: Bench): Promise<Comparison | undefined> {
-  const cluster = await startCluster().catch((error: Error) => bench.log(`left out: ${error.message}`))
+  const cluster = await startPostgres(bench)
   if (!cluster) return undefined
   await using server = cluster
   // Each contender fills its own database.

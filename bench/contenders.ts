@@ -75,7 +75,7 @@ const peer = {
 } as const
 
 /** Without a log. */
-export function servePort({ port }: Pick<Place, 'port'>): readonly string[] {
+export function serveCommand({ port }: Pick<Place, 'port'>): readonly string[] {
   return [petstoreProgram, 'serve', '--port', String(port), '--log-level', 'warn']
 }
 
@@ -83,7 +83,7 @@ export const petstore: Contender = {
   ...peer,
   name: 'petstore',
   cursor: (after, status) => writeCursor(BigInt(after), status),
-  command: place => [...servePort(place), '--database-url', `sqlite:${place.file}`],
+  command: place => [...serveCommand(place), '--database-url', `sqlite:${place.file}`],
 }
 
 /** With its log, as it runs by default. */
@@ -159,7 +159,7 @@ export function postgresContenders(serverUrl: string): readonly Contender[] {
       ...petstore,
       ...onDatabase('petstore', (url, animals, bench) => importAnimals(bench, url, animals)),
       workloads: postgresWorkloads,
-      command: servePort,
+      command: serveCommand,
     },
     {
       ...peer,

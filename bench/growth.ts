@@ -2,20 +2,25 @@ import { existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { writeCursor } from '../src/page.ts'
-import { startCluster } from '../test/support/postgres.ts'
 import type { Bench } from './bench.ts'
-import { petstoreProgram } from './catalogue.ts'
-import { petPath, petsPath, petstore, servePort } from './contenders.ts'
+import { runPetstore } from './catalogue.ts'
+import { petPath, petsPath, petstore, serveCommand } from './contenders.ts'
 import { chartStyle, median, none, show, table } from './format.ts'
 import { benchAuthorization, newPet } from './load.ts'
-import { type Server, start } from './start.ts'
+import { type Server, start, startPostgres } from './start.ts'
 
 const growthSizes: readonly number[] = [1_000_000, 10_000_000, 30_000_000]
 
 /** The timed requests. None of the pages is in the server's page cache. */
-const titles = { first: 'First page', middle: 'Middle page', rare: 'Rare status', get: 'Get one', create: 'Create' }
-type Timed = keyof typeof titles
-const allTimed = Object.keys(titles) as readonly Timed[]
+const timedTitles = {
+  first: 'First page',
+  middle: 'Middle page',
+  rare: 'Rare status',
+  get: 'Get one',
+  create: 'Create',
+}
+type Timed = keyof typeof timedTitles
+const allTimed = Object.keys(timedTitles) as readonly Timed[]
 const [warmUps, requests] = [300, 300]
 
 /** One process of the petstore on a catalogue of one size. */
@@ -41,21 +46,21 @@ export interface GrowthFigures {
   readonly PostgreSQL: readonly SizeFigures[]
 }
 
-/** Measures each engine with a catalogue that grows to these ascending sizes. */
-export async function measureGrowth(bench: Bench, sizes = growthSizes): Promise<GrowthFigures> {
+/** Measures each engine with a catalogue that grows to these sizes. */
+export async function measureGrowth(bench: Bench): Promise<GrowthFigures> {
   const folder = bench.folder()
-  const onSqlite = await measureSizes(bench, `sqlite:${join(folder, 'pets.db')}`, sizes)
+  const onSqlite = await measureSizes(bench, `sqlite:${join(folder, 'pets.db')}`)
   rmSync(folder, { recursive: true })
-  const cluster = await startCluster().catch((error: Error) => bench.log(`left out: ${error.message}`))
+  const cluster = await startPostgres(bench)
   if (!cluster) return { SQLite: onSqlite, PostgreSQL: [] }
   await using server = cluster
-  return { SQLite: onSqlite, PostgreSQL: await measureSizes(bench, server.url(), sizes) }
+  return { SQLite: onSqlite, PostgreSQL: await measureSizes(bench, server.url()) }
 }
 
-async function measureSizes(bench: Bench, url: string, sizes: readonly number[]): Promise<readonly SizeFigures[]> {
+async function measureSizes(bench: Bench, url: string): Promise<readonly SizeFigures[]> {
   const figures: SizeFigures[] = []
   const engine = url.startsWith('sqlite:') ? 'SQLite' : 'PostgreSQL'
-  for (const animals of sizes) {
+  for (const animals of growthSizes) {
     const before = figures.at(-1)?.animals ?? 0
     bench.log(`${engine}: importing up to ${animals.toLocaleString('en')} animals`)
     const lines = new Response(linesAfter(before, animals)).body
@@ -72,11 +77,9 @@ async function measureSizes(bench: Bench, url: string, sizes: readonly number[])
 }
 
 /** Returns the seconds that a command of the petstore takes. */
-async function timeCommand(bench: Bench, args: readonly string[], stdin: ReadableStream | null = null) {
+async function timeCommand(bench: Bench, args: readonly string[], stdin?: ReadableStream | null): Promise<number> {
   const startedMs = performance.now()
-  const program = bench.spawn([petstoreProgram, ...args], { stdin, stdout: 'ignore', stderr: 'pipe' })
-  const messages = await new Response(program.stderr as ReadableStream).text()
-  if ((await program.exited) !== 0) throw new Error(`petstore ${args[0]} failed: ${messages}`)
+  await runPetstore(bench, args, stdin)
   return (performance.now() - startedMs) / 1_000
 }
 
@@ -116,7 +119,7 @@ async function settledBytes(url: string): Promise<number> {
 const bytesOf = (file: string) => (existsSync(file) ? statSync(file).size : 0)
 
 async function measureServer(bench: Bench, url: string, animals: number) {
-  const contender = { ...petstore, prepare() {}, env: { DATABASE_URL: url }, command: servePort }
+  const contender = { ...petstore, prepare() {}, env: { DATABASE_URL: url }, command: serveCommand }
   const startedMs = performance.now()
   await using server = await start(bench, contender, { catalogue: { file: '', animals } })
   const startMs = performance.now() - startedMs
@@ -177,8 +180,8 @@ export function growthTable(figures: GrowthFigures): string {
       return (animals - (sizes[i - 1]?.animals ?? 0)) / importedPerSecond
     })
     const importedIn = (count: number) => importSeconds.slice(0, count).reduce((sum, each) => sum + each, 0)
-    const whole = (size: SizeFigures, importTime: number, times = 1) => [
-      `${(((size.storeMb ?? 0) * times) / 1_000).toFixed(1)} GB`,
+    const bulkCells = (size: SizeFigures, importTime: number, times = 1) => [
+      `${((size.storeMb * times) / 1_000).toFixed(1)} GB`,
       ...[importTime, size.exportSeconds].map(each => showTime(each * times)),
       showTime(size.backupSeconds && size.backupSeconds * times),
     ]
@@ -186,17 +189,17 @@ export function growthTable(figures: GrowthFigures): string {
       `${engine}, ${compact(size.animals, 'long')}`,
       ...allTimed.map(timed => show(size.responseMs[timed])),
       ...[show(size.startMs), show(size.peakMb)],
-      ...whole(size, importedIn(i + 1)),
+      ...bulkCells(size, importedIn(i + 1)),
     ])
     const largest = sizes.at(-1)
     const estimated = estimatedSizes.map(animals => [
       `${engine}, ${compact(animals, 'long')}, by arithmetic`,
       ...Array<string>(allTimed.length + 2).fill(none),
-      ...(largest ? whole(largest, importedIn(sizes.length), animals / largest.animals) : []),
+      ...(largest ? bulkCells(largest, importedIn(sizes.length), animals / largest.animals) : []),
     ])
     return [...measured, ...(largest ? estimated : [])]
   })
-  const head = [...allTimed.map(timed => `${titles[timed]}, ms`), 'Start, ms', 'Memory, MB', 'Store']
+  const head = [...allTimed.map(timed => `${timedTitles[timed]}, ms`), 'Start, ms', 'Memory, MB', 'Store']
   return table(['Animals', ...head, 'Import', 'Export', 'Backup'], rows)
 }
 
@@ -254,7 +257,7 @@ function drawPanel(engine: string, sizes: readonly SizeFigures[], { left, y, dec
       // The labels below this one must fit too.
       const at = Math.max(Math.min(end, bottom - (ends.length - 1 - i) * lineHeight), free)
       free = at + lineHeight
-      return text(left + width + 10, at, titles[timed], `class="label ${timed}"`)
+      return text(left + width + 10, at, timedTitles[timed], `class="label ${timed}"`)
     })
   return [
     text(left, 18, `${engine}: milliseconds by animals`),

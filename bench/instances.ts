@@ -1,15 +1,19 @@
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { ask, type Cluster, startCluster } from '../test/support/postgres.ts'
+import { ask, type Cluster } from '../test/support/postgres.ts'
 import { freePort, until } from '../test/support/process.ts'
 import { type Bench, stop } from './bench.ts'
 import { importAnimals } from './catalogue.ts'
-import { type Contender, petstore, servePort } from './contenders.ts'
+import { type Contender, petstore, serveCommand } from './contenders.ts'
 import { median, show, table, whole } from './format.ts'
 import { type Measured, sendLoad } from './load.ts'
-import { type Server, start } from './start.ts'
+import { type Server, start, startPostgres } from './start.ts'
 
-const [counts, roundTrips, connections, animals] = [[1, 2, 4], [0, 5], 512, 1_000]
+const counts = [1, 2, 4]
+const roundTripsMs = [0, 5]
+/** To all instances together. */
+const connections = 512
+const animals = 1_000
 
 /** Medians over the rounds, for one number of instances and one round trip to the database. */
 interface Figures {
@@ -27,12 +31,12 @@ export type InstancesFigures = readonly Figures[]
 
 /** Measures creations by several instances on one PostgreSQL server. Undefined if it cannot run here. */
 export async function measureInstances(bench: Bench): Promise<InstancesFigures | undefined> {
-  const cluster = await startCluster().catch((error: Error) => bench.log(`left out: ${error.message}`))
+  const cluster = await startPostgres(bench)
   if (!cluster) return undefined
   await using server = cluster
   await using stack = new AsyncDisposableStack()
   const proxies: Proxy[] = []
-  for (const roundTripMs of roundTrips) proxies.push(stack.use(await startProxy(bench, server, roundTripMs)))
+  for (const roundTripMs of roundTripsMs) proxies.push(stack.use(await startProxy(bench, server, roundTripMs)))
   const samples: Figures[] = []
   for (let round = 1; round <= bench.rounds; round++) {
     bench.log(`round ${round} of ${bench.rounds}`)
@@ -69,7 +73,7 @@ async function measure(bench: Bench, cluster: Cluster, proxy: Proxy, instances: 
     ...petstore,
     env: { DATABASE_URL: database.url.replace(cluster.host, host) },
     prepare() {},
-    command: servePort,
+    command: serveCommand,
   }
   await using stack = new AsyncDisposableStack()
   const servers: Server[] = []

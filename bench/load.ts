@@ -54,15 +54,15 @@ function requestsOf(bench: Bench, { contender, origin, animals }: Target, worklo
   // Without a script wrk sends a fixed request, which costs it least.
   if (workload === 'list') return [`${origin}${petsPath}`]
   if (workload === 'same') return [`${origin}${petPath(fixedPetId)}`]
-  const file = join(bench.folder(), 'paths')
-  writeFileSync(file, pathsOf(workload, contender, animals).join('\n'))
+  const paths = join(bench.folder(), 'paths')
+  writeFileSync(paths, pathsOf(workload, contender, animals).join('\n'))
   const kind = workload === 'mix' || workload === 'create' ? workload : 'read'
-  return ['-s', join(import.meta.dir, 'wrk.lua'), `${origin}${petsPath}`, '--', kind, file, petsPath, newPet]
+  return ['-s', join(import.meta.dir, 'wrk.lua'), `${origin}${petsPath}`, '--', kind, paths, petsPath, newPet]
 }
 
 const pathsCount = 10_000
 
-/** What is read, the same for all contenders. Of 49 reads of the mix, 4 get an animal; the others are half first pages. */
+/** Paths of GET requests, in the same order for every contender. In the mix, 4 of 49 get an animal; half of the others are first pages. */
 function pathsOf(workload: Workload, contender: Contender, animals: number): readonly string[] {
   const random = randomNumbers()
   // Ids of the most common length: these responses are as long as the one of the fixed-bytes server.

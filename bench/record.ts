@@ -20,7 +20,7 @@ interface PartFigures {
 export interface PeerFigures {
   /** No server writes a log. */
   readonly quiet: Comparison
-  /** The petstore and Fastify write theirs. */
+  /** The petstore and Fastify write a log; plain Bun and fixed bytes do not. */
   readonly logging: Comparison
 }
 

@@ -54,15 +54,17 @@ function pagesOf({
     },
     'scaling.md': {
       instances: instances ? `${instancesTable(instances.figures)}\n\n${conditions(instances)}` : none,
-      growth: growth ? `${growthTable(growth.figures)}\n\n${conditions(growth)}` : none,
+      growth: growth ? `${growthTable(growth.figures)}\n\n${datedCommit(growth)}.` : none,
     },
   }
 }
 
+const datedCommit = ({ at, commit }: Conditions) => `${at.slice(0, 10)}, commit ${commit}`
+
 function conditions(part: Conditions | undefined): string {
   if (!part) return ''
-  const { at, commit, rounds, seconds } = part
-  return `${at.slice(0, 10)}, commit ${commit}, ${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load.`
+  const { rounds, seconds } = part
+  return `${datedCommit(part)}, ${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load.`
 }
 
 const namesIn = (comparison: Comparison = {}) => Object.keys(comparison.list ?? {})
@@ -81,7 +83,7 @@ function ratioTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
   return table(head, [...rows, row('Fastify, both with their logs', logging, loggingFastify.name)])
 }
 
-const mainWorkloads = ['list', 'get', 'create'] as const
+const processWorkloads = ['list', 'get', 'create'] as const
 const costWorkloads = ['list', 'pages', 'get', 'create'] as const
 
 function costTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
@@ -102,23 +104,23 @@ function targetTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
   const [fixed, plain] = [fixedBun.name, plainBun.name]
   const goals: readonly Goal[] = [
     ['First page: CPU time, against fixed bytes', '≤', 1.45, quiet?.list?.[fixed]?.cpuRatio, 'X'],
-    ['The same with the log', '≤', 1.7, logging?.list?.[fixed]?.cpuRatio, 'X'],
+    ['First page with the log', '≤', 1.7, logging?.list?.[fixed]?.cpuRatio, 'X'],
     ['Random pages: CPU time, against plain Bun', '≤', 1.2, quiet?.pages?.[plain]?.cpuRatio, 'X'],
     ['Get random ones: CPU time, against plain Bun', '≤', 1.2, quiet?.get?.[plain]?.cpuRatio, 'X'],
-    ['The same with the log', '≤', 1.41, logging?.get?.[plain]?.cpuRatio, 'X'],
+    ['Get random ones with the log', '≤', 1.41, logging?.get?.[plain]?.cpuRatio, 'X'],
     ['Get the same one: CPU time, against plain Bun', '≤', 1.2, quiet?.same?.[plain]?.cpuRatio, 'X'],
-    ['The same with the log', '≤', 1.41, logging?.same?.[plain]?.cpuRatio, 'X'],
+    ['Get the same one with the log', '≤', 1.41, logging?.same?.[plain]?.cpuRatio, 'X'],
     ['Durable create: requests per second, against Fastify', '≥', 4, quiet?.create?.[fastify.name]?.ratio, 'X'],
   ]
   const rows = goals.map(([what, bound, limit, measured, whyMissed]) => {
     const isMet = measured && (bound === '≤' ? measured.median <= limit : measured.median >= limit)
-    return [what, `${bound} ${limit.toFixed(2)}`, showSpread(measured), isMet ? '' : whyMissed]
+    return [what, `${bound} ${limit.toFixed(2)}`, showSpread(measured), isMet || !measured ? '' : whyMissed]
   })
   return table(['The petstore', 'Target', 'Measured', 'Missed because'], rows)
 }
 
 function processTable(processes: Comparison | undefined): string {
-  const rows = mainWorkloads.flatMap(workload => {
+  const rows = processWorkloads.flatMap(workload => {
     const { 1: one, 2: two } = processes?.[workload] ?? {}
     if (!one || !two) return []
     const rates = [one.requestsPerSecond, two.requestsPerSecond]

@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Subprocess } from 'bun'
+import { type Cluster, startCluster } from '../test/support/postgres.ts'
 import { freePort } from '../test/support/process.ts'
 import { type Bench, stop } from './bench.ts'
 import { type Contender, type Given, petsPath } from './contenders.ts'
@@ -57,7 +58,7 @@ async function waitForResponse(url: string, child: Subprocess): Promise<void> {
   throw new Error('no response')
 }
 
-/** The CPU time and memory of a server since its start, with all its threads and child processes. */
+/** The CPU time and memory of a server since its start, with all its threads. */
 interface Usage {
   readonly cpuMs: number
   readonly peakMb: number
@@ -74,13 +75,14 @@ function usageOf(pid: number): Usage {
     .replace(/^.*\) /s, '')
     .split(' ')
   const peakKb = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0)
-  const own = { cpuMs: (Number(fields[11]) + Number(fields[12])) * tickMs, peakMb: (peakKb * 1_024) / 1e6 }
-  const children = readdirSync(`/proc/${pid}/task`)
-    .flatMap(thread => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' '))
-    .filter(Boolean)
-  return sumOf([own, ...children.map(child => usageOf(Number(child)))])
+  return { cpuMs: (Number(fields[11]) + Number(fields[12])) * tickMs, peakMb: (peakKb * 1_024) / 1e6 }
 }
 
 function sumOf(usages: readonly Usage[]): Usage {
   return usages.reduce((sum, { cpuMs, peakMb }) => ({ cpuMs: sum.cpuMs + cpuMs, peakMb: sum.peakMb + peakMb }))
+}
+
+/** Undefined if PostgreSQL cannot run here. */
+export async function startPostgres(bench: Bench): Promise<Cluster | undefined> {
+  return startCluster().catch((error: Error) => void bench.log(`left out: ${error.message}`))
 }

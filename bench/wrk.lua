@@ -1,4 +1,4 @@
--- The requests of wrk. Arguments: workload, a file with the paths of GET requests, path of the pets, body of a new pet.
+-- The requests of wrk. Arguments: read, create or mix, a file with the paths of GET requests, path of the pets, body of a new pet.
 
 -- Builds the requests before the clock runs, so that they cost wrk no more than a fixed request.
 local function requestsOf(file)
@@ -14,7 +14,7 @@ local function requestsOf(file)
 end
 
 function init(args)
-  local workload, file, pets, body = unpack(args)
+  local kind, file, pets, body = unpack(args)
   local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
   local create = wrk.format("POST", pets, headers, body)
   local read = requestsOf(file)
@@ -28,5 +28,5 @@ function init(args)
       return read()
     end,
   }
-  request = kinds[workload]
+  request = kinds[kind]
 end
