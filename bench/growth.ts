@@ -194,7 +194,7 @@ export function growthTable(figures: GrowthFigures): string {
     const largest = sizes.at(-1)
     const estimated = estimatedSizes.map(animals => [
       `${engine}, ${compact(animals, 'long')}, by arithmetic`,
-      ...Array<string>(allTimed.length + 2).fill(none),
+      ...Array<string>(allTimed.length + 2).fill(''),
       ...(largest ? bulkCells(largest, importedIn(sizes.length), animals / largest.animals) : []),
     ])
     return [...measured, ...(largest ? estimated : [])]
