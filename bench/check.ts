@@ -6,7 +6,7 @@ import { showSpread } from './format.ts'
 import { readRecord } from './record.ts'
 
 /** Runs of the same code differ by less than this: see docs/benchmarks.md. */
-const increaseMax = 1.3
+const increaseMax = 1.25
 const compared: readonly (readonly [Workload, string])[] = [
   ['list', fixedBun.name],
   ['pages', plainBun.name],

@@ -14,6 +14,7 @@ export const statements = {
 } as const
 
 type Page = { after: bigint; rows: number }
+type AnyRow = PetRow<bigint | number>
 
 /** Reads on the calling thread, writes in the writer thread. */
 export function createSqlitePets(
@@ -21,8 +22,8 @@ export function createSqlitePets(
   writer: Pick<Writer, 'write' | 'commits'>,
   guard: DamageGuard,
 ): PetStore {
-  const list = reading.query<PetRow<number>, Page>(statements.list)
-  const listByStatus = reading.query<PetRow<number>, Page & { status: PetStatus }>(statements.listByStatus)
+  const list = reading.query<AnyRow, Page>(statements.list).safeIntegers(false)
+  const listByStatus = reading.query<AnyRow, Page & { status: PetStatus }>(statements.listByStatus).safeIntegers(false)
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
   const findExpired = reading.query('SELECT 1 FROM creation_keys WHERE created_at_ms <= $expiredMs LIMIT 1')
   const snapshot = new TickSnapshot(reading, writer, guard)
@@ -55,14 +56,12 @@ export function createSqlitePets(
   }
 }
 
-/** Numbers cost less than bigints. One that is not a safe integer may be rounded: then all are read again as bigints. */
-function allExact<P extends Page>(
-  statement: Statement<PetRow<number>, [P]>,
-  page: P,
-): readonly PetRow<number | bigint>[] {
-  const rows = statement.safeIntegers(false).all(page)
-  const isExact = rows.every(({ id, categoryId }) => Number.isSafeInteger(id) && Number.isSafeInteger(categoryId))
-  return isExact ? rows : statement.safeIntegers(true).all(page)
+/** Numbers cost less than bigints. After the first integer that a number may round, the statement reads only bigints. */
+function allExact<P extends Page>(statement: Statement<AnyRow, [P]>, page: P): readonly AnyRow[] {
+  const rows = statement.all(page)
+  const isSafe = ({ id, categoryId }: AnyRow) => Number.isSafeInteger(id) && Number.isSafeInteger(categoryId)
+  if (statement.safeIntegers() || rows.every(isSafe)) return rows
+  return statement.safeIntegers(true).all(page)
 }
 
 export function preparePetWrites(database: Database): PetWrites {
