@@ -87,7 +87,7 @@ function summarize(failed) {
     for (const count of Object.keys(counts)) {
       counts[count] += Number(new RegExp(` ${count}="(\\d+)"`).exec(head)?.[1] ?? 0)
     }
-    failed.push(...failedIn(text))
+    failed.push(...failedIn(text, name === 'postgres' ? 'PETSTORE_TEST_STORE=postgres ' : ''))
   }
   const { tests, failures, skipped } = counts
   if (failed.length > 0) console.log(`\nFailed:\n  ${failed.join('\n  ')}`)
@@ -96,10 +96,16 @@ function summarize(failed) {
   process.exitCode = failed.length === 0 ? 0 : 1
 }
 
-/** `FILE: group > test` for each failed test in a JUnit report. */
-function failedIn(report) {
+/** Each failed test in a JUnit report, with the command that runs it alone. */
+function failedIn(report, mode) {
   const cases = report.matchAll(/<testcase name="([^"]*)" classname="([^"]*)"[^>]*? file="([^"]*)"[^>]*>\s*<failure/g)
-  return [...cases].map(([, name, group, file]) => unescaped(`${file}: ${group ? `${group} > ` : ''}${name}`))
+  const ci = process.env.CI === 'true' ? 'CI=true ' : ''
+  return [...cases].map(found => {
+    const [, name, group, file] = found.map(unescaped)
+    const pattern = `${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`.replaceAll("'", "'\\''")
+    const alone = `${ci}${mode}npx bun --no-env-file test ./${file} -t '${pattern}'`
+    return `${file}: ${group ? `${group} > ` : ''}${name}\n    alone: ${alone}`
+  })
 }
 
 function unescaped(text) {

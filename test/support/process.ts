@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { showOnFailure } from './test.ts'
 
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(projectFolder, 'bin/petstore')
@@ -147,6 +148,7 @@ class Child implements AsyncDisposable {
   readonly #command: string
   readonly #waitMs: number | undefined
   readonly #over: Promise<void>
+  readonly #forget: () => void
 
   constructor(command: readonly string[], { cwd, env = {}, waitMs }: Surroundings) {
     const { HOME = cwd } = process.env
@@ -161,6 +163,7 @@ class Child implements AsyncDisposable {
     this.pid = child.pid
     this.#command = command.join(' ')
     this.#waitMs = waitMs
+    this.#forget = showOnFailure(`${this.#command} (process ${this.pid})`, () => this.#printed())
     const collected = Promise.all([this.#collect(child, 'stdout'), this.#collect(child, 'stderr')])
     this.#over = collected.then(async () => {
       this.end = { exitCode: await child.exited, stdout: this.stdout, stderr: this.stderr }
@@ -180,11 +183,16 @@ class Child implements AsyncDisposable {
     try {
       return await until(...args)
     } catch (error) {
-      throw new Error(`${error}\n${this.#command}\nstdout: ${this.stdout}\nstderr: ${this.stderr}`)
+      throw new Error(`${error}\n${this.#command}\n${this.#printed()}`)
     }
   }
 
+  #printed(): string {
+    return `stdout: ${this.stdout}\nstderr: ${this.stderr}`
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#forget()
     try {
       process.kill(-this.pid, 'SIGKILL')
     } catch (error) {

@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { inspect } from 'node:util'
 import { SQL } from 'bun'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { App, type AppParts } from '../../src/http/app.ts'
@@ -14,6 +15,7 @@ import { openStores } from '../../src/store/open.ts'
 import { expectDescribed } from './described.ts'
 import { sharedDatabase, type TestDatabase } from './postgres.ts'
 import { temporaryFolder } from './process.ts'
+import { showOnFailure } from './test.ts'
 
 export type StoreKind = 'postgres' | 'sqlite'
 
@@ -70,6 +72,9 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
     write: (_level, message, fields = {}) => void logged.push({ message, ...fields }),
     request: (_level, fields) => void logged.push({ message: 'request', ...fields }),
   }
+  const forget = showOnFailure('The log of the service', () =>
+    logged.map(line => inspect(line, { breakLength: Infinity })).join('\n'),
+  )
   const build = { version: '1.2.3', commit: 'abc1234' }
   const sweep = { keysDeleted: 0, completedAtMs: Date.now() }
   const app = new CheckedApp({ ...stores, ...options, log, build, sweep })
@@ -102,6 +107,7 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
       return { status: response.status, headers: response.headers, text, json }
     },
     async [Symbol.asyncDispose]() {
+      forget()
       await listener.stop(0)
       await stores.close()
       await database[Symbol.asyncDispose]()
