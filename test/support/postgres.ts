@@ -126,7 +126,9 @@ export class Cluster implements AsyncDisposable {
     const log = openSync(file, 'a')
     const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
     const command = [...asPostgresWithUs, join(this.#programs, 'bin/postgres'), ...args]
-    const child = Bun.spawn(command, { cwd: this.#folder, stdout: log, stderr: log })
+    // Ctrl-C is for us. A process group of its own must not outlive us, though.
+    const detached = asPostgresWithUs.length > 0
+    const child = Bun.spawn(command, { cwd: this.#folder, stdout: log, stderr: log, detached })
     this.#child = child
     const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
     const hasEnded = () => (child.exitCode === null ? undefined : false)
