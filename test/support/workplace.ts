@@ -1,13 +1,20 @@
+import { expect } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { animalBody } from './load.ts'
-import { petstore, program, run, temporaryFolder } from './process.ts'
+import { inherited, petstore, program, run, temporaryFolder } from './process.ts'
 
 /** Lines as export writes them, with odd names, every status and none, and ids with gaps that reach beyond 2^53. */
 export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
   const line = (_: unknown, i: number) => `{"id":${firstId + BigInt(i) * 3n},${animalBody(i).slice(1)}\n`
   return Array.from({ length: count }, line).join('')
 }
+
+/** Makes the program run test/cli/preload.ts first. */
+const preloaded = { BUN_OPTIONS: `--preload ${fileURLToPath(new URL('../cli/preload.ts', import.meta.url))}` }
+/** Makes it wait for a signal before it ends. */
+export const held = { ...preloaded, PETSTORE_TEST_HOLD: 'yes' }
 
 /** A folder with animals.ndjson in it, where every command works on the store pets.db: `using place = workplace(…)`. */
 export function workplace(lines: string | Uint8Array) {
@@ -22,10 +29,19 @@ export function workplace(lines: string | Uint8Array) {
     shell: (line: string) => run(['sh', '-c', line.replaceAll('petstore', program)], surroundings),
     exported: async () => (await petstore(['export'], surroundings)).stdout,
     /** Starts a command whose stdin stays open. */
-    start(...args: string[]) {
-      const env = { PATH: process.env['PATH'] ?? '', ...surroundings.env }
-      const stdio = { stdin: 'pipe', stderr: 'pipe', stdout: 'ignore' } as const
-      return Bun.spawn([program, ...args], { cwd: folder.path, env, ...stdio })
+    start(args: readonly string[], env = preloaded) {
+      return Bun.spawn([program, ...args], {
+        cwd: folder.path,
+        env: { ...inherited, ...surroundings.env, ...env },
+        stdio: ['pipe', 'pipe', 'pipe'],
+      })
+    },
+    /** Starts a command that, after its first batch, waits for a signal. */
+    async startHeld(...args: string[]) {
+      const child = this.start(args, held)
+      const { value } = await child.stdout.pipeThrough(new TextDecoderStream()).getReader().read()
+      expect(value).toBe('held\n')
+      return child
     },
     [Symbol.dispose]: () => folder[Symbol.dispose](),
   }

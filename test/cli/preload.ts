@@ -1,0 +1,25 @@
+// `bin/petstore` runs this first if a test asks for it. It prints on stdout, which import and export to a file do not use.
+import { readFileSync, writeSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+
+// With this variable, a command never ends by itself: it waits for a signal.
+if (process.env['PETSTORE_TEST_HOLD']) {
+  // After each batch, it would give way to other events.
+  const goOn = globalThis.setImmediate
+  const hold = (next: () => void) => {
+    const alive = setInterval(() => {}, 60_000)
+    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => goOn(next, clearInterval(alive)))
+    writeSync(1, 'held\n')
+  }
+  globalThis.setImmediate = Object.assign(hold, goOn) as typeof goOn
+  // It does not learn that its thread is done.
+  Worker.prototype.on = function (this: Worker) {
+    return this
+  }
+}
+
+// The most memory that it has occupied, as the system counts it.
+process.on('exit', () => {
+  const [peak] = /^VmHWM:.*$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? []
+  writeSync(1, `${peak}\n`)
+})
