@@ -1,10 +1,10 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect, jest, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryFolder, until } from '../../test/support/process.ts'
-import { StoreUnavailable } from '../errors.ts'
+import { SetupError, StoreUnavailable, StoreUnreachable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import { repeat, startSweep } from './background.ts'
+import { repeat, retryUnreachable, startSweep } from './background.ts'
 
 const logged: string[] = []
 const log: Log = {
@@ -43,29 +43,88 @@ test('a sweep deletes all expired idempotency keys, counts them, and reports whe
   await stores.close()
 })
 
+/** The timers of this process, which only `pass` moves on. */
+function driveTimers() {
+  jest.useFakeTimers()
+  return {
+    /** Lets the time pass, and everything happen that does not wait for a timer. */
+    async pass(ms: number) {
+      jest.advanceTimersByTime(ms)
+      for (let i = 0; i < 10; i++) await Promise.resolve()
+    },
+    [Symbol.dispose]: () => void jest.useRealTimers(),
+  }
+}
+
 describe('repeated work', () => {
   test('never runs twice at once, and not after its end', async () => {
+    using timers = driveTimers()
     const running = Promise.withResolvers<undefined>()
     let runs = 0
     const repeated = repeat(log, 1, () => {
       runs += 1
       return running.promise
     })
-    await Bun.sleep(50)
+    for (let i = 0; i < 5; i++) await timers.pass(1)
     expect(runs).toBe(1)
     repeated[Symbol.dispose]()
     running.resolve(undefined)
-    await Bun.sleep(50)
+    for (let i = 0; i < 5; i++) await timers.pass(1)
     expect(runs).toBe(1)
   })
 
   test('waits for the time that it returns, or the usual one', async () => {
-    const times = [1, undefined, 60_000]
+    using timers = driveTimers()
+    const times = [2, undefined, 60_000, 5]
     using _ = repeat(log, 10, async () => times.shift())
-    await Bun.sleep(200)
-    expect(times).toEqual([])
-    times.push(1)
-    await Bun.sleep(50)
-    expect(times).toEqual([1])
+    for (const ms of [10, 2, 10, 60_000]) {
+      const left = times.length
+      await timers.pass(ms - 1)
+      expect([ms, times.length]).toEqual([ms, left])
+      await timers.pass(1)
+      expect([ms, times.length]).toEqual([ms, left - 1])
+    }
+  })
+})
+
+describe('a store that cannot be opened', () => {
+  const unreachable = new StoreUnreachable('It does not answer')
+
+  /** With a clock on which every attempt takes `attemptMs`. Gives when each began. */
+  async function opening(waitMs: number, attemptMs: number, error: Error, successAt = Number.POSITIVE_INFINITY) {
+    let nowMs = 0
+    const begunMs: number[] = []
+    const open = () => {
+      begunMs.push(nowMs)
+      if (nowMs >= successAt) return 'opened'
+      nowMs += attemptMs
+      throw error
+    }
+    const sleep = async (ms: number) => {
+      nowMs += ms
+    }
+    logged.length = 0
+    const outcome = await retryUnreachable(log, waitMs, open, { nowMs: () => nowMs, sleep }).catch(error => error)
+    return { outcome, begunMs, logged: logged.length }
+  }
+
+  test.each<[waitMs: number, attemptMs: number, begunMs: number[]]>([
+    [0, 3_000, [0]],
+    [1_000, 0, [0, 500, 1_000]],
+    [1_200, 100, [0, 600, 1_200]],
+    [1_000, 3_000, [0]],
+  ])('is tried again for %d ms if it is unreachable after %d ms', async (waitMs, attemptMs, begunMs) => {
+    const tried = await opening(waitMs, attemptMs, unreachable)
+    expect(tried).toEqual({ outcome: unreachable, begunMs, logged: begunMs.length > 1 ? 1 : 0 })
+  })
+
+  test('is opened once it can be reached, and not tried again for another reason', async () => {
+    expect(await opening(60_000, 3_000, unreachable, 7_000)).toEqual({
+      outcome: 'opened',
+      begunMs: [0, 3_500, 7_000],
+      logged: 1,
+    })
+    const locked = new SetupError('It is locked')
+    expect(await opening(60_000, 0, locked)).toEqual({ outcome: locked, begunMs: [0], logged: 0 })
   })
 })

@@ -1,4 +1,4 @@
-import { StoreDamaged } from '../errors.ts'
+import { StoreDamaged, StoreUnreachable } from '../errors.ts'
 import type { SweepActivity } from '../http/metrics.ts'
 import type { Log } from '../log.ts'
 import type { Awaitable, PetStore } from '../store.ts'
@@ -26,6 +26,29 @@ export function repeat(log: Log, ms: number, work: () => Awaitable<unknown>): Di
       ended = true
       clearTimeout(timer)
     },
+  }
+}
+
+const retryMs = 500
+const systemClock = { nowMs: () => performance.now(), sleep: (ms: number) => Bun.sleep(ms) }
+
+/** Opens a store. If it is unreachable, retries for `waitMs`, and then throws the last error. */
+export async function retryUnreachable<T>(
+  log: Log,
+  waitMs: number,
+  open: () => Awaitable<T>,
+  clock = systemClock,
+): Promise<T> {
+  const endMs = clock.nowMs() + waitMs
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await open()
+    } catch (error) {
+      const leftMs = endMs - clock.nowMs()
+      if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
+      if (attempt === 0) log.write('error', `${error.message}; retrying for ${waitMs / 1_000} s`)
+      await clock.sleep(Math.min(retryMs, leftMs))
+    }
   }
 }
 

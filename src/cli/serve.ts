@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
-import { SetupError, StoreUnreachable } from '../errors.ts'
+import { SetupError } from '../errors.ts'
 import { App } from '../http/app.ts'
 import { listen, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
@@ -8,7 +8,7 @@ import { isPostgres, openStores } from '../store/open.ts'
 import type { KeyStore, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
-import { inBackground, repeat, startSweep } from './background.ts'
+import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
 import { BufferedLog } from './log.ts'
 import { build, exitCode, type Io, version } from './output.ts'
 import {
@@ -34,7 +34,6 @@ export const serveCommand = command({
 const closeMsMax = 9_000
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
-const retryDatabaseMs = 500
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
 
@@ -94,21 +93,11 @@ function endWithoutStore(log: BufferedLog): never {
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. */
-async function openWithRetry(settings: ServeSettings, log: Log): Promise<Stores> {
+function openWithRetry(settings: ServeSettings, log: Log): Promise<Stores> {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
   const onEvent = (level: 'error' | 'warn', message: string) => log.write(level, message)
   const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
-  const endMs = performance.now() + waitForDatabaseMs
-  for (let attempt = 0; ; attempt++) {
-    try {
-      return await openStores(databaseUrl, options)
-    } catch (error) {
-      const leftMs = endMs - performance.now()
-      if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
-      if (attempt === 0) log.write('error', `${error.message}; retrying for ${waitForDatabaseMs / 1_000} s`)
-      await Bun.sleep(Math.min(retryDatabaseMs, leftMs))
-    }
-  }
+  return retryUnreachable(log, waitForDatabaseMs, () => openStores(databaseUrl, options))
 }
 
 /** Further signals change nothing: Ctrl-C under npm can arrive twice. */

@@ -14,7 +14,7 @@ const unreachable = `postgres://somebody:${password}@127.0.0.1:1/pets`
 /** Starts a server that cannot start and returns the one line on stderr. */
 async function refusedLine(databaseUrl: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
   using folder = temporaryFolder()
-  const surroundings = { cwd: folder.path, env: { PORT: '0', DATABASE_URL: databaseUrl, ...env }, waitMs: 10_000 }
+  const surroundings = { cwd: folder.path, env: { PORT: '0', DATABASE_URL: databaseUrl, ...env } }
   const stderr = await refusal(['serve'], surroundings)
   expect(stderr).toMatch(/^petstore: [^\n]+\n$/)
   expect(stderr).not.toMatch(/hunter2|somebody/)
@@ -42,11 +42,9 @@ describe('serve reports in one line', () => {
 describe('--wait-for-database', () => {
   const waiting = (time: string, url: string) => ['serve', '--wait-for-database', time, '--database-url', url]
 
-  test('of 1s ends with exit code 1 after about a second if no database answers', async () => {
+  test('of 1s ends with exit code 1 if no database answers', async () => {
     using folder = temporaryFolder()
-    const startMs = performance.now()
     const ended = await petstore(waiting('1s', unreachable), { cwd: folder.path, env: { PORT: '0' } })
-    expect(performance.now() - startMs).toBeWithin(1_000, 6_000)
     expect(ended).toMatchObject({ exitCode: 1, stdout: '' })
     // One line when the retries begin and one when they end.
     expect(loggedBy(ended)).toEqual([expect.stringMatching(/^error Cannot open the store .*; retrying for 1 s$/)])
@@ -59,19 +57,20 @@ describe('--wait-for-database', () => {
     ['a folder without write permission', 'sqlite:/sys/petstore.db', 1],
   ])('does not retry because of %s', async (_, url, exitCode) => {
     using folder = temporaryFolder()
-    const surroundings = { cwd: folder.path, env: { PORT: '0' }, waitMs: 10_000 }
-    expect((await petstore(waiting('60s', url), surroundings)).exitCode).toBe(exitCode)
+    const ended = await petstore(waiting('300s', url), { cwd: folder.path, env: { PORT: '0' } })
+    expect([ended.exitCode, loggedBy(ended)]).toEqual([exitCode, []])
   })
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('is ended by %s at once, with exit code 0', async signal => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('is ended by %s, with exit code 0', async signal => {
     using folder = temporaryFolder()
-    await using child = spawnPetstore(waiting('60s', unreachable), { cwd: folder.path })
+    // It would try longer than this test may take.
+    await using child = spawnPetstore(waiting('300s', unreachable), { cwd: folder.path })
     const [beginning, all] = child.stderr.tee()
     for await (const text of beginning.pipeThrough(new TextDecoderStream())) {
-      if (text.includes('retrying for 60 s')) break
+      if (text.includes('retrying for 300 s')) break
     }
     child.kill(signal)
-    expect(await Promise.race([child.exited, Bun.sleep(2_000)])).toBe(0)
+    expect(await child.exited).toBe(0)
     expect(await child.stdout.text()).toBe('')
     expect((await new Response(all).text()).trimEnd().split('\n')).toHaveLength(1)
   })
@@ -134,14 +133,24 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
 
   test('serve waits for a server that starts later', async () => {
     await cluster.stop('SIGINT')
-    const starting = Bun.sleep(1_000).then(() => cluster.start())
+    const tried = Promise.withResolvers<void>()
+    const open = (socket: Bun.Socket) => {
+      socket.end()
+      tried.resolve()
+    }
+    const [hostname = '', port] = cluster.host.split(':')
+    const closed = Bun.listen({ hostname, port: Number(port), socket: { open, data() {} } })
+    const starting = tried.promise.then(() => {
+      closed.stop(true)
+      return cluster.start()
+    })
     const env = { PETSTORE_API_KEY: key, DATABASE_URL: cluster.url() }
-    const args = ['serve', '--port', '0', '--wait-for-database', '30s']
+    const args = ['serve', '--port', '0', '--wait-for-database', '300s']
     await using server = await startServer({ env, args })
     await starting
     expect((await server.fetch('/pets', key)).status).toBe(200)
     const ended = await server.stop('SIGTERM')
-    expect(loggedBy(ended)).toEqual([expect.stringMatching(/does not answer.*; retrying for 30 s$/), 'info Stopping'])
+    expect(loggedBy(ended)).toEqual([expect.stringMatching(/does not answer.*; retrying for 300 s$/), 'info Stopping'])
   })
 
   /** A command on a new database, which waits because another program holds a lock. Only `serve` finds no tables there. */
@@ -165,14 +174,17 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     await sessionsAre('it to wait', waits => waits.includes('Lock'))
     return Object.assign(stack.move(), {
       path,
-      /** Sends the signal and waits for the end, but no longer than this. */
-      async interrupt(signal: 'SIGINT' | 'SIGTERM', msMax: number) {
-        child.kill(signal)
-        const exitCode = await Promise.race([child.exited, Bun.sleep(msMax)])
-        child.kill('SIGKILL')
-        const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
-        expect(stderr).not.toMatch(/\n\s+at /)
-        return { exitCode, stdout, stderr }
+      /** Sends the signal and waits for the end, while the server is frozen: the command cannot wait for it. */
+      async interrupt(signal: 'SIGINT' | 'SIGTERM') {
+        cluster.freeze()
+        try {
+          child.kill(signal)
+          const [exitCode, stdout, stderr] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
+          expect(stderr).not.toMatch(/\n\s+at /)
+          return { exitCode, stdout, stderr }
+        } finally {
+          cluster.thaw()
+        }
       },
       kill: () => child.kill('SIGKILL'),
       sessionsEnd: () => sessionsAre('its session to end', waits => waits.length === 0),
@@ -185,24 +197,19 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     })
   }
 
-  test('an export that waits for a lock is ended by SIGINT and leaves no file, although the server is frozen', async () => {
+  test('an export that waits for a lock is ended by SIGINT and leaves no file', async () => {
     await using waiting = await startWaiting('LOCK TABLE pets IN ACCESS EXCLUSIVE MODE', ['export', 'out.ndjson'])
     expect(readdirSync(waiting.path)).toEqual([expect.stringMatching(/^out\.ndjson\.partial-/)])
-    cluster.freeze()
-    try {
-      const stderr = expect.stringMatching(/(^|\n)petstore: Interrupted: out\.ndjson was not created\n$/)
-      expect(await waiting.interrupt('SIGINT', 6_000)).toEqual({ exitCode: 1, stdout: '', stderr })
-      expect(readdirSync(waiting.path)).toEqual([])
-    } finally {
-      cluster.thaw()
-    }
+    const stderr = expect.stringMatching(/(^|\n)petstore: Interrupted: out\.ndjson was not created\n$/)
+    expect(await waiting.interrupt('SIGINT')).toEqual({ exitCode: 1, stdout: '', stderr })
+    expect(readdirSync(waiting.path)).toEqual([])
   })
 
   test('an import that waits for a lock is ended by SIGTERM and adds nothing', async () => {
     const lock = 'SELECT petstore_lock_ids()'
     await using waiting = await startWaiting(lock, ['import', '-'], animalLines(3))
-    const stderr = expect.stringMatching(/\npetstore: .*(nothing was imported|check before you import again)\n$/)
-    expect(await waiting.interrupt('SIGTERM', 8_000)).toEqual({ exitCode: 1, stdout: '', stderr })
+    const stderr = expect.stringMatching(/\npetstore: Interrupted: .*; check before you import again\n$/)
+    expect(await waiting.interrupt('SIGTERM')).toEqual({ exitCode: 1, stdout: '', stderr })
     expect(await waiting.exported()).toMatchObject({ exitCode: 0, stdout: '' })
   })
 
@@ -213,9 +220,9 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     expect(await waiting.exported()).toMatchObject({ exitCode: 0, stdout: '' })
   })
 
-  test('a server that waits while another instance creates the tables is ended by SIGTERM at once, without a key', async () => {
+  test('a server that waits while another instance creates the tables is ended by SIGTERM, without a key', async () => {
     await using waiting = await startWaiting(`SELECT pg_advisory_lock(${0x50455453})`, ['serve', '--port', '0'])
-    expect(await waiting.interrupt('SIGTERM', 2_000)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+    expect(await waiting.interrupt('SIGTERM')).toEqual({ exitCode: 0, stdout: '', stderr: '' })
   })
 })
 
