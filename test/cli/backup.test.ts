@@ -1,19 +1,10 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import {
-  appendFileSync,
-  copyFileSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createKey, petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import { petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { held } from '../support/workplace.ts'
-import { spawnPetstore } from './child.ts'
+import { spawnPetstore, storeKey } from './child.ts'
 
 const key = 'a-key-from-outside-0123456789'
 const env = { PETSTORE_API_KEY: key }
@@ -56,8 +47,8 @@ test('a backup of a busy store can be restored', async () => {
 
 test('a stopped store with an older schema is copied and not changed', async () => {
   using folder = temporaryFolder()
-  await createKey(folder.path, 'till')
   const file = join(folder.path, 'data/petstore.db')
+  await storeKey(file)
   {
     using older = new Database(file)
     older.run('DROP TABLE creation_keys')
@@ -86,10 +77,8 @@ test.each([
     theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
   }
   if (name === 'damaged') {
-    await createKey(folder.path, 'till')
-    const bytes = readFileSync(inside('data/petstore.db'))
-    rmSync(inside('data'), { recursive: true })
-    writeFileSync(inside('damaged.db'), bytes.fill(0xff, 4_096))
+    await storeKey(inside('damaged.db'))
+    writeFileSync(inside('damaged.db'), readFileSync(inside('damaged.db')).fill(0xff, 4_096))
   }
   const before = readdirSync(folder.path)
   const ended = await petstore(['backup', 'copy.db', '--database-url', `sqlite:${name}.db`], { cwd: folder.path })
@@ -99,9 +88,10 @@ test.each([
 
 test('an interrupted backup leaves nothing behind', async () => {
   using folder = temporaryFolder()
-  await createKey(folder.path, 'till')
+  const file = join(folder.path, 'data/petstore.db')
+  await storeKey(file)
   {
-    using store = new Database(join(folder.path, 'data/petstore.db'))
+    using store = new Database(file)
     store.run(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
       INSERT INTO pets (name, category_id) SELECT 'An animal with quite a long name, number ' || i, i FROM n`)
   }

@@ -1,4 +1,6 @@
 import { expect } from 'bun:test'
+import { issueApiKey, type Permission } from '../../src/api-key.ts'
+import { openStores } from '../../src/store/open.ts'
 import { inherited, program, run, type Surroundings } from '../support/process.ts'
 
 export { program }
@@ -10,6 +12,16 @@ export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surrou
     env: { ...inherited, ...env },
     stdio: [Buffer.from(input), 'pipe', 'pipe'],
   })
+}
+
+/** Creates a key in the store of this file, without the cost of starting the program. */
+export async function storeKey(file: string, permission: Permission = 'read-write', { isRevoked = false } = {}) {
+  const stores = await openStores(`sqlite:${file}`, { create: true })
+  const { key, record } = issueApiKey({ name: 'till', permission, createdAt: new Date() })
+  const { id } = await stores.keys.create(record)
+  if (isRevoked) await stores.keys.revoke(id, new Date())
+  await stores.close()
+  return key
 }
 
 export const hasOpenssl = Bun.which('openssl') !== null

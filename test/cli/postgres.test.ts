@@ -21,7 +21,8 @@ async function refusedLine(databaseUrl: string, env: Readonly<Record<string, str
   return stderr
 }
 
-describe('serve reports in one line', () => {
+// Each waits for the time limit of a connection.
+describe.concurrent('serve reports in one line', () => {
   test('two hosts that do not answer', async () => {
     const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:1,nowhere.invalid:2/pets`)
     for (const text of ['does not answer', '127.0.0.1:1', 'nowhere.invalid:2']) expect(line).toContain(text)

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pasteCurl, petstore, refusal, run, startServer, temporaryFolder } from '../support/process.ts'
+import { hasOpenssl, makeCertificate } from './child.ts'
+
+/** The cipher suite that a TLS 1.2 client with these suites gets, or the alert. */
+async function suiteOf(port: number, ciphers: string): Promise<string | undefined> {
+  const command = ['openssl', 's_client', '-connect', `127.0.0.1:${port}`, '-tls1_2', '-cipher', ciphers]
+  const { stdout, stderr } = await run(command, { cwd: '.' })
+  return /alert handshake failure/.exec(stderr)?.[0] ?? /Cipher is (\S+)/.exec(stdout)?.[1]
+}
+
+describe.skipIf(!hasOpenssl)('with a certificate', () => {
+  const folder = temporaryFolder()
+  beforeAll(() => makeCertificate(folder.path))
+  afterAll(() => folder[Symbol.dispose]())
+
+  test('the server speaks HTTPS, and the curl line works when pasted', async () => {
+    const args = ['serve', '--port', '0', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
+    await using server = await startServer({ cwd: folder.path, args })
+    expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/v1$/)
+    expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+    const health = await petstore(['health', '-p', `${server.port}`, '--tls-cert', 'cert.pem'], { cwd: folder.path })
+    expect(health).toMatchObject({ exitCode: 0, stdout: 'ok\n' })
+    await expect(fetch(`${server.url}/pets`)).rejects.toThrow()
+    expect((await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })).status).toBe(401)
+
+    // TLS 1.2 has only suites with forward secrecy and authenticated encryption, in the order of the server.
+    const { port } = server
+    for (const suite of ['AES128-SHA', 'AES256-GCM-SHA384', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']) {
+      expect([suite, await suiteOf(port, suite)]).toEqual([suite, 'alert handshake failure'])
+    }
+    const strong = ['ECDHE-RSA-CHACHA20-POLY1305', 'ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES128-GCM-SHA256']
+    for (const suite of strong) expect(await suiteOf(port, suite)).toBe(suite)
+    expect(await suiteOf(port, strong.join(':'))).toBe('ECDHE-RSA-AES128-GCM-SHA256')
+    expect((await server.stop('SIGTERM')).exitCode).toBe(0)
+  })
+
+  test('that is invalid, or for another key, it is refused in one line', async () => {
+    using other = temporaryFolder()
+    await makeCertificate(other.path)
+    writeFileSync(join(folder.path, 'none.pem'), 'This is no certificate.\n')
+    const pairs = ['none.pem key.pem', 'cert.pem none.pem', `cert.pem ${join(other.path, 'key.pem')}`]
+    for (const [cert = '', key = ''] of pairs.map(pair => pair.split(' '))) {
+      const args = ['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key]
+      expect(await refusal(args, { cwd: folder.path })).toMatch(/^petstore: Cannot use .*PEM.*\n$/)
+    }
+  })
+})
