@@ -179,24 +179,18 @@ describe('a credential', () => {
     expect([await lookupsFor(300), await lookupsFor(301)]).toEqual([1, 3])
   })
 
-  // The longest header that Bun accepts has 16 KB. In quadratic time one of them would take hundreds of milliseconds.
+  // In quadratic time this would take minutes, which is longer than a test may take.
+  const chars = 1_000_000
   test.each([
-    ['spaces', `Bearer x${' '.repeat(16_000)}y`],
-    ['spaces at the end', `Bearer${' '.repeat(16_000)}`],
-    ['quotes', '"'.repeat(16_000)],
-    ['quotes and backslashes', '"\\'.repeat(8_000)],
-    ['spaces after a preference', `handling=a${' '.repeat(16_000)}b`],
-    ['commas', ','.repeat(16_000)],
+    ['spaces', `Bearer x${' '.repeat(chars)}y`],
+    ['spaces at the end', `Bearer${' '.repeat(chars)}`],
+    ['quotes', '"'.repeat(chars)],
+    ['quotes and backslashes', '"\\'.repeat(chars / 2)],
+    ['spaces after a preference', `handling=a${' '.repeat(chars)}b`],
+    ['commas', ','.repeat(chars)],
   ])('or another header of many %s is read in linear time', async (_what, header) => {
-    for (const read of [outcome, strictHandling.read, idempotencyKey.read]) {
-      const ms: number[] = []
-      for (let i = 0; i < 5; i++) {
-        const startedMs = performance.now()
-        await read(header)
-        ms.push(performance.now() - startedMs)
-      }
-      expect(Math.min(...ms)).toBeLessThan(30)
-    }
+    expect(await outcome(header)).toEndWith('_api_key')
+    expect([strictHandling.read(header), idempotencyKey.read(header), lookups]).toEqual([false, undefined, []])
   })
 })
 

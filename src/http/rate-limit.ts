@@ -6,9 +6,6 @@ export interface RequestRate {
   readonly seconds: number
 }
 
-/** Keys with an open window at the same time. Beyond this, the window that ends first is dropped. */
-const windowsMax = 65_536
-
 interface Window {
   readonly endMs: number
   requests: number
@@ -17,11 +14,14 @@ interface Window {
 /** Counts the requests of each key in this process. A window starts with a key's first request. */
 export class RateLimiter {
   readonly #rate: RequestRate
+  readonly #windowsMax: number
   /** By the key's hash. In order of their ends, because all are equally long. */
   readonly #windows = new Map<string, Window>()
 
-  constructor(rate: RequestRate) {
+  /** Of more than `windowsMax` open windows, the one that ends first is dropped. */
+  constructor(rate: RequestRate, windowsMax = 65_536) {
     this.#rate = rate
+    this.#windowsMax = windowsMax
   }
 
   /** Counts one request, sets the context's rate limit headers, and returns the refusal if it is one too many. */
@@ -46,7 +46,7 @@ export class RateLimiter {
     const open = this.#windows.get(scope)
     if (open && nowMs < open.endMs) return open
     this.#windows.delete(scope)
-    if (this.#windows.size >= windowsMax) this.#windows.delete(this.#windows.keys().next().value ?? '')
+    if (this.#windows.size >= this.#windowsMax) this.#windows.delete(this.#windows.keys().next().value ?? '')
     const window = { endMs: nowMs + this.#rate.seconds * 1_000, requests: 0 }
     this.#windows.set(scope, window)
     return window

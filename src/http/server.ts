@@ -32,13 +32,14 @@ export const idleSeconds = 30
 /** Above this size Bun answers 413 itself, without a body. Our own limit is far lower. */
 const bodyBytesBackstop = 1024 ** 3
 
-export function listen(app: App, address: Address): Listener {
+/** `sleep` is real, except in tests. */
+export function listen(app: App, address: Address, sleep: (ms: number) => Promise<unknown> = Bun.sleep): Listener {
   const server = startServer(app, address)
   return {
     port: server.port ?? address.port,
     async stop(drainMs) {
       app.drain()
-      await awaitQuiet(app, Math.min(closingMsMax, drainMs))
+      await awaitQuiet(app, Math.min(closingMsMax, drainMs), sleep)
       const outcome = await withTimeout(server.stop(), drainMs, () => 'late' as const)
       if (outcome !== 'late') return 0
       const unanswered = server.pendingRequests
@@ -49,13 +50,14 @@ export function listen(app: App, address: Address): Listener {
 }
 
 /** Waits until no request has come for `quietMs`, at most for `msMax`. */
-async function awaitQuiet(app: App, msMax: number): Promise<void> {
-  const endMs = performance.now() + msMax
+async function awaitQuiet(app: App, msMax: number, sleep: (ms: number) => Promise<unknown>): Promise<void> {
   let before: number
+  let leftMs = msMax
   do {
     before = app.requestsSinceDrain
-    await Bun.sleep(Math.min(quietMs, endMs - performance.now()))
-  } while (app.requestsSinceDrain > before && performance.now() < endMs)
+    await sleep(Math.min(quietMs, leftMs))
+    leftMs -= quietMs
+  } while (app.requestsSinceDrain > before && leftMs > 0)
 }
 
 /** Before the store is opened: a missing file must not leave a new store behind. */

@@ -1,5 +1,5 @@
 import { expect } from 'bun:test'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -27,9 +27,12 @@ export interface Ended {
 /** By default `bin/petstore serve --port 0`, in a folder of its own that is gone with the server. */
 type ServerOptions = Partial<Surroundings> & { readonly args?: readonly string[]; readonly command?: readonly string[] }
 
+/** For stores whose durability is not tested: a commit waits for no disk. */
+export const memoryFolder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+
 /** A folder of its own for one test, gone with it: `using folder = temporaryFolder()`. */
-export function temporaryFolder(): { readonly path: string; [Symbol.dispose](): void } {
-  const path = mkdtempSync(join(tmpdir(), 'petstore-test-'))
+export function temporaryFolder(parent = tmpdir()): { readonly path: string; [Symbol.dispose](): void } {
+  const path = mkdtempSync(join(parent, 'petstore-test-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 

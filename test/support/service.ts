@@ -14,7 +14,7 @@ import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { expectDescribed } from './described.ts'
 import { sharedDatabase, type TestDatabase } from './postgres.ts'
-import { temporaryFolder } from './process.ts'
+import { memoryFolder, temporaryFolder } from './process.ts'
 import { showOnFailure } from './test.ts'
 
 export type StoreKind = 'postgres' | 'sqlite'
@@ -124,7 +124,7 @@ export interface AnyDatabase extends TestDatabase {
 
 export async function newTestDatabase(store: StoreKind): Promise<AnyDatabase> {
   if (store === 'sqlite') return sqliteDatabase()
-  const database = await sharedDatabase()
+  const database = await sharedDatabase('store')
   return Object.assign(database, {
     async setLastId(id: bigint) {
       await using sql = new SQL(database.url, { max: 1 })
@@ -134,7 +134,7 @@ export async function newTestDatabase(store: StoreKind): Promise<AnyDatabase> {
 }
 
 function sqliteDatabase(): AnyDatabase {
-  const folder = temporaryFolder()
+  const folder = temporaryFolder(memoryFolder)
   const file = join(folder.path, 'pets.db')
   return {
     url: `sqlite:${file}`,

@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, type Mock, spyOn, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../../../test/support/process.ts'
@@ -9,6 +9,14 @@ import { openSqlite } from './open.ts'
 import { createSqlitePets, TickSnapshot } from './pets.ts'
 import { connect } from './schema.ts'
 import { Writer } from './writer.ts'
+
+let nowMs: number
+let clock: Mock<typeof performance.now>
+beforeEach(() => {
+  nowMs = 10_000
+  clock = spyOn(performance, 'now').mockImplementation(() => nowMs)
+})
+afterEach(() => clock.mockRestore())
 
 async function newStore() {
   await using stack = new AsyncDisposableStack()
@@ -35,7 +43,8 @@ const nextTick = () => new Promise(setImmediate)
 /** After this long without a commit, the reads of a tick share a transaction. */
 async function becomeQuiet({ seen }: { seen(): unknown }) {
   seen()
-  await Bun.sleep(150)
+  await nextTick()
+  nowMs += 100
 }
 
 test('all reads of an event-loop tick see the same state: a change by another process shows in the next one', async () => {
@@ -106,9 +115,11 @@ test('reads share no transaction shortly after a commit, so that the write-ahead
   store.seen()
   expect(store.reading.inTransaction).toBe(false)
   await nextTick()
+  nowMs += 99
   store.seen()
   expect(store.reading.inTransaction).toBe(false)
-  await becomeQuiet(store)
+  await nextTick()
+  nowMs += 1
   store.seen()
   expect(store.reading.inTransaction).toBe(true)
 })
