@@ -1,5 +1,6 @@
-import { describe, expect, mock, spyOn, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, type Mock, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
+import { until } from '../../test/support/process.ts'
 import { errorAnswer, type Step, startScriptedServer } from '../../test/support/scripted-server.ts'
 import * as client from './index.ts'
 import { type RequestSettings, waitMsBeforeRetry } from './request.ts'
@@ -9,7 +10,27 @@ const rex = { name: 'Rex', categoryId: 7n }
 const rexBody = { id: 1, name: 'Rex', categoryId: 7 }
 const created = Response.json(rexBody, { status: 201 })
 const empty = Response.json([])
-const silence: Step = () => new Promise(() => {})
+/** The response never comes, and the client's time is up. */
+const silence: Step = () => {
+  timeOut()
+  return new Promise(() => {})
+}
+
+/** Timers of the client that are at least this long end only when the test says so. */
+const heldMsMin = 30_000
+let held: { readonly ms: number; readonly end: () => void }[]
+let timers: Mock<typeof setTimeout>
+const timeOut = () => held.at(-1)?.end()
+beforeEach(() => {
+  held = []
+  const { setTimeout } = globalThis
+  timers = spyOn(globalThis, 'setTimeout').mockImplementation(((end: () => void, ms = 0) => {
+    if (ms < heldMsMin) return setTimeout(end, ms)
+    held.push({ ms, end })
+    return undefined
+  }) as typeof setTimeout)
+})
+afterEach(() => timers.mockRestore())
 
 function petsAt({ url }: { url: string }, options: Partial<client.ClientOptions> = {}): client.Pets {
   return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions).pets
@@ -72,7 +93,7 @@ describe('the hooks', () => {
     const see = (event: object) => seen.push(event)
     const hooks = { onRequest: see, onResponse: see, onDeprecation: see }
     const secret = { idempotencyKey: `a-${apiKey}`, headers: { 'X-Key': apiKey } }
-    await petsAt(server, { ...hooks, timeoutMs: 1_000 }).create({ ...rex, name: apiKey }, secret)
+    await petsAt(server, hooks).create({ ...rex, name: apiKey }, secret)
     const requestHeaders = { 'Content-Type': 'application/json', 'Idempotency-Key': 'a-***' }
     const sent = { requestHeaders, requestBody: '{"name":"***","categoryId":7}' }
     const request = { operation: 'createPet', method: 'POST', url: `${server.url}/pets`, ...sent }
@@ -90,15 +111,17 @@ describe('the hooks', () => {
   })
 
   test('measure the time until the response is complete', async () => {
+    using clock = spyOn(performance, 'now').mockReturnValue(1_000)
     async function* slow() {
       yield '['
-      await Bun.sleep(60)
+      // The client has the headers by then.
+      await new Promise(setImmediate)
+      clock.mockReturnValue(1_060)
     }
-    await using server = startScriptedServer(() => new Response(slow()))
     const onResponse = mock(({ durationMs }: client.ResponseAttempt) => durationMs)
-    await failureOf(petsAt(server, { onResponse }).list().page())
-    expect(onResponse).toHaveBeenCalledTimes(1)
-    expect(onResponse.mock.results[0]?.value).toBeWithin(50, 5_000)
+    const fetch = async () => new Response(slow())
+    await failureOf(petsAt({ url: 'http://a' }, { fetch, onResponse }).list().page())
+    expect(onResponse.mock.results.map(({ value }) => value)).toEqual([60])
   })
 
   test.each<[string, number]>([
@@ -109,7 +132,7 @@ describe('the hooks', () => {
     const deprecated = errorAnswer(503, 'a', { deprecation: 'true' })
     await using server = startScriptedServer(deprecated)
     const thrown = new client.ServiceUnavailableError('Mine', { code: 'mine' })
-    const rejects = () => Bun.sleep(1).then(() => Promise.reject(thrown))
+    const rejects = () => new Promise(setImmediate).then(() => Promise.reject(thrown))
     const throws = () => {
       throw thrown
     }
@@ -164,24 +187,27 @@ describe('the wait before a retry', () => {
   const newError = (ErrorClass: typeof client.PetstoreError) => new ErrorClass('', { code: 'a' })
   const limited = (retryAfterSeconds?: number) => new RateLimitedError('', { code: 'a', retryAfterSeconds })
 
-  /** The shortest and the longest of many waits. */
+  /** The shortest wait, and almost the longest. */
   function range(error: client.PetstoreError, attemptsMade: number): { min: number; max: number } {
-    const waits = Array.from({ length: 2_000 }, () => waitMsBeforeRetry(error, attemptsMade, settings) ?? -1)
-    return { min: Math.min(...waits), max: Math.max(...waits) }
+    const waits = [0, 0.999].map(part => {
+      using _random = spyOn(Math, 'random').mockReturnValue(part)
+      return waitMsBeforeRetry(error, attemptsMade, settings) ?? -1
+    }) as [number, number]
+    return { min: waits[0], max: waits[1] }
   }
 
   test('is random, and up to twice as long after each attempt', () => {
     for (const [attemptsMade, longest] of Object.entries({ 1: 100, 2: 200, 4: 800, 5: 1_000, 9: 1_000 })) {
       const { min, max } = range(limited(), Number(attemptsMade))
-      expect(min).toBeWithin(0, longest / 10)
-      expect(max).toBeWithin(longest * 0.9, longest + 1)
+      expect(min).toBe(0)
+      expect(max).toBeCloseTo(longest * 0.999)
     }
   })
 
   test('is added to the time that the server asked for', () => {
     const { min, max } = range(limited(3), 1)
-    expect(min).toBeWithin(3_000, 3_010)
-    expect(max).toBeWithin(3_090, 3_101)
+    expect(min).toBe(3_000)
+    expect(max).toBeCloseTo(3_099.9)
   })
 
   test('exists for each temporary failure, until the retries are used up', () => {
@@ -241,13 +267,20 @@ describe('a broken connection', () => {
   })
 
   test('in the middle of a response is retried', async () => {
+    const begun = Promise.withResolvers<void>()
     async function* broken() {
       yield '[{"id":1,'
-      await Bun.sleep(20)
+      await begun.promise
       throw new Error('The disk is on fire')
     }
     await using server = startScriptedServer(() => new Response(broken()), empty)
-    expect(await petsAt(server).list().page()).toEqual({ pets: [] })
+    const fetched = async (...request: Parameters<client.Fetch>) => {
+      const response = await fetch(...request)
+      begun.resolve()
+      return response
+    }
+    expect(await petsAt(server, { fetch: fetched }).list().page()).toEqual({ pets: [] })
+    expect(server.requests).toHaveLength(2)
   })
 })
 
@@ -256,9 +289,16 @@ test.each<[string, Step]>([
   ['an endless response', () => new Response(new ReadableStream({ start: c => c.enqueue('[') }))],
 ])('a time-out is an error after all attempts: %s', async (_what, step) => {
   await using server = startScriptedServer(step)
-  const error = await failureOf(petsAt(server).list({ timeoutMs: 200 }).page())
+  const fetched = async (...request: Parameters<client.Fetch>) => {
+    const response = await fetch(...request)
+    // The client waits for the body by then.
+    setImmediate(timeOut)
+    return response
+  }
+  const error = await failureOf(petsAt(server, { fetch: fetched }).list({ timeoutMs: 40_000 }).page())
   expect(error).toBeInstanceOf(client.TimeoutError)
-  const message = `No complete response from ${server.url}/pets within 200 ms`
+  expect(held.map(({ ms }) => ms)).toEqual([40_000, 40_000, 40_000])
+  const message = `No complete response from ${server.url}/pets within 40000 ms`
   expect(error).toMatchObject({ code: 'timeout', message })
   expect(server.requests).toHaveLength(3)
 })
@@ -278,26 +318,24 @@ describe("the caller's signal", () => {
 
   test('ends a wait between attempts', async () => {
     await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '30' }))
-    const list = petsAt(server).list({ signal: AbortSignal.timeout(500) })
-    const error = await failureOf(list.page())
-    expect(error).toMatchObject({ name: 'TimeoutError' })
-    expect(error).not.toBeInstanceOf(client.PetstoreError)
+    const controller = new AbortController()
+    const failure = failureOf(petsAt(server).list({ signal: controller.signal }).page())
+    // The time-out of the attempt, then the wait.
+    await until('the wait', () => held.length === 2 || undefined)
+    controller.abort(reason)
+    expect(await failure).toBe(reason)
     expect(server.requests).toHaveLength(1)
-  }, 5_000)
+  })
 
-  test.each(['onResponse', 'onDeprecation'])(
-    'aborted by %s ends the call, also one that would succeed',
-    async name => {
-      const headers = { deprecation: 'true', 'retry-after': '30' }
-      for (const response of [errorAnswer(503, 'a', headers), Response.json([], { headers })]) {
-        await using server = startScriptedServer(response)
-        const controller = new AbortController()
-        const pets = petsAt(server, { [name]: () => controller.abort(reason) })
-        expect(await failureOf(pets.list({ signal: controller.signal }).page())).toBe(reason)
-      }
-    },
-    5_000,
-  )
+  test.each(['onResponse', 'onDeprecation'])('aborted by %s ends the call, also one that would succeed', async name => {
+    const headers = { deprecation: 'true', 'retry-after': '30' }
+    for (const response of [errorAnswer(503, 'a', headers), Response.json([], { headers })]) {
+      await using server = startScriptedServer(response)
+      const controller = new AbortController()
+      const pets = petsAt(server, { [name]: () => controller.abort(reason) })
+      expect(await failureOf(pets.list({ signal: controller.signal }).page())).toBe(reason)
+    }
+  })
 
   test('keeps no listener after the call', async () => {
     await using server = startScriptedServer(errorAnswer(503, 'a'), empty)

@@ -58,7 +58,7 @@ function runTests(url: string, file: string): Promise<number> {
     ...process.env,
     PETSTORE_TEST_POSTGRES_URL: url,
     PETSTORE_TEST_STORE: 'postgres',
-    PETSTORE_TEST_WRITING_MS: '30000',
+    PETSTORE_TEST_WRITING_ROUNDS: '1000',
   }
   const command = [process.execPath, '--no-env-file', 'test', '--only-failures', file]
   return Bun.spawn(command, { env, stdio: ['ignore', 'inherit', 'inherit'] }).exited

@@ -22,7 +22,7 @@ test('a client whose body is refused and then stops arriving still gets the resp
   await using hasty = await startService({ limits: { discardMs: 50 } })
   for (const framing of ['Connection: close\r\nContent-Length: 1000', 'Transfer-Encoding: chunked']) {
     const half = `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${framing}\r\n\r\n4\r\nhalf`
-    const { replies, closed } = await exchange(hasty.port, [half], { expected: 1 })
+    const { replies, closed } = await exchange(hasty.port, [half], { expected: 1, quietMs: 20_000, waitMs: 20_000 })
     expect([replies.map(({ status, closes }) => [status, closes]), closed]).toEqual([[[401, true]], true])
   }
 })

@@ -328,7 +328,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
     test('it can be stopped in the middle', async () => {
       await stores.transfer.load(batches(many(batchPetsMax + 1)), 'keep')
-      for (let i = 0; i < 20; i++) for await (const _ of stores.transfer.read()) break
+      for (let i = 0; i < 5; i++) for await (const _ of stores.transfer.read()) break
       await add()
       expect(await stores.transfer.load(batches([numbered(1n)]), 'new')).toBe(1n)
     })
@@ -366,18 +366,21 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(await everything()).toEqual([before])
     })
 
-    test('with their ids, animals are refused or come first if another one is added meanwhile', async () => {
+    test.each([
+      ['are refused if another one is added meanwhile', true],
+      ['are refused or come first if another one is added at the same moment', false],
+    ])('with their ids, animals %s', async (_, isBefore) => {
       let adding: Promise<unknown> | undefined
       async function* meanwhile() {
         yield many(3)
         adding = add().catch(() => undefined)
-        await Bun.sleep(50)
+        if (isBefore) await adding
         yield many(3, 4n)
       }
       const result = await failureOfLoad(meanwhile(), 'keep')
       await adding
       const ids = idsOf(await everything())
-      if (result === 'no failure') expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
+      if (result === 'no failure' && !isBefore) expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
       else expect([result, ids.length]).toEqual([expect.any(SetupError), 1])
     })
 

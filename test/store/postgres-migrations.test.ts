@@ -39,7 +39,7 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
     const working = work(old, Number.POSITIVE_INFINITY)
     await until('the old version to work', () => followed.length > 20 || undefined)
     const upgraded = stack.use(closing(await openNext(url)))
-    await work(upgraded, 300)
+    await work(upgraded, 100)
     over = true
     await working
 

@@ -3,11 +3,20 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { conform } from '../../src/conform/run.ts'
+import { openStores } from '../../src/store/open.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { pgbouncer as findPgbouncer } from '../support/debian.ts'
 import { key, serveFrom } from '../support/load.ts'
-import { ask, asPostgresWithUs, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
-import { createKey, freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
+import {
+  ask,
+  asPostgresWithUs,
+  type Cluster,
+  describeWithOwnPostgres,
+  own,
+  startCluster,
+  withoutSync,
+} from '../support/postgres.ts'
+import { freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
 
 const pgbouncer = await findPgbouncer()
 const modes = ['session', 'transaction']
@@ -42,7 +51,7 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   /** Runs a command on its administration console. */
   const console = async (command: string) => {
     await using sql = new SQL(pooled.replace(/[^/]*$/, 'pgbouncer'), { max: 1, prepare: false })
-    await sql.unsafe(command).simple()
+    return [...(await sql.unsafe<Record<string, unknown>[]>(command).simple())]
   }
   let child = await start()
   const stop = () => {
@@ -64,7 +73,7 @@ describe.skipIf(!pgbouncer)('behind PgBouncer (skipped if it is not installed)',
 function testPooler(): void {
   let cluster: Cluster
   beforeAll(async () => {
-    cluster = await startCluster()
+    cluster = await startCluster(withoutSync)
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
 
@@ -93,7 +102,8 @@ function testPooler(): void {
       await pooler.console('RECONNECT')
       await load.makesProgress(100)
       await pooler.console('PAUSE')
-      await Bun.sleep(500)
+      const isWaited = async () => (await pooler.console('SHOW POOLS')).some(row => Number(row['cl_waiting']) > 0)
+      await until('a client that waits', async () => (await isWaited()) || undefined)
       await pooler.console('RESUME')
       await load.makesProgress(100)
       await pooler.restart()
@@ -119,7 +129,7 @@ function testPooler(): void {
     for (const setting of ofDatabase) await ask(url, `ALTER DATABASE ${name} SET ${setting}`)
     await using pooler = await startPooler(url, 'pool_mode = transaction', ...lines)
     using folder = temporaryFolder()
-    await createKey(folder.path, 'till', '--database-url', url)
+    await (await openStores(url, { create: true })).close()
     const args = ['serve', '--port', '0', '--database-url', pooler.url, ...flags]
     const stderr = expect.stringMatching(new RegExp(`^petstore: ${problem}\n$`))
     expect(await petstore(args, { cwd: folder.path })).toEqual({ exitCode: 1, stdout: '', stderr })

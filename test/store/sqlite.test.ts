@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
@@ -8,7 +8,7 @@ import { backUp, openStores } from '../../src/store/open.ts'
 import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
-import { createKey, temporaryFolder } from '../support/process.ts'
+import { createKey, memoryFolder, temporaryFolder, until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
 import { batches, closing, describeStoreContract, failureOf, rex } from './contract.ts'
 
@@ -17,7 +17,7 @@ describeStoreContract('SQLite', 'sqlite')
 let folder: ReturnType<typeof temporaryFolder>
 let file: string
 beforeEach(() => {
-  folder = temporaryFolder()
+  folder = temporaryFolder(memoryFolder)
   file = join(folder.path, 'pets.db')
 })
 afterEach(() => folder[Symbol.dispose]())
@@ -147,18 +147,27 @@ describe('SQLite: the file', () => {
   })
 })
 
-test('a backup reports how much of it is done, and counts the animals', async () => {
+test('a backup reports how much of it is done every 100 ms, and counts the animals', async () => {
   await (await opened()).close()
-  change(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)
+  change(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
     INSERT INTO pets (name, category_id) SELECT 'An animal with quite a long name, number ' || i, i FROM n`)
   const copy = join(folder.path, 'copy.db')
   writeFileSync(copy, '')
   const done: number[] = []
   const report = (fraction: number) => void done.push(fraction)
-  expect(await backUp(`sqlite:${file}`, copy, report, new AbortController().signal)).toBe(400_000n)
-  // The last report comes while the finished copy is being checked.
-  expect(done.at(-1)).toBe(statSync(copy).size / statSync(file).size)
+  using timers = spyOn(globalThis, 'setInterval')
+  using cleared = spyOn(globalThis, 'clearInterval')
+  const copying = backUp(`sqlite:${file}`, copy, report, new AbortController().signal)
+  const [showProgress, everyMs] = await until('a timer', () => timers.mock.calls[0])
+  showProgress()
+  expect([everyMs, await copying]).toEqual([100, 5_000n])
+  expect(cleared).toHaveBeenCalledWith(timers.mock.results[0]?.value)
+  showProgress()
+  expect(done.at(-1)).toBe(Math.min(0.99, statSync(copy).size / statSync(file).size))
   expect(done).toEqual(done.toSorted((a, b) => a - b))
+  truncateSync(copy, statSync(file).size / 2)
+  showProgress()
+  expect(done.at(-1)).toBe(0.5)
 })
 
 describe('SQLite: import', () => {

@@ -15,7 +15,7 @@ export interface TestDatabase extends AsyncDisposable {
 
 const user = 'postgres'
 /** For a server that nothing crashes. */
-const withoutSync = ['fsync = off', 'full_page_writes = off']
+export const withoutSync = ['fsync = off', 'full_page_writes = off']
 
 /** A server on which databases may be created. If there is none, the first test that needs one starts it. */
 const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
