@@ -18,19 +18,26 @@ const silence: Step = () => {
 
 /** Timers of the client that are at least this long end only when the test says so. */
 const heldMsMin = 30_000
-let held: { readonly ms: number; readonly end: () => void }[]
-let timers: Mock<typeof setTimeout>
+let held: { readonly ms: number; end: () => void }[]
+let spies: Mock<(...args: never[]) => unknown>[]
 const timeOut = () => held.at(-1)?.end()
 beforeEach(() => {
   held = []
-  const { setTimeout } = globalThis
-  timers = spyOn(globalThis, 'setTimeout').mockImplementation(((end: () => void, ms = 0) => {
-    if (ms < heldMsMin) return setTimeout(end, ms)
-    held.push({ ms, end })
-    return undefined
-  }) as typeof setTimeout)
+  const { setTimeout, clearTimeout } = globalThis
+  const set = (end: () => void, ms = 0) => (ms < heldMsMin ? setTimeout(end, ms) : held[held.push({ ms, end }) - 1])
+  const clear = (timer: unknown) => {
+    const found = held.find(each => each === timer)
+    if (found) found.end = () => {}
+    else clearTimeout(timer as number)
+  }
+  spies = [
+    spyOn(globalThis, 'setTimeout').mockImplementation(set as typeof setTimeout),
+    spyOn(globalThis, 'clearTimeout').mockImplementation(clear),
+  ]
 })
-afterEach(() => timers.mockRestore())
+afterEach(() => {
+  for (const spy of spies) spy.mockRestore()
+})
 
 function petsAt({ url }: { url: string }, options: Partial<client.ClientOptions> = {}): client.Pets {
   return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions).pets
