@@ -180,7 +180,7 @@ describe('a credential', () => {
   })
 
   // In quadratic time this would take minutes, which is longer than a test may take.
-  const chars = 1_000_000
+  const chars = 300_000
   test.each([
     ['spaces', `Bearer x${' '.repeat(chars)}y`],
     ['spaces at the end', `Bearer${' '.repeat(chars)}`],
