@@ -3,8 +3,6 @@
 import { type ClientOptions, PetstoreClient } from '../client/index.ts'
 
 const keyName = 'petstore-key'
-/** An animal that the catalogue has not added yet. */
-export const draftName = 'petstore-draft'
 const copiedMs = 2_000
 export const tabStorage = storageOf('sessionStorage')
 const deviceStorage = storageOf('localStorage')
@@ -31,8 +29,11 @@ const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.getItem(k
 /** The key that the page uses: of this tab, or else of this device; '' if there is none that can be sent. */
 export const session = { key: '' }
 
+/** False after the key was changed, here or in another tab. */
+export const isKeyStored = () => storedKey() === session.key
+
 addEventListener('pageshow', ({ persisted }) => {
-  if (persisted && storedKey() !== session.key) location.reload()
+  if (persisted && !isKeyStored()) location.reload()
 })
 
 /** Another tab may have stored another key, which stays. */
@@ -60,7 +61,9 @@ export const inputOf = (id: string) => byId(id) as HTMLInputElement
 
 export const keyInput = inputOf('key')
 byId('leave').addEventListener('click', () => {
-  for (const name of [keyName, draftName]) tabStorage?.removeItem(name)
+  for (const name of Object.keys(tabStorage ?? {})) {
+    if (name.startsWith('petstore-')) tabStorage?.removeItem(name)
+  }
   deviceStorage?.removeItem(keyName)
   // Nothing of this person remains for the next one, on either page.
   location.replace(location.pathname)

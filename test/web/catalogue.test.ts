@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { describeInBrowser, desktop, looks, phone, stock, visit, visitAt } from '../support/browser.ts'
 import { startServer, temporaryFolder } from '../support/process.ts'
+import { keepAnimals } from '../support/service.ts'
 
 describeInBrowser('the catalogue page', () => {
   test.each(looks)(
@@ -150,43 +151,100 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('The service cannot be reached. Coco may not be added: look for it in the list later.')
     }))
 
+  const topOf = (index: number) => `document.querySelectorAll('#pets > li')[${index}]?.getBoundingClientRect().top`
+  const scrollTo = (index: number) => `scrollBy(0, ${topOf(index)} - 100)`
+  const isFiltered = (status: string) => `(new URLSearchParams(location.search).get('status') ?? '') === '${status}'`
+  /** Whether the page is where {@link scrollTo} leads. */
+  const isAt = (index: number, status: string) => `${isFiltered(status)} && ${topOf(index)} === 100`
+  const isAtTop = (status: string) => `${isFiltered(status)} && !document.querySelector('.skeleton') && scrollY === 0`
+
   test('keeps filter and form in view, and finds its place again after a reload and on the way back', () =>
     visit(desktop, async (page, service, screen) => {
-      await screen.enterStocked(service, 500)
+      const statusOf = (index: number) => (index % 30 ? 'available' : 'sold')
+      const pet = (index: number) =>
+        ({ id: BigInt(index + 1), name: 'Rex', categoryId: 1n, status: statusOf(index) }) as const
+      await keepAnimals(
+        service,
+        Array.from({ length: 125 }, (_, index) => pet(index)),
+      )
+      await screen.enter(service.key)
+      await screen.waitForCards(20)
       await screen.filter('Available')
-      await screen.untilTrue("location.search === '?status=available'")
-      for (let shown = 20; shown <= 100; shown += 20) {
+      await screen.untilTrue(isAtTop('available'))
+      for (const shown of [20, 40, 60, 80, 100]) {
         await screen.waitForCards(shown)
         await screen.scrollDown()
       }
-      await page.evaluate('scrollBy(0, -700)')
-      const placeOf = (at: string) => `document.getElementById('pet-' + ${at})?.getBoundingClientRect().top`
-      await screen.untilTrue(`${placeOf("new URLSearchParams(location.search).get('at')")} === history.state?.top`)
+      await screen.waitForCards(120)
       const inView = `['#filter', '#save'].every(part => {
         const { top, bottom } = document.querySelector(part).getBoundingClientRect()
         return top >= 0 && bottom <= innerHeight
       })`
       expect(await page.evaluate(inView)).toBe(true)
 
-      const { search } = new URL(page.url())
-      const place = placeOf(`'${new URLSearchParams(search).get('at')}'`)
-      const isBack = `location.search === '${search}' && ${place} === ${await page.evaluate(place)}`
+      // The page asks for 100 animals at once: the window needs some of the next 100.
+      await page.evaluate(scrollTo(99))
       await page.reload()
-      await screen.untilTrue(isBack)
+      await screen.untilTrue(isAt(99, 'available'))
       await screen.click('Refresh')
-      await screen.untilTrue(isBack)
-      await screen.filter('Sold')
-      await screen.untilTrue("location.search === '?status=sold' && scrollY === 0")
+      await screen.waitForCards(120)
+      await screen.untilTrue(isAt(99, 'available'))
+      // The list goes away as soon as it was scrolled.
+      const releaseSold = await screen.hold('**/v1/pets?status=sold')
+      await page.evaluate(`document.getElementById('filter-sold').click(); ${scrollTo(60)}`)
+      releaseSold()
+      await screen.untilTrue(isAtTop('sold'))
+      const releaseBack = await screen.hold('**/v1/pets*')
       await page.goBack()
-      await screen.untilTrue(isBack)
+      await screen.click('Refresh')
+      releaseBack()
+      await screen.untilTrue(isAt(60, 'available'))
       await page.goBack()
-      await screen.untilTrue("location.search === '' && scrollY === 0")
+      await screen.untilTrue(isAtTop(''))
       await page.goForward()
-      await screen.untilTrue(isBack)
+      await screen.untilTrue(isAt(60, 'available'))
+      // Forward again, before the list of the way back is there.
+      const releaseAll = await screen.hold('**/v1/pets')
+      await page.evaluate(scrollTo(30))
+      await page.goBack()
+      await page.goForward()
+      await screen.waitForCards(120)
+      await screen.untilTrue(isAt(30, 'available'))
+      releaseAll()
+    }))
+
+  test('goes back to the place that was seen last, however slow every page, script, style and list is', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 45)
+      const releaseMore = await screen.hold('**/v1/pets?cursor=*')
+      await screen.scrollDown()
+      await page.locator('#more').getByText('Loading…').waitFor()
+      const releaseDocs = await screen.hold('**/docs')
+      await page.evaluate(`document.querySelector('nav a').click(); ${scrollTo(6)}`)
+      releaseDocs()
+      await page.waitForURL('**/docs')
+      releaseMore()
+
+      const releaseScript = await screen.hold('**/catalogue.ts')
+      const releaseStyle = await screen.hold('**/catalogue.css')
+      const releaseList = await screen.hold('**/v1/pets*')
+      const script = page.waitForResponse('**/catalogue.ts')
+      await page.goBack({ waitUntil: 'commit' })
+      releaseScript()
+      await (await script).finished()
+      releaseStyle()
+      await page.locator('.skeleton').first().waitFor()
+      await page.reload()
+      await page.locator('.skeleton').first().waitFor()
+      releaseList()
+      await screen.untilTrue(isAt(6, ''))
+
+      // To click on the link, a person scrolls to the top.
       await page.getByRole('link', { name: 'API docs' }).click()
       await page.waitForURL('**/docs')
       await page.goBack()
-      await screen.untilTrue(isBack)
+      await screen.waitForCards(20)
+      await screen.untilTrue(isAtTop(''))
     }))
 
   test('works with the keyboard alone', () =>

@@ -8,8 +8,9 @@ import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
 const restoredMax = 5_000
-const scrollEndMs = 150
 const entriesMax = 10
+/** An animal that is not added yet. */
+const draftName = 'petstore-draft'
 const longNameChars = 60
 const shortNameChars = 40
 const skeletons = 9
@@ -20,6 +21,8 @@ const form = byId('new-pet') as HTMLFormElement
 
 /** The filter of the list on the page. */
 let status = ''
+/** The history entry of the list on the page. */
+let entry = ''
 /** Undefined after the last page. */
 let next: ListOptions | undefined
 /** Counts lists: a response for an earlier list is not shown. */
@@ -154,48 +157,46 @@ async function enter() {
   form.hidden = false
   show('catalogue')
   byId('heading').focus({ preventScroll: true })
-  goTo(addressed('at'))
+  goTo(placeIn(entry))
 }
 
-// The filter and the first visible animal are in the address, so that reload and back find them again.
+// The filter is in the address, so that reload and back find it again.
 
-const addressed = (name: 'status' | 'at') => new URLSearchParams(location.search).get(name) ?? ''
+const addressed = () => new URLSearchParams(location.search).get('status') ?? ''
 
-function addressOf(wanted: string, at: string) {
-  const query = String(new URLSearchParams(Object.entries({ status: wanted, at }).filter(([, value]) => value)))
-  return query ? `?${query}` : location.pathname
-}
+const addressOf = (wanted: string) => (wanted ? `?status=${wanted}` : location.pathname)
 
 const wantedStatus = () => document.querySelector<HTMLInputElement>('[name=filter]:checked')?.value ?? ''
 
-/** Shows the list that the address names. */
+/** Shows the list that the address names, where this entry of the history was left. */
 function open() {
-  const [wanted, at] = [addressed('status'), addressed('at')]
+  const wanted = addressed()
   const known = document.getElementById(`filter-${wanted}`) ? wanted : ''
-  const id = /^-?\d{1,19}$/.test(at) ? at : ''
-  history.replaceState(history.state, '', addressOf(known, id))
-  return list(known, id)
+  history.replaceState(history.state, '', addressOf(known))
+  return list(known, placeIn(history.state?.entry))
 }
 
-/** Shows the list again, at an animal or from its start. False if it failed, or another list has begun. */
-async function list(wanted: string, at: string): Promise<boolean> {
+/** Shows the list again, at a place or from its start. False if it failed, or another list has begun. */
+async function list(wanted: string, place?: Place): Promise<boolean> {
   byId('done').textContent = ''
   const mine = begin(wanted)
   // They stay until the new list is there.
   const old = [...pets.children]
   const found: Pet[] = []
-  let filter: ListOptions | undefined = { status: petStatus.read(wanted), limit: at ? 100 : undefined }
+  let filter: ListOptions | undefined = { status: petStatus.read(wanted), limit: place ? 100 : undefined }
   do {
-    const page = await fetchPage(filter, mine, () => list(wanted, at))
+    const page = await fetchPage(filter, mine, () => list(wanted, place))
     if (!page) return false
     found.push(...page.pets)
     filter = page.next
-  } while (filter && at && found.length < restoredMax && (found.at(-1)?.id ?? 0n) < BigInt(at))
+  } while (filter && place && found.length < restoredMax && (found.at(-1)?.id ?? 0n) < BigInt(place.last))
+  rememberPlace()
   for (const card of old) card.remove()
   status = wanted
   append(found, filter)
-  if (wanted !== addressed('status')) history.pushState(null, '', addressOf(wanted, at))
-  goTo(at)
+  if (wanted !== addressed()) history.pushState(null, '', addressOf(wanted))
+  nameEntry()
+  goTo(place)
   return true
 }
 
@@ -270,7 +271,7 @@ function count() {
 
 function showAll() {
   byId('heading').focus()
-  list('', '')
+  list('')
 }
 
 function openForm() {
@@ -282,7 +283,6 @@ async function loadMore() {
   if (!next || loading) return
   const page = await fetchPage(next, begin(status), loadMore)
   if (page) append(page.pets, page.next)
-  rememberPlace()
 }
 
 const loadVisible: IntersectionObserverCallback = entries => {
@@ -295,25 +295,47 @@ const topOf = (element: Element) => element.getBoundingClientRect().top
 /** While the page scrolls, the filter covers it down to here. */
 const topLine = () => Math.max(0, byId('bar').getBoundingClientRect().bottom)
 
-/** The first animal below the filter, unless the page is at its top. */
-function firstVisible() {
+/** The first animal below the filter, and how far below the top of the window it is. */
+interface Place {
+  readonly at: string
+  readonly top: number
+  /** The last animal on the page: without it, the page may be too short to scroll there. */
+  readonly last: string
+}
+
+/** Undefined at the top of the page. */
+function placeNow(): Place | undefined {
   const line = topLine()
   const isBelow = (card: Element) => !card.matches('.new, .skeleton') && topOf(card) >= line
-  return scrollY > 0 ? [...pets.children].find(isBelow) : undefined
+  const card = scrollY > 0 ? [...pets.children].find(isBelow) : undefined
+  const idOf = ({ id }: Element) => id.slice('pet-'.length)
+  return card && { at: idOf(card), top: topOf(card), last: idOf(pets.lastElementChild ?? card) }
 }
 
-const idOf = (card?: Element) => card?.id.slice('pet-'.length) ?? ''
+// Places are in the storage of the tab: a page that is being left cannot change its entry of the history.
 
+const placeName = (name: string) => `petstore-place-${name}`
+
+const placeIn = (name: string): Place | undefined =>
+  JSON.parse(site.tabStorage?.getItem(placeName(name)) ?? 'null') ?? undefined
+
+/** Called whenever the list is left, however long it waited for a response. */
 function rememberPlace() {
-  if (loading || !isInside()) return
-  const card = firstVisible()
-  history.replaceState(card ? { top: topOf(card) } : null, '', addressOf(status, idOf(card)))
+  if (!entry || !isInside() || !site.isKeyStored()) return
+  const place = placeNow()
+  if (place) site.store(placeName(entry), JSON.stringify(place))
+  else site.tabStorage?.removeItem(placeName(entry))
 }
 
-/** To an animal, or to the top of the page. */
-function goTo(at: string) {
-  const card = document.getElementById(`pet-${at}`)
-  if (card) scrollBy(0, topOf(card) - (history.state?.top ?? topLine()))
+/** The list on the page is now that of the current entry. */
+function nameEntry() {
+  entry = history.state?.entry ?? newIdempotencyKey()
+  history.replaceState({ entry }, '')
+}
+
+function goTo(place?: Place) {
+  const card = place && document.getElementById(`pet-${place.at}`)
+  if (card) scrollBy(0, topOf(card) - place.top)
   else scrollTo(0, 0)
 }
 
@@ -339,10 +361,10 @@ function problemOf(field: string) {
 const draft = () => Object.fromEntries(new FormData(form)) as Record<'name' | 'categoryId' | 'status', string>
 
 /** A reload loses no animal, and adds none twice. */
-const storeDraft = () => site.store(site.draftName, JSON.stringify({ ...draft(), attempt }))
+const storeDraft = () => site.store(draftName, JSON.stringify({ ...draft(), attempt }))
 
 function restoreDraft() {
-  const stored = JSON.parse(site.tabStorage?.getItem(site.draftName) ?? 'null')
+  const stored = JSON.parse(site.tabStorage?.getItem(draftName) ?? 'null')
   if (!stored) return
   attempt = stored.attempt
   for (const field of Object.keys(draft())) inputOf(field).value = stored[field]
@@ -405,8 +427,12 @@ function added(pet: Pet, sentName: string) {
 }
 
 function refresh() {
-  if (banner.hidden) list(wantedStatus(), idOf(firstVisible()))
-  else banner.querySelector('button')?.click()
+  const wanted = wantedStatus()
+  if (!banner.hidden) banner.querySelector('button')?.click()
+  // The list on the page may not be the one that was asked for last.
+  else if (wanted !== addressed()) list(wanted)
+  else if (entry !== history.state?.entry) open()
+  else list(wanted, placeNow())
 }
 
 onSubmit(byId('welcome'), enter)
@@ -422,19 +448,19 @@ byId('save').addEventListener('click', event => {
 })
 more.addEventListener('click', loadMore)
 byId('refresh').addEventListener('click', refresh)
-byId('filter').addEventListener('change', () => list(wantedStatus(), ''))
+byId('filter').addEventListener('change', () => list(wantedStatus()))
 addEventListener('online', () => {
   if (!banner.hidden) refresh()
 })
 addEventListener('popstate', () => {
+  if (!isInside()) return
+  rememberPlace()
   // The skip link changes only the hash.
-  if (isInside() && (!location.hash || addressed('status') !== status)) open()
+  if (location.hash && addressed() === status) nameEntry()
+  else open()
 })
-let scrollTimer = 0
-addEventListener('scroll', () => {
-  clearTimeout(scrollTimer)
-  scrollTimer = setTimeout(rememberPlace, scrollEndMs)
-})
+// Also when the page is unloaded.
+document.addEventListener('visibilitychange', rememberPlace)
 history.scrollRestoration = 'manual'
 if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
 restoreDraft()
