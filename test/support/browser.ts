@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core'
+import { chromium } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { chromium as findChromium } from './debian.ts'
 import { projectFolder, until } from './process.ts'
@@ -60,6 +61,17 @@ export async function visit(
   await visitAt(service.origin, look, (page, screen) => act(page, service, screen))
 }
 
+/** Contexts by look. A context is expensive, and each service has an origin of its own: visits share them. */
+const contexts = new Map<string, Promise<BrowserContext>>()
+
+function contextOf(look: BrowserContextOptions): Promise<BrowserContext> {
+  const name = JSON.stringify(look)
+  const permissions = ['clipboard-read', 'clipboard-write']
+  const context = contexts.get(name) ?? browser.newContext({ ...look, permissions, reducedMotion: 'reduce' })
+  contexts.set(name, context)
+  return context
+}
+
 /** Afterwards the page must have printed and thrown nothing, broken no policy, and sent requests only to this origin. */
 export async function visitAt(
   origin: string,
@@ -67,35 +79,48 @@ export async function visitAt(
   act: (page: Page, screen: Screen) => Promise<void>,
 ): Promise<void> {
   const troubles: string[] = []
-  await using context = await browser.newContext({ ...look, baseURL: origin, reducedMotion: 'reduce' })
+  const context = await contextOf(look)
   const page = await context.newPage()
   page.setDefaultTimeout(waitMs)
   page.on('pageerror', error => troubles.push(`thrown: ${error.message}`))
   page.on('console', message => {
     if (!expectedLine.test(message.text())) troubles.push(`${message.type()}: ${message.text()}`)
   })
-  context.on('request', request => {
+  const checkOrigin = (request: Request) => {
     const url = new URL(request.url())
     if (url.origin !== origin && url.protocol !== 'data:') troubles.push(`asked: ${request.url()}`)
-  })
-  await act(page, new Screen(page))
-  await context.close()
+  }
+  context.on('request', checkOrigin)
+  try {
+    await act(page, new Screen(page, origin))
+    // A later service may get the same port.
+    await page.evaluate('localStorage.clear()')
+  } finally {
+    for (const opened of context.pages()) await opened.close()
+    context.off('request', checkOrigin)
+    await context.setOffline(false)
+  }
   expect(troubles).toEqual([])
 }
 
 const axe = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
 /** The rules that the page breaks, each with its elements. */
-const violations = `axe.run().then(({ violations }) =>
+const violations = `axe.run({ resultTypes: ['violations'], preload: false }).then(({ violations }) =>
   violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).join(', ')))`
 
 /** What a person does and sees on a page. */
 class Screen {
   readonly #page: Page
+  readonly #origin: string
 
-  constructor(page: Page) {
+  constructor(page: Page, origin: string) {
     this.#page = page
+    this.#origin = origin
   }
+
+  /** Opens a path of the service. */
+  goTo = (path: string) => this.#page.goto(this.#origin + path)
 
   /** How many pixels the page is wider than its window. */
   async overflowPx(): Promise<number> {
@@ -104,7 +129,7 @@ class Screen {
 
   /** axe finds nothing to object to in what is visible now. */
   async expectAccessible(): Promise<void> {
-    await this.#page.evaluate(`${axe}; undefined`)
+    if (await this.#page.evaluate("typeof axe === 'undefined'")) await this.#page.evaluate(`${axe}; undefined`)
     expect(await this.#page.evaluate(violations)).toEqual([])
   }
 
@@ -129,7 +154,7 @@ class Screen {
 
   /** Opens the catalogue and enters a key. */
   async enter(key: string): Promise<void> {
-    await this.#page.goto('/')
+    await this.goTo('/')
     await this.#page.getByLabel('API key').fill(key)
     await this.click('Show the animals')
   }

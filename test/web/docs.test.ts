@@ -37,7 +37,7 @@ const samplesOf = (page: Page, id: OperationId) => panelOf(page, id).locator('.s
 describeInBrowser('the reference page', () => {
   test.each(looks)('is accessible and fits, closed, open, and with responses (%s)', (_look, options) =>
     visit(options, async (page, service, screen) => {
-      await page.goto('/docs')
+      await screen.goTo('/docs')
       await page.locator('.operation').nth(2).waitFor()
       const titles = ['getList animals/pets', 'postAdd an animal/pets', 'getFetch an animal/pets/{petId}Deprecated']
       expect(await page.locator('.operation > summary').allTextContents()).toEqual(titles)
@@ -60,7 +60,7 @@ describeInBrowser('the reference page', () => {
     visit(desktop, async (page, _service, screen) => {
       for (const id of operationIds) {
         await page.goto('about:blank')
-        await page.goto(`/docs#/pets/${id}`)
+        await screen.goTo(`/docs#/pets/${id}`)
         await panelOf(page, id).locator('form').waitFor()
         expect(await openIds(page)).toEqual([`/pets/${id}`])
         expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(heightMax)
@@ -83,8 +83,8 @@ describeInBrowser('the reference page', () => {
     }))
 
   test('shows parameters, responses and headers once for each operation', () =>
-    visit(desktop, async page => {
-      await page.goto('/docs#/pets/createPet')
+    visit(desktop, async (page, _service, screen) => {
+      await screen.goTo('/docs#/pets/createPet')
       const panel = panelOf(page, 'createPet')
       await panel.locator('form').waitFor()
       const terms = await panel.locator('.terms > div').allTextContents()
@@ -141,7 +141,7 @@ describeInBrowser('the reference page', () => {
         const path = request.url().slice(service.origin.length)
         if (authorization) sent.push([request.method(), path, type, key, prefer].filter(Boolean).join(' '))
       })
-      await page.goto('/shop/docs#/pets/createPet')
+      await screen.goTo('/shop/docs#/pets/createPet')
       await screen.typeKey(service.key)
       const servers = await page.locator('#servers code').allTextContents()
       expect(servers).toEqual([settings.publicUrl, `${service.origin}/shop/v1`, settings.stagingUrl])
@@ -185,7 +185,7 @@ describeInBrowser('the reference page', () => {
 
   test('says in plain words what is wrong', () =>
     visit(phone, async (page, service, screen) => {
-      await page.goto('/docs#/pets/getPet')
+      await screen.goTo('/docs#/pets/getPet')
       const button = panelOf(page, 'getPet').getByRole('button', { name: 'Send' })
       await button.click()
       await screen.says('Enter a key to send requests')
@@ -232,9 +232,9 @@ describeInBrowser('the reference page', () => {
   const hostile = `O'Rex "$(exit 9)" \`exit 9\` \\ \${1} </script> \u2028 🐶`
 
   test('has curl and TypeScript samples that follow the form and give its results', () =>
-    visit({ ...desktop, permissions: ['clipboard-read', 'clipboard-write'] }, async (page, service, screen) => {
+    visit(desktop, async (page, service, screen) => {
       await stock(service, 3)
-      await page.goto('/docs#/pets/listPets')
+      await screen.goTo('/docs#/pets/listPets')
       await screen.typeKey(service.key)
       await screen.says('Requests from this page use')
       const taken = [await samplesOf(page, 'listPets')]
@@ -268,7 +268,7 @@ describeInBrowser('the reference page', () => {
 
   test('quotes values that no sample may execute, and selects the sample where there is no clipboard', () =>
     visit(desktop, async (page, service, screen) => {
-      await page.goto('/docs#/pets/createPet')
+      await screen.goTo('/docs#/pets/createPet')
       await screen.typeKey(service.key)
       await screen.says('Requests from this page use')
       await fieldOf(page, 'createPet', 'body').fill('@package.json')
