@@ -25,9 +25,10 @@ async function goTo(page: Page, id: OperationId): Promise<void> {
   await panelOf(page, id).locator('form').waitFor()
 }
 
-/** Sends the form of an operation that is open, and returns its status line. */
+/** Sends the form of an operation that is open, and returns the status line of the response. */
 async function send(page: Page, id: OperationId): Promise<string> {
   await panelOf(page, id).getByRole('button', { name: 'Send' }).click()
+  await panelOf(page, id).locator('form:not([aria-busy="true"])').waitFor()
   return (await answerOf(page, id).locator('p').first().textContent()) ?? ''
 }
 
