@@ -28,6 +28,12 @@ export function animalOf(text: string): { readonly id: string; readonly body: st
   return { id, body: `{${rest}` }
 }
 
+/** The animals of a page. Inside a name the quotes have backslashes, so this splits only between animals. */
+export function animalsOf(page: string): readonly ReturnType<typeof animalOf>[] {
+  const texts = page.slice(1, -1).split(/,(?=\{"id":)/)
+  return texts.filter(Boolean).map(animalOf)
+}
+
 /** Every animal on every page, by its id, as the text that was sent for it. */
 export async function allAnimals(client: KeepAliveClient): Promise<Map<string, string>> {
   const found = new Map<string, string>()
@@ -37,9 +43,7 @@ export async function allAnimals(client: KeepAliveClient): Promise<Map<string, s
     if (outcome.kind !== 'answered' || outcome.reply.status !== 200) {
       throw new Error(`Cannot list ${path}: ${JSON.stringify(outcome)}`)
     }
-    // Inside a name the quotes have backslashes, so this splits only between animals.
-    const animals = outcome.reply.text.slice(1, -1).split(/,(?=\{"id":)/)
-    for (const { id, body } of animals.filter(Boolean).map(animalOf)) {
+    for (const { id, body } of animalsOf(outcome.reply.text)) {
       if (found.has(id)) throw new Error(`Two animals have id ${id}`)
       found.set(id, body)
     }

@@ -1,0 +1,81 @@
+import { jest, spyOn } from 'bun:test'
+import { main } from '../../src/cli/main.ts'
+
+/** An event-loop tick in which sockets are served. */
+const tick = () => new Promise(setImmediate)
+
+/** Lets everything happen that waits for no timer and no other process. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 10; i++) await tick()
+}
+
+/** Like `until`, on a clock that stands still. The limit is that of the test. */
+export async function eventually<T>(probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  for (;;) {
+    const answer = await probe()
+    if (answer !== undefined) return answer
+    await tick()
+  }
+}
+
+/**
+ * `petstore serve` in this process, on a clock that stands still unless the test moves it. One at a time:
+ * `await using served = await serveOnClock(…)`.
+ */
+export async function serveOnClock(env: Record<string, string>, ...flags: string[]) {
+  await using stack = new AsyncDisposableStack()
+  jest.useFakeTimers()
+  stack.defer(() => void jest.useRealTimers())
+  stack.use(
+    spyOn(process, 'exit').mockImplementation(code => {
+      throw new Error(`exit ${code}`)
+    }),
+  )
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const before = new Set(signals.flatMap(signal => process.listeners(signal)))
+  stack.defer(() => {
+    for (const signal of signals) {
+      for (const each of process.listeners(signal)) if (!before.has(each)) process.off(signal, each)
+    }
+  })
+  let stdout = ''
+  let exitCode: number | undefined
+  const served = {
+    stderr: '',
+    url: '',
+    port: 0,
+    /** Moves the clock, and lets everything happen that is due then. Gives the exit code, if it has ended. */
+    async advance(ms: number): Promise<number | undefined> {
+      jest.advanceTimersByTime(ms)
+      await settle()
+      return exitCode
+    },
+    async signal(): Promise<void> {
+      process.emit('SIGTERM')
+      await settle()
+    },
+    ended: () => eventually(() => exitCode),
+    [Symbol.asyncDispose]: async () => {},
+  }
+  const io = {
+    env,
+    program: 'petstore',
+    isTerminal: false,
+    out: async (text: string) => void (stdout += text),
+    err: (text: string) => void (served.stderr += text),
+  }
+  void main(['serve', '--port', '0', ...flags], io).then(code => {
+    exitCode = code
+  })
+  stack.defer(async () => {
+    await served.signal()
+    while (exitCode === undefined) await served.advance(100)
+  })
+  served.url = await eventually(() => {
+    if (exitCode !== undefined) throw new Error(`It ended before it served: ${served.stderr}`)
+    return / serves (\S+) [\s\S]*Ctrl-C/.exec(stdout)?.[1]
+  })
+  served.port = Number(new URL(served.url).port)
+  const owned = stack.move()
+  return Object.assign(served, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
+}
