@@ -4,8 +4,20 @@ import { main } from '../../src/cli/main.ts'
 /** An event-loop tick in which sockets are served. */
 const tick = () => new Promise(setImmediate)
 
+/** A clock that stands still unless the test moves it: `using _ = standingClock()`. */
+export function standingClock(): Disposable {
+  jest.useFakeTimers()
+  return { [Symbol.dispose]: () => void jest.useRealTimers() }
+}
+
+/** Moves the clock, and lets everything happen that is due then. */
+export async function advance(ms: number): Promise<void> {
+  jest.advanceTimersByTime(ms)
+  await settle()
+}
+
 /** Lets everything happen that waits for no timer and no other process. */
-async function settle(): Promise<void> {
+export async function settle(): Promise<void> {
   for (let i = 0; i < 10; i++) await tick()
 }
 
@@ -24,8 +36,7 @@ export async function eventually<T>(probe: () => Promise<T | undefined> | T | un
  */
 export async function serveOnClock(env: Record<string, string>, ...flags: string[]) {
   await using stack = new AsyncDisposableStack()
-  jest.useFakeTimers()
-  stack.defer(() => void jest.useRealTimers())
+  stack.use(standingClock())
   stack.use(
     spyOn(process, 'exit').mockImplementation(code => {
       throw new Error(`exit ${code}`)
@@ -44,10 +55,9 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
     stderr: '',
     url: '',
     port: 0,
-    /** Moves the clock, and lets everything happen that is due then. Gives the exit code, if it has ended. */
+    /** Moves the clock, and gives the exit code if it has ended. */
     async advance(ms: number): Promise<number | undefined> {
-      jest.advanceTimersByTime(ms)
-      await settle()
+      await advance(ms)
       return exitCode
     },
     async signal(): Promise<void> {
@@ -61,8 +71,12 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
     env,
     program: 'petstore',
     isTerminal: false,
-    out: async (text: string) => void (stdout += text),
-    err: (text: string) => void (served.stderr += text),
+    async out(text: string) {
+      stdout += text
+    },
+    err(text: string) {
+      served.stderr += text
+    },
   }
   void main(['serve', '--port', '0', ...flags], io).then(code => {
     exitCode = code

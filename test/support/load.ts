@@ -2,7 +2,7 @@ import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { hangMs, KeepAliveClient, type Outcome, type Reply, type Sent, withClients } from './connections.ts'
+import { KeepAliveClient, type Outcome, type Reply, type Sent, withClients } from './connections.ts'
 import type { Cluster } from './postgres.ts'
 import { loggedBy, startServer, temporaryFolder, until } from './process.ts'
 
@@ -114,10 +114,8 @@ export class Ledger {
   }
 }
 
-/** The server gives up on a store after 5 s; the rest is for slow machines. */
-export const answerMsMax = 6_500
 /** Requests that are in progress when the trouble is over have ended by then. */
-const stopMsMax = 15_000
+const stopMsMax = 40_000
 const pauseMs = 50
 
 /** Clients that go on through any trouble: of four, two add animals under a key, one adds without, one reads. */
@@ -143,7 +141,7 @@ export class Load extends Ledger {
     const outcome = await client.send(sent)
     const problem = problemIn(outcome, sent.method === 'POST' ? 201 : 200)
     if (problem !== undefined) this.wrong.push(`${sent.method} ${sent.path}: ${problem}`)
-    if (outcome.kind === 'refused' || outcome.ms >= hangMs) this.#gone = true
+    if (outcome.kind !== 'answered') this.#gone = true
     if (outcome.kind === 'answered' && outcome.reply.status < 300) return outcome.reply
     this.unavailable += 1
     await Bun.sleep(pauseMs)
@@ -168,7 +166,7 @@ export class Load extends Ledger {
   }
 
   /** Waits until clients are served again. */
-  async makesProgress(animals = 20, waitMs = 15_000): Promise<void> {
+  async makesProgress(animals = 20, waitMs = 40_000): Promise<void> {
     const before = this.acknowledged.size
     await until('more animals', () => this.acknowledged.size >= before + animals || undefined, waitMs)
   }
@@ -199,11 +197,10 @@ export async function expectOutageSurvived(port: number, cluster: Cluster, downM
   await load.expectEachOnce(client)
 }
 
-/** What is wrong with a response while the store may be away: it must be the expected one or our own 503, and in time. */
+/** What is wrong with a response while the store may be away: it must be the expected one or our own 503. */
 export function problemIn(outcome: Outcome, expected: number | undefined): string | undefined {
   if (outcome.kind !== 'answered') return JSON.stringify(outcome)
   const { status, text, headers } = outcome.reply
-  if (outcome.ms > answerMsMax) return `${status} only after ${outcome.ms} ms`
   if (status === expected) return undefined
   const { code, message, status: told, ...others } = JSON.parse(text)
   const sound =
