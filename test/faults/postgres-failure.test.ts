@@ -223,7 +223,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
 
   /** Moves the clock a little for each statement that PostgreSQL answers, until the work is done again. */
   const expectAgain = (send: (sent: Sent) => Promise<Outcome>, sent: Sent, status: number) =>
-    eventually(async () => {
+    eventually('success', async () => {
       await advance(100)
       await ask(database.url, 'SELECT 1')
       const outcome = await send(sent)
@@ -256,7 +256,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     await using sql = new SQL(database.url, { max: 1 })
     await using lock = await lockedBy(database.url, 'SELECT petstore_lock_ids()')
     const adding = app.send(create(10))
-    const pid = await eventually(async () => {
+    const pid = await eventually('the lock', async () => {
       const waiting = await sql`SELECT pid FROM pg_stat_activity
         WHERE application_name = 'petstore' AND datname = current_database() AND wait_event_type = 'Lock'`
       return waiting[0]?.pid
@@ -329,7 +329,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     await sendWithStoredKey(served, stored)
     await cluster.stop('SIGQUIT')
     expect((await sendWithStoredKey(served, stored)).map(response => response?.status)).toEqual([503, 503])
-    await eventually(() => served.stderr.includes('No PostgreSQL for writing') || undefined)
+    await eventually('the loss', () => served.stderr.includes('No PostgreSQL for writing') || undefined)
     await served.signal()
     await served.advance(300)
     expect(await served.ended()).toBe(0)

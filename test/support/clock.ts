@@ -22,7 +22,7 @@ export async function settle(): Promise<void> {
 }
 
 /** Like `until`, on a clock that stands still. The limit is that of the test. */
-export async function eventually<T>(probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
+export async function eventually<T>(_what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
   for (;;) {
     const answer = await probe()
     if (answer !== undefined) return answer
@@ -64,7 +64,7 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
       process.emit('SIGTERM')
       await settle()
     },
-    ended: () => eventually(() => exitCode),
+    ended: () => eventually('the end', () => exitCode),
     [Symbol.asyncDispose]: async () => {},
   }
   const io = {
@@ -85,7 +85,7 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
     await served.signal()
     while (exitCode === undefined) await served.advance(100)
   })
-  served.url = await eventually(() => {
+  served.url = await eventually('the address', () => {
     if (exitCode !== undefined) throw new Error(`It ended before it served: ${served.stderr}`)
     return / serves (\S+) [\s\S]*Ctrl-C/.exec(stdout)?.[1]
   })

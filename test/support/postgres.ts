@@ -160,7 +160,8 @@ export class Cluster implements AsyncDisposable {
     return newDatabase(this.url())
   }
 
-  async start(): Promise<void> {
+  /** `wait` calls a probe until it gives a value. */
+  async start(wait: typeof until = until): Promise<void> {
     const file = join(this.#folder, 'log')
     const log = openSync(file, 'a')
     const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
@@ -171,7 +172,7 @@ export class Cluster implements AsyncDisposable {
     this.#child = child
     const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
     const hasEnded = () => (child.exitCode === null ? undefined : false)
-    const isUp = await until('PostgreSQL', () => answers().catch(hasEnded)).catch(() => false)
+    const isUp = await wait('PostgreSQL', () => answers().catch(hasEnded)).catch(() => false)
     if (!isUp) throw new Error(`PostgreSQL did not start: ${readFileSync(file, 'utf8')}`)
   }
 

@@ -59,7 +59,7 @@ export function freePort(): number {
 }
 
 /** What the program logged, other than requests: its JSON lines on stderr, as `level message`. */
-export function loggedBy({ stderr }: Ended): readonly string[] {
+export function loggedBy({ stderr }: Pick<Ended, 'stderr'>): readonly string[] {
   return stderr
     .split('\n')
     .filter(line => line.startsWith('{'))
