@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashSecret } from '../../src/api-key.ts'
-import { exchange, openCrowd } from '../support/connections.ts'
-import { createKey, startServer, temporaryFolder } from '../support/process.ts'
+import { exchange, openCrowd, unreadBytes } from '../support/connections.ts'
+import { createKey, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const environmentKey = 'a-key-from-outside-0123456789-secret'
 
@@ -89,7 +89,7 @@ test('no key shows in responses, logs, process titles or files; the first key on
   for (const key of keys) {
     const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 99\r\n\r\n`
     using _brokenOff = await openCrowd(server.port, 5, `${head}{"name":"${key}`)
-    await Bun.sleep(100)
+    await until('the beginning to be read', () => unreadBytes(server.port) === 0 || undefined)
   }
   await responsesTo([...keys.flatMap(pathsWith), ...pathsWith('a')])
   // What every user of the machine can read.

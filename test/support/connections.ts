@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 
 export interface Reply {
@@ -16,7 +17,7 @@ interface ExchangeOptions {
   readonly expected: number
   readonly quietMs?: number
   readonly waitMs?: number
-  /** Sent after that if something was answered and the connection is still open; its answer may take a second. */
+  /** Sent after that if something was answered and the connection is still open. */
   readonly follower?: string
 }
 
@@ -24,7 +25,7 @@ interface ExchangeOptions {
 export function exchange(
   port: number,
   pieces: readonly string[],
-  { expected, quietMs = 100, waitMs = 5_000, follower }: ExchangeOptions,
+  { expected, quietMs = 100, waitMs = 20_000, follower }: ExchangeOptions,
 ): Promise<Exchange> {
   return new Promise(resolve => {
     let received = ''
@@ -51,7 +52,8 @@ export function exchange(
     }
     socket.on('timeout', () => {
       if (next === undefined || received === '') return end(false)
-      socket.setTimeout(1_000)
+      expected = repliesIn(received).length + 1
+      socket.setTimeout(3_000)
       socket.write(next)
       next = undefined
     })
@@ -86,6 +88,18 @@ export function repliesIn(received: string): readonly Reply[] {
   }
 }
 
+/** How many bytes the process on this port of 127.0.0.1 was sent and has not read, on all of its connections. */
+export function unreadBytes(port: number): number {
+  const rows = readFileSync('/proc/net/tcp', 'utf8').matchAll(/:(\w{4}) \w{8}:(\w{4}) \w\w (\w{8}):(\w{8})/g)
+  const isPort = (text = '') => Number.parseInt(text, 16) === port
+  let bytes = 0
+  for (const [, own, other, unsent = '', unread = ''] of rows) {
+    if (isPort(own)) bytes += Number.parseInt(unread, 16)
+    if (isPort(other)) bytes += Number.parseInt(unsent, 16)
+  }
+  return bytes
+}
+
 export type Crowd = Awaited<ReturnType<typeof openCrowd>>
 
 /** Many connections to 127.0.0.1 that all send `first`: `using crowd = await openCrowd(…)`. */
@@ -109,6 +123,10 @@ export async function openCrowd(port: number, size: number, first = '') {
     send,
     /** What each has received so far. */
     received: received as readonly string[],
+    /** Whether the system has taken everything. */
+    get sent() {
+      return sockets.every(({ writableLength }) => writableLength === 0)
+    },
     /** How many the server has not closed. */
     get open() {
       return sockets.filter(({ closed }) => !closed).length
