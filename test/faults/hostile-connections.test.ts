@@ -6,8 +6,6 @@ import { loggedBy, program, residentBytes, type Server, startServer, until } fro
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`
-/** More than the 10 s within which headers, and then a body, must arrive. */
-const closedMsMax = 25_000
 const growthBytesMax = 100 * 1024 ** 2
 
 /** Runs the work against a server of its own, whose memory must not grow much and which must stop as usual. */
@@ -21,23 +19,28 @@ async function withServer(work: (port: number, server: Server) => Promise<void>)
   expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
 }
 
-/** A new client is served within 2 seconds, and the catalogue is still empty. */
+/** A new client is served, and the catalogue is still empty. */
 async function expectOthersServed(port: number): Promise<void> {
-  const options = { expected: 1, quietMs: 1, waitMs: 2_000 }
+  const options = { expected: 1, quietMs: 1 }
   const { replies } = await exchange(port, [`GET /v1/pets HTTP/1.1\r\n${head}\r\n`], options)
   expect(replies).toMatchObject([{ status: 200, text: '[]' }])
 }
 
-/** Each crowd sends its bit every second, while others are served, until the server has closed all connections. */
+/** Each crowd sends its bit every second, while others are served, until the server has closed all connections after 10 s. */
 async function dribble(port: number, ...crowds: readonly (readonly [Crowd, string])[]): Promise<void> {
   const open = () => crowds.reduce((sum, [crowd]) => sum + crowd.open, 0)
-  const deadline = Date.now() + closedMsMax
-  while (open() > 0 && Date.now() < deadline) {
+  const size = open()
+  await expectOthersServed(port)
+  // Others were served while none of these had been closed.
+  expect(open()).toBe(size)
+  const end = async () => {
     for (const [crowd, bit] of crowds) crowd.send(bit)
     await expectOthersServed(port)
+    if (open() === 0) return true
     await Bun.sleep(1_000)
+    return undefined
   }
-  expect(open()).toBe(0)
+  await until('the end of all connections', end, 50_000)
 }
 
 test.concurrent.each([
@@ -46,7 +49,6 @@ test.concurrent.each([
 ])('%d connections %s delay no one, cost little and are closed', (count, _, start, bit) =>
   withServer(async port => {
     using crowd = await openCrowd(port, count, start)
-    for (let i = 0; i < 20; i++) await expectOthersServed(port)
     expect(crowd.open).toBe(count)
     await dribble(port, [crowd, bit])
     // None of these requests was ever whole, so none was answered.
@@ -59,7 +61,6 @@ test.concurrent('500 connections that send a body a byte a second delay no one, 
     const start = `POST /v1/pets HTTP/1.1\r\n${head}`
     using withLength = await openCrowd(port, 250, `${start}Content-Length: 60000\r\n\r\n`)
     using inChunks = await openCrowd(port, 250, `${start}Transfer-Encoding: chunked\r\n\r\n`)
-    await expectOthersServed(port)
     expect([withLength.open, inChunks.open]).toEqual([250, 250])
     await dribble(port, [withLength, ' '], [inChunks, '1\r\n \r\n'])
     for (const text of [...withLength.received, ...inChunks.received]) {
@@ -83,7 +84,8 @@ test.concurrent('6,400 requests with wrong keys delay no one and cost little', (
     const guesses = Promise.all(Array.from({ length: guessing }, guess))
     while (guessing > 0) {
       await expectOthersServed(port)
-      await Bun.sleep(50)
+      const count = statuses.get(401) ?? 0
+      await until('more guesses', () => guessing === 0 || (statuses.get(401) ?? 0) > count + 200 || undefined)
     }
     await guesses
     expect([...statuses]).toEqual([[401, 6_400]])
