@@ -1,6 +1,7 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import lock from '../package-lock.json' with { type: 'json' }
 import { projectFolder, run } from './support/process.ts'
+import { test } from './support/test.ts'
 
 interface LockedPackage {
   readonly resolved?: string

@@ -1,8 +1,9 @@
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { appendFileSync, copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import { test } from '../support/test.ts'
 import { held } from '../support/workplace.ts'
 import { spawnPetstore, storeKey } from './child.ts'
 

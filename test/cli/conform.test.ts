@@ -1,8 +1,9 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { inherited, petstore, startServer, temporaryFolder, until } from '../support/process.ts'
+import { test } from '../support/test.ts'
 import { answering, changing, type Defect, startWrongServer } from '../support/wrong-server.ts'
 import { program } from './child.ts'
 

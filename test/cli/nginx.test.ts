@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { KeepAliveClient, type Outcome, unreadBytes, withClients } from '../support/connections.ts'
@@ -6,6 +6,7 @@ import { expectOutageSurvived, key, Ledger, serveFrom } from '../support/load.ts
 import { documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
 import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
+import { test } from '../support/test.ts'
 
 /** At once: most of them wait for limits of nginx. */
 const testBehindNginx = nginx ? test.concurrent : test.skip

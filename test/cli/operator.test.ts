@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { pasteCurl, petstore, refusal, startServer, temporaryFolder } from '../support/process.ts'
+import { test } from '../support/test.ts'
 
 async function* endless() {
   for (;;) {

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { ask, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
 import { loggedBy, petstore, refusal, startServer, temporaryFolder, until } from '../support/process.ts'
+import { test } from '../support/test.ts'
 import { animalLines } from '../support/workplace.ts'
 import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
 

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openCrowd } from '../support/connections.ts'
@@ -15,6 +15,7 @@ import {
   temporaryFolder,
   until,
 } from '../support/process.ts'
+import { test } from '../support/test.ts'
 import { program, storeKey } from './child.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
@@ -7,6 +7,7 @@ import { inspectStore, Load } from '../support/load.ts'
 import { documentedConfiguration, startNginx } from '../support/nginx.ts'
 import { startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, type Server } from '../support/process.ts'
+import { setTestLimit, test } from '../support/test.ts'
 import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
 
 const programs =
@@ -35,7 +36,7 @@ const { version } = JSON.parse(textOf('package.json'))
 const image = 'petstore'
 const clients = 16
 
-setDefaultTimeout(300_000)
+setTestLimit(300_000)
 
 describe.skipIf(!programs)('the container image', () => {
   let podman: Podman

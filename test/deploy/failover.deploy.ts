@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
@@ -6,6 +6,7 @@ import { programs as findPrograms } from '../support/debian.ts'
 import { allAnimals, key, Ledger, Load } from '../support/load.ts'
 import { ask, newDatabase } from '../support/postgres.ts'
 import { freePort, projectFolder, startServer, until } from '../support/process.ts'
+import { setTestLimit, test } from '../support/test.ts'
 import { PatroniCluster, type Role } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -56,7 +57,7 @@ async function deploy(paths: NonNullable<typeof programs>) {
   return Object.assign(owned, { folder, cluster, serve, urls: { hosts: cluster.url(database), primary, replicas } })
 }
 
-setDefaultTimeout(3 * recoveryMsMax)
+setTestLimit(3 * recoveryMsMax)
 
 describe.skipIf(!programs)('two instances on a Patroni cluster, one with all hosts named, one through HAProxy', () => {
   let deployed: Awaited<ReturnType<typeof deploy>>

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programs as findPrograms } from '../support/debian.ts'
 import { startCluster } from '../support/postgres.ts'
 import { createKey, freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
+import { setTestLimit, test } from '../support/test.ts'
 import { ProcessFolder } from './process-folder.ts'
 
 const programs = await findPrograms('the tests of monitoring', { prometheus: 'prometheus', promtool: 'prometheus' })
@@ -132,7 +133,7 @@ function ruleTest(name: string, firing: readonly string[], [metric, values]: rea
   return { name, interval: '1m', input_series: series, promql_expr_test: firings }
 }
 
-setDefaultTimeout(60_000)
+setTestLimit(60_000)
 
 describe.skipIf(!programs)('Prometheus, configured as documented', () => {
   let deployed: Awaited<ReturnType<typeof deploy>>

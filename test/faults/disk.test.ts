@@ -1,9 +1,10 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore, problemIn } from '../support/load.ts'
 import { refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { test } from '../support/test.ts'
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'

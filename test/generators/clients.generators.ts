@@ -1,10 +1,11 @@
-import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { beforeAll, describe, expect } from 'bun:test'
 import type { Pet } from '../../src/pet.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
+import { setTestLimit, test } from '../support/test.ts'
 import { generatedClients } from './clients.ts'
 import { isSkipped, newWorkFolder, shell } from './shell.ts'
 
-setDefaultTimeout(900_000)
+setTestLimit(900_000)
 
 /** Names and ids that broke clients: a leading space, other scripts, the longest name, an id beyond 2^53. */
 const animals: readonly Pet[] = [

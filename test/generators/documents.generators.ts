@@ -1,7 +1,8 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect } from 'bun:test'
+import { setTestLimit, test } from '../support/test.ts'
 import { newWorkFolder, shell } from './shell.ts'
 
-setDefaultTimeout(60_000)
+setTestLimit(60_000)
 
 const folder = await newWorkFolder('spectral')
 

@@ -1,9 +1,10 @@
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { describe, expect } from 'bun:test'
 import { join } from 'node:path'
 import { startService } from '../support/service.ts'
+import { setTestLimit, test } from '../support/test.ts'
 import { isSkipped, newWorkFolder, shell } from './shell.ts'
 
-setDefaultTimeout(900_000)
+setTestLimit(900_000)
 
 describe.skipIf(isSkipped('schemathesis (Python)', ['python3']))('schemathesis', () => {
   test('finds nothing that differs from the OpenAPI document', async () => {

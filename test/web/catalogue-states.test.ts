@@ -1,7 +1,8 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { describeInBrowser, desktop, phone, visit } from '../support/browser.ts'
 import { keepAnimals } from '../support/service.ts'
+import { test } from '../support/test.ts'
 
 const curlLines = (page: Page) => page.locator('#log code').allTextContents()
 

@@ -1,10 +1,11 @@
-import { expect, test } from 'bun:test'
+import { expect } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
 import { describeInBrowser, desktop, looks, phone, stock, visit } from '../support/browser.ts'
 import { programFolder } from '../support/package.ts'
 import { projectFolder, run } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
+import { test } from '../support/test.ts'
 
 type OperationId = 'listPets' | 'createPet' | 'getPet'
 const operationIds: readonly OperationId[] = ['createPet', 'listPets', 'getPet']
