@@ -188,8 +188,9 @@ test('50 uploads of 5 MB at once, refused on connections that close, take little
   expect(peak - before).toBeLessThan(100 * 1024 ** 2)
 })
 
+const chunkOf = (bytes: number) => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
+
 test('a refused body in endless chunks is not read for ever: the response is sent and the connection closed', async () => {
-  const chunkOf = (bytes: number) => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
   // On a slow machine, so many bytes take longer than the 5 s of the program.
   await using service = await startService({ limits: { discardMs: 50_000 } })
   using crowd = await openCrowd(service.port, 1, head('Transfer-Encoding: chunked'))
@@ -204,4 +205,14 @@ test('a refused body in endless chunks is not read for ever: the response is sen
   }
   await until('the end of the connection', () => crowd.open === 0 || undefined)
   expect(repliesIn(crowd.received[0] ?? '')).toMatchObject([{ status: 401, closes: true }])
+})
+
+test('a client that goes on sending chunks of a refused body for 40 MB loses the connection', async () => {
+  await using service = await startService({ limits: { discardMs: 50_000 } })
+  using crowd = await openCrowd(service.port, 1, head('Transfer-Encoding: chunked'))
+  for (let megabytes = 0; megabytes < 40 && crowd.open > 0; megabytes++) {
+    crowd.send(chunkOf(1_000_000))
+    await until('the chunk to be sent', () => crowd.sent || crowd.open === 0 || undefined)
+  }
+  await until('the end of the connection', () => crowd.open === 0 || undefined)
 })
