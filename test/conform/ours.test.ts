@@ -96,3 +96,19 @@ test('every check names a section of docs/interface.md', () => {
   const headings = [...page.matchAll(/^#+ ([^:\n]*)/gm)].map(([, heading]) => heading)
   expect(contractChecks.filter(({ section }) => !headings.includes(section))).toEqual([])
 })
+
+const tooMany = 'more animals are pending than one list shows'
+const tooFew = 'the catalogue has too few animals for it, and this run only reads'
+
+test.each([
+  ['100 animals are pending', 'pending', 100, false, tooMany, ['a new animal is in the list of its status']],
+  ['all animals are sold', 'sold', 30, true, tooFew, ['GET /pets without a limit', 'GET /pets?status lists only']],
+] as const)('if %s, the checks that show nothing are skipped', async (_, status, count, readOnly, why, names) => {
+  await using service = await startService()
+  const rex = { name: 'Rex', categoryId: 7n, status }
+  await Promise.all(Array.from({ length: count }, () => service.stores.pets.create(rex)))
+  const results = await check(service, { readOnly })
+  expect(results.filter(({ finding }) => finding.outcome === 'failed')).toEqual([])
+  const skipped = results.filter(({ finding }) => finding.outcome === 'skipped' && finding.why === why)
+  expect(skipped.map(({ check }) => check.name)).toEqual(names.map(name => expect.stringContaining(name)))
+})

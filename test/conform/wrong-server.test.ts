@@ -171,6 +171,7 @@ const limit25And404 = [withDefaultLimit('25'), wrongStatusIn404]
 const text401 = [answering(401, () => 'no'), typed(status => status === 401, 'text/plain')]
 const renamed = [having(201, { status: undefined }), withEach(() => ({ name: 'X' }))]
 const two422 = [/"lost"/, /^name=/].map(form => refusing(422, ({ body }) => form.test(body)))
+const htmlLists = changing(reply => (Array.isArray(reply.body) ? { ...reply, type: 'text/html' } : reply))
 const [byGet, byList] = [/^GET \/pets\/\{petId\} returns/, /^a new animal is in the list/]
 const byDefaultLimit = /^GET \/pets without a limit lists at most 20 animals: expected at most 20 .* lists 25$/
 const by404 = /^the status of every Error is the HTTP status: .* returned 404 with the status 400$/
@@ -190,6 +191,9 @@ const runs: readonly (readonly [server: string, defects: readonly Defect[], fail
   ['has a default limit of 25 and a wrong status in 404', limit25And404, [byDefaultLimit, by404]],
   ['rounds integers', roundedIntegers, [by64Bits, byExactness]],
   ['has 422 for two problems', two422, by422],
+  ['lists as text/html', [htmlLists], [/^responses are .* GET \/pets returned text\/html/]],
+  ['cannot list', [refusing(500, ({ method, path }) => method === 'GET' && list.test(path))], [/^GET \/pets is 200/]],
+  ['cannot create', [refusing(500, ({ method }) => method === 'POST')], [/^POST \/pets is 201/]],
 ]
 
 test.each(runs)('a server that %s fails a check for each defect', async (_, defects, failures) => {
