@@ -184,7 +184,7 @@ export function suggestion(name: string, known: readonly string[]): string | und
 
 /** Whether inserting, deleting or replacing at most this many characters turns `a` into `b`. */
 function isWithin(edits: number, a: string, b: string): boolean {
-  if (a === '' || b === '') return a.length + b.length <= edits
+  if (a === '') return b.length <= edits
   const [restOfA, restOfB] = [a.slice(1), b.slice(1)]
   if (a[0] === b[0]) return isWithin(edits, restOfA, restOfB)
   const isLess = (a: string, b: string) => isWithin(edits - 1, a, b)

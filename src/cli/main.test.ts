@@ -1,10 +1,11 @@
 import { expect, test } from 'bun:test'
 import manifest from '../../package.json' with { type: 'json' }
+import { temporaryFolder } from '../../test/support/process.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { main } from './main.ts'
 import type { Io } from './output.ts'
 
-/** Runs the program in this process, as it would be called from PATH. None of these lines opens a store. */
+/** Runs the program in this process, as it would be called from PATH. */
 async function run(args: readonly string[], env: Io['env'] = {}) {
   const printed = { stdout: '', stderr: '' }
   const exitCode = await main(args, {
@@ -147,4 +148,24 @@ test('a variable that no command has is reported on stderr, and the command runs
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: warning })
   expect(stdout).toStartWith('{')
   expect(await run(['--version'], env)).toMatchObject({ exitCode: 0, stderr: '' })
+})
+
+test('the help has one empty line between its parts, and lists only options that the command accepts', async () => {
+  for (const name of ['keys', 'version']) {
+    const { stdout } = await run([name, '--help'])
+    expect(stdout).toMatch(/[^\n]\n\nOptions:\n {2}--help, -h {2}Show this help\n\nExamples:/)
+    expect(stdout).not.toContain('\n\n\n')
+  }
+})
+
+test('--help also counts after other options', async () => {
+  const help = await run(['keys', 'create', '--help'])
+  expect(await run(['keys', 'create', '--name', 'till', '--help'])).toEqual(help)
+})
+
+test('--read-only and --permission read-only agree', async () => {
+  const line = 'keys create --name till --permission read-only --read-only'
+  using folder = temporaryFolder()
+  const { exitCode, stderr } = await run([...line.split(' '), '--database-url', `sqlite:${folder.path}/pets.db`])
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('"till" (read-only)') })
 })

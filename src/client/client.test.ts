@@ -24,7 +24,7 @@ test.each([
   expect(fetch.mock.calls).toEqual([[url, expect.anything()] as never])
 })
 
-const notHttp = ['', '/v1', 'pets.example.com', 'ftp://pets.example.com', undefined]
+const notHttp = ['', '/v1', 'pets.example.com', 'ftp://pets.example.com', 'git+https://a', undefined]
 const notBare = ['https://u@a', 'https://:secret@a', 'https://a/v1?q', 'https://a/v1#f']
 const notKeys = ['', 'with space', 'secret\nx', 'secret\u00e4', undefined, 7]
 
@@ -301,4 +301,15 @@ describe('a request of the caller', () => {
     expect(await request.catch(error => error)).toMatchObject({ name: 'ConnectionError', code: 'connection_failed' })
     expect(fetch).toHaveBeenCalledTimes(1)
   })
+})
+
+test('a key too short for a service may be a part of a path, and onResponse gets how long the response took', async () => {
+  const durations: number[] = []
+  const onResponse = ({ durationMs }: { readonly durationMs: number }) => void durations.push(durationMs)
+  const fetch = async () => Response.json([])
+  const client = newClient({ baseUrl, apiKey: 'pets', fetch, onResponse })
+  const startMs = performance.now()
+  expect(await client.request({ method: 'GET', path: '/pets' })).toMatchObject({ status: 200 })
+  expect(durations).toEqual([expect.any(Number)])
+  for (const durationMs of durations) expect(durationMs).toBeWithin(0, performance.now() - startMs)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
-import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
+import { isConnectionLost, isRefusedByServer, postgresSetupError, postgresStoreError } from './errors.ts'
 
 const location = 'postgres://db:5432/pets'
 const setPooler = 'set PETSTORE_DATABASE_POOLER=true'
@@ -112,4 +112,9 @@ describe('at the start', () => {
   ])('%s stays as it is', (_, error) => {
     expect(postgresSetupError(error, location)).toBe(error)
   })
+})
+
+test('only an error from the server itself means that nothing has changed', () => {
+  const errors = [errorWith('23505'), errorWith('ERR_POSTGRES_INVALID_MESSAGE'), new Error('23505')]
+  expect(errors.map(isRefusedByServer)).toEqual([true, false, false])
 })
