@@ -25,8 +25,9 @@ const recorder = `{
   if (file?.includes('/')) globalThis.__stryker__ ??= { mutantCoverage: { static: new Proxy({}, { set }), perTest: {} } }
 }`
 
-/** Single tests to try before whole files. */
+/** Single tests to try before files that take longer than this. */
 const findersMax = 6
+const quickMs = 3_000
 
 /** The files to change; the test files that judge a change; the score to reach, in percent. */
 const targets = {
@@ -44,16 +45,17 @@ const targets = {
   },
   postgres: {
     mutate: /^src\/store\/postgres\//,
-    tests: /^src\/store\/postgres\/|^test\/(store|cli)\/postgres\./,
-    goal: 85,
+    tests: /^(src|test)\/store\/postgres|^test\/(faults\/postgres-|cli\/postgres\.)/,
+    // Not measured yet.
+    goal: 0,
   },
   client: { mutate: /^src\/client\//, tests: /^src\/client\/|^test\/client\/client\./, goal: 95 },
   cli: {
     mutate: /^src\/cli\//,
-    tests: /^src\/cli\/|^test\/cli\/(?!executable|nginx|package|postgres)/,
+    tests: /^src\/cli\/|^test\/cli\/(?!executable|nginx|package)|^test\/faults\/stopping\./,
     goal: 85,
   },
-  conform: { mutate: /^src\/conform\//, tests: /^test\/conform\/|^test\/cli\/conform\./, goal: 85 },
+  conform: { mutate: /^src\/conform\//, tests: /^test\/conform\/|^test\/cli\/conform\./, goal: 91 },
 }
 
 const { values, positionals } = parseArgs({
@@ -66,7 +68,7 @@ const { values, positionals } = parseArgs({
 })
 const [name = '', ...places] = positionals
 if (!Object.hasOwn(targets, name)) {
-  console.error(`Unknown target ${name}: expected one of ${Object.keys(targets).join(', ')}`)
+  console.error(`Expected a target: ${Object.keys(targets).join(', ')}`)
   process.exit(2)
 }
 const { mutate, tests, goal } = targets[name]
@@ -89,6 +91,7 @@ try {
 async function judge(sharedEnv) {
   const all = await instrument()
   const chosen = choose(all)
+  if (chosen.length === 0) throw new Error('No change is chosen: check --sample and the files')
   const seeded = values.sample ? `, a sample with seed ${values.seed}` : ''
   console.log(`${name}: ${chosen.length} of ${all.length} changes${seeded}`)
 
@@ -170,12 +173,15 @@ async function measure(file, sharedEnv) {
 /** Runs the test files that reach a change until one fails, quick ones first. */
 async function tryChange({ id, file }, timed, sharedEnv) {
   const judges = timed.filter(({ reached }) => reached.has(id)).sort((a, b) => a.ms - b.ms)
-  // Before whole files, the single tests that found most changes of this source file.
-  const finders = judges.flatMap(judge =>
-    Object.entries(judge.found[file] ?? {}).map(([test, count]) => ({ judge, test, count })),
-  )
-  finders.sort((a, b) => b.count - a.count)
-  for (const { judge, test } of [...finders.slice(0, findersMax), ...judges.map(judge => ({ judge }))]) {
+  const slow = judges.filter(({ ms }) => ms > quickMs)
+  // The single tests that found most changes of this source file.
+  const finders = slow
+    .flatMap(judge => Object.entries(judge.found[file] ?? {}).map(([test, count]) => ({ judge, test, count })))
+    .sort((a, b) => b.count - a.count)
+    .slice(0, findersMax)
+  const quick = judges.filter(({ ms }) => ms <= quickMs)
+  const whole = judge => ({ judge })
+  for (const { judge, test } of [...quick.map(whole), ...finders, ...slow.map(whole)]) {
     // A change may cause an endless loop; a busy machine must not look like one.
     const limitMs = 15_000 + 4 * judge.ms
     const { status, output } = await runTests(judge.file, { ...sharedEnv, [activeVariable]: id }, limitMs, test)

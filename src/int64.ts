@@ -36,7 +36,7 @@ function integerOf(source: string): bigint | undefined {
 /** A loop, because /0+$/ takes quadratic time on long runs of zeros before the end. */
 function lengthWithoutZeros(digits: string): number {
   let length = digits.length
-  while (length > 0 && digits[length - 1] === '0') length--
+  while (digits[length - 1] === '0') length--
   return length
 }
 
