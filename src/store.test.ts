@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { IdsExhausted, OutcomeUnknown, SetupError, StoreUnavailable } from './errors.ts'
 import { int64Max } from './int64.ts'
-import { Histogram, keptIdProblem } from './store.ts'
+import { Histogram, idempotencyKeyMs, keptIdProblem } from './store.ts'
 
 const highest = int64Max - 1_000_000_000n
 
@@ -31,4 +31,8 @@ test('a value counts in the first bucket whose bound it does not exceed', () => 
   for (const value of [0, 1, 1.5, 2, 4, 4.1, 100]) histogram.observe(value)
   expect(histogram.counts).toEqual([2, 2, 1, 2])
   expect(histogram.sum).toBeCloseTo(112.6)
+})
+
+test('idempotency keys are remembered for 24 hours', () => {
+  expect(idempotencyKeyMs).toBe(86_400_000)
 })
