@@ -58,6 +58,7 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
         for (let round = 0; round < restarts; round++) {
           await load.makesProgress(100)
           await cluster.stop('SIGQUIT')
+          await load.getsUnavailable()
           await serving.healthIs(503)
           await cluster.start()
           await serving.healthIs(200)

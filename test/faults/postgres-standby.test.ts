@@ -279,6 +279,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const logged = await serving.underLoad(cause, async load => {
       await load.makesProgress(200)
       await primary.stop('SIGKILL')
+      await load.getsUnavailable()
       await serving.healthIs(503)
       await standby.promote()
       await serving.healthIs(200)
@@ -296,8 +297,9 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
     const logged = await serving.underLoad(/^PostgreSQL did not answer within 5000 ms$/, async load => {
       await load.makesProgress(100)
       primary.freeze()
-      await standby.promote()
+      await load.getsUnavailable()
       await serving.healthIs(503)
+      await standby.promote()
       await serving.healthIs(200)
       await load.makesProgress(100)
     })

@@ -60,8 +60,9 @@ async function startPooler(url: string, ...lines: readonly string[]) {
     return child.exited
   }
   stack.defer(async () => void (await stop()))
-  const restart = async () => {
+  const restart = async (whileDown: () => Promise<void>) => {
     await stop()
+    await whileDown()
     child = await start()
   }
   return Object.assign(stack.move(), { url: pooled, console, restart })
@@ -107,7 +108,7 @@ function testPooler(): void {
       await until('a client that waits', async () => (await isWaited()) || undefined)
       await pooler.console('RESUME')
       await load.makesProgress(100)
-      await pooler.restart()
+      await pooler.restart(() => load.getsUnavailable())
       await serving.healthIs(200)
       await load.makesProgress(100)
     })

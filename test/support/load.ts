@@ -171,6 +171,12 @@ export class Load extends Ledger {
     await until('more animals', () => this.acknowledged.size >= before + animals || undefined, waitMs)
   }
 
+  /** Waits until a client has met the trouble. */
+  async getsUnavailable(): Promise<void> {
+    const before = this.unavailable
+    await until('a 503', () => this.unavailable > before || undefined)
+  }
+
   /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */
   async stop(): Promise<void> {
     this.#stopping = true
