@@ -71,6 +71,11 @@ if (!Object.hasOwn(targets, name)) {
   console.error(`Expected a target: ${Object.keys(targets).join(', ')}`)
   process.exit(2)
 }
+for (const [option, value] of Object.entries(values)) {
+  if (option === 'seed' || /^[1-9]\d*$/.test(value)) continue
+  console.error(`--${option} is "${value}": expected a positive integer`)
+  process.exit(2)
+}
 const { mutate, tests, goal } = targets[name]
 
 // Inside the project, so that node_modules is found; ignored by git.

@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import { expectDescribed } from '../../test/support/described.ts'
 import { temporaryFolder } from '../../test/support/process.ts'
@@ -215,9 +215,13 @@ describe('a response', () => {
     ['300 ms, but for no longer than asked', 9, 500, [300, 200]],
   ])('is still given during a stop, until no request has come for %s', async (_, requests, drainMs, waitsMs) => {
     const waited: number[] = []
+    let nowMs = 1_000
+    const listener = listen(app, { host: '127.0.0.1', port: 0 })
     const address = () => `http://127.0.0.1:${listener.port}/livez`
-    const listener = listen(app, { host: '127.0.0.1', port: 0 }, async ms => {
-      if (waited.push(ms) <= requests) expect((await fetch(address())).ok).toBe(true)
+    using _clock = spyOn(performance, 'now').mockImplementation(() => nowMs)
+    using _sleep = spyOn(Bun, 'sleep').mockImplementation(async ms => {
+      nowMs += Number(ms)
+      if (waited.push(Number(ms)) <= requests) expect((await fetch(address())).ok).toBe(true)
     })
     expect(await listener.stop(drainMs)).toBe(0)
     expect(waited).toEqual(waitsMs)

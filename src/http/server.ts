@@ -32,14 +32,13 @@ export const idleSeconds = 30
 /** Above this size Bun answers 413 itself, without a body. Our own limit is far lower. */
 const bodyBytesBackstop = 1024 ** 3
 
-/** `sleep` is real, except in tests. */
-export function listen(app: App, address: Address, sleep: (ms: number) => Promise<unknown> = Bun.sleep): Listener {
+export function listen(app: App, address: Address): Listener {
   const server = startServer(app, address)
   return {
     port: server.port ?? address.port,
     async stop(drainMs) {
       app.drain()
-      await awaitQuiet(app, Math.min(closingMsMax, drainMs), sleep)
+      await awaitQuiet(app, Math.min(closingMsMax, drainMs))
       const outcome = await withTimeout(server.stop(), drainMs, () => 'late' as const)
       if (outcome !== 'late') return 0
       const unanswered = server.pendingRequests
@@ -50,14 +49,13 @@ export function listen(app: App, address: Address, sleep: (ms: number) => Promis
 }
 
 /** Waits until no request has come for `quietMs`, at most for `msMax`. */
-async function awaitQuiet(app: App, msMax: number, sleep: (ms: number) => Promise<unknown>): Promise<void> {
+async function awaitQuiet(app: App, msMax: number): Promise<void> {
+  const endMs = performance.now() + msMax
   let before: number
-  let leftMs = msMax
   do {
     before = app.requestsSinceDrain
-    await sleep(Math.min(quietMs, leftMs))
-    leftMs -= quietMs
-  } while (app.requestsSinceDrain > before && leftMs > 0)
+    await Bun.sleep(Math.min(quietMs, endMs - performance.now()))
+  } while (app.requestsSinceDrain > before && performance.now() < endMs)
 }
 
 /** Before the store is opened: a missing file must not leave a new store behind. */

@@ -44,13 +44,19 @@ test(
       listedBefore = listed
       if (round === rounds) break
 
-      const before = ledger.acknowledged.size
+      const killAt = ledger.acknowledged.size + acknowledgedBefore(round)
+      let isKilled = false
       const writing = withClients({ port: server.port, key, count: clients }, async (client, index) => {
         const keyed = index % 2 === 0
         let creation = ledger.next()
         while (await create(client, creation, ledger, keyed)) {
           // The other clients wait for their responses now: their animals are sent, queued, being committed or committed.
-          if (ledger.acknowledged.size === before + acknowledgedBefore(round)) process.kill(server.pid, 'SIGKILL')
+          if (!isKilled && ledger.acknowledged.size >= killAt) {
+            isKilled = true
+            process.kill(server.pid, 'SIGKILL')
+          }
+          // A wrong response ends the test, which shows it.
+          expect(ledger.wrong).toEqual([])
           creation = ledger.next()
         }
         if (keyed) unanswered.push(creation)

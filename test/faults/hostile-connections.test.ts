@@ -27,7 +27,7 @@ async function expectOthersServed(port: number): Promise<void> {
   expect(replies).toMatchObject([{ status: 200, text: '[]' }])
 }
 
-/** Each crowd sends its bit every second, while others are served, until the server has closed all connections after 10 s. */
+/** Each crowd sends its bit every second, while others are served, until the server has closed all connections. */
 async function dribble(port: number, ...crowds: readonly (readonly [Crowd, string])[]): Promise<void> {
   const open = () => crowds.reduce((sum, [crowd]) => sum + crowd.open, 0)
   const size = open()

@@ -2,7 +2,7 @@ import { expect } from 'bun:test'
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openStores } from '../../src/store/open.ts'
-import { serveOnClock } from '../support/clock.ts'
+import { eventually, serveOnClock } from '../support/clock.ts'
 import { type KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
 import { animalBody, animalsOf, inspectStore, Ledger } from '../support/load.ts'
 import { type Ended, loggedBy, program, startServer, temporaryFolder, until } from '../support/process.ts'
@@ -88,12 +88,12 @@ test('clients that come back while it stops are answered, refused, or turned awa
 })
 
 /** A client that has sent the beginning of an animal, and waits. */
-async function beginAnimal({ url, port }: { readonly url: string; readonly port: number }) {
+async function beginAnimal({ url, port }: { readonly url: string; readonly port: number }, wait = until<true>) {
   const length = Buffer.byteLength(animalBody(1))
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${length}\r\n\r\n{`
   const crowd = await openCrowd(port, 1, head)
   const headers = { authorization: `Bearer ${key}` }
-  await until('the request to begin', async () => {
+  await wait('the request to begin', async () => {
     const metrics = await (await fetch(new URL('/metrics', url), { headers })).text()
     return metrics.includes('\npetstore_http_requests_in_flight 2\n') || undefined
   })
@@ -134,7 +134,7 @@ test('a body that never ends is waited for exactly as long as the drain time', a
   using folder = temporaryFolder()
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
   await using served = await serveOnClock(env, '--drain-time', '7s')
-  using _ = await beginAnimal(served)
+  using _ = await beginAnimal(served, eventually)
   await served.signal()
   expect([await served.advance(quietMs), await served.advance(6_999)]).toEqual([undefined, undefined])
   await served.advance(1)

@@ -1,5 +1,6 @@
 import { jest, spyOn } from 'bun:test'
 import { main } from '../../src/cli/main.ts'
+import { showOnFailure } from './test.ts'
 
 /** An event-loop tick in which sockets are served. */
 const tick = () => new Promise(setImmediate)
@@ -21,11 +22,14 @@ export async function settle(): Promise<void> {
   for (let i = 0; i < 10; i++) await tick()
 }
 
-/** Like `until`, on a clock that stands still. The limit is that of the test. */
-export async function eventually<T>(_what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
+/** Like `until`, on a clock that stands still. */
+export async function eventually<T>(what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
+  // The system's clock goes on. The limit is below that of a test, which would leave its clock to the next one.
+  const deadline = Bun.nanoseconds() + 50e9
   for (;;) {
     const answer = await probe()
     if (answer !== undefined) return answer
+    if (Bun.nanoseconds() > deadline) throw new Error(`Waited 50 s for ${what}, which did not happen`)
     await tick()
   }
 }
@@ -78,8 +82,13 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
       served.stderr += text
     },
   }
-  void main(['serve', '--port', '0', ...flags], io).then(code => {
+  showOnFailure('The log of the service', () => served.stderr)
+  const end = (code: number) => {
     exitCode = code
+  }
+  main(['serve', '--port', '0', ...flags], io).then(end, error => {
+    served.stderr += `${error}`
+    end(1)
   })
   stack.defer(async () => {
     await served.signal()

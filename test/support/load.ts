@@ -168,13 +168,20 @@ export class Load extends Ledger {
   /** Waits until clients are served again. */
   async makesProgress(animals = 20, waitMs = 40_000): Promise<void> {
     const before = this.acknowledged.size
-    await until('more animals', () => this.acknowledged.size >= before + animals || undefined, waitMs)
+    await until(
+      'more animals',
+      () => {
+        if (this.#gone) throw new Error(`The load has ended: ${this.wrong[0]}`)
+        return this.acknowledged.size >= before + animals || undefined
+      },
+      waitMs,
+    )
   }
 
-  /** Waits until a client has met the trouble. */
+  /** Waits until one more request has failed. */
   async getsUnavailable(): Promise<void> {
     const before = this.unavailable
-    await until('a 503', () => this.unavailable > before || undefined)
+    await until('a failed request', () => this.unavailable > before || undefined)
   }
 
   /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */

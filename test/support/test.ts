@@ -57,11 +57,11 @@ const reported =
     const evidence = new Set<Evidence>()
     return evidenceOfTest.run(evidence, async () => {
       // Bun ends a test that is late without a word to it.
-      const late = setTimeout(() => report(name, evidence), (ownMs ?? limitMs) - 500)
+      const late = setTimeout(() => report('Late', name, evidence), (ownMs ?? limitMs) - 500)
       try {
         await body(...args)
       } catch (error) {
-        report(name, evidence)
+        report('Failed', name, evidence)
         throw error
       } finally {
         clearTimeout(late)
@@ -69,9 +69,9 @@ const reported =
     })
   }
 
-function report(name: string, evidence: ReadonlySet<Evidence>): void {
+function report(what: 'Failed' | 'Late', name: string, evidence: ReadonlySet<Evidence>): void {
   const load = loadavg().map(average => average.toFixed(1))
-  const parts = [`Failed: ${name}`, `Load of the machine: ${load.join(', ')} on ${availableParallelism()} cores`]
+  const parts = [`${what}: ${name}`, `Load of the machine: ${load.join(', ')} on ${availableParallelism()} cores`]
   for (const { title, text } of [...evidenceOfFile, ...evidence]) {
     const lines = text().trimEnd().split('\n')
     parts.push(`${title}:`, ...lines.slice(-linesMax).map(line => `  ${line.slice(0, 1_000)}`))

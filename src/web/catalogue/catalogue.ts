@@ -459,8 +459,8 @@ addEventListener('popstate', () => {
   if (location.hash && addressed() === status) nameEntry()
   else open()
 })
-// Also when the page is unloaded.
 document.addEventListener('visibilitychange', rememberPlace)
+addEventListener('pagehide', rememberPlace)
 history.scrollRestoration = 'manual'
 if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
 restoreDraft()
