@@ -12,7 +12,8 @@ export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
 }
 
 /** Makes the program run test/cli/preload.ts first. */
-const preloaded = { BUN_OPTIONS: `--preload ${fileURLToPath(new URL('../cli/preload.ts', import.meta.url))}` }
+const preload = fileURLToPath(new URL('../cli/preload.ts', import.meta.url))
+const preloaded = { BUN_OPTIONS: `--preload ${preload.replaceAll(' ', '\\ ')}` }
 /** Makes it wait for a signal before it ends. */
 export const held = { ...preloaded, PETSTORE_TEST_HOLD: 'yes' }
 
@@ -26,7 +27,7 @@ export function workplace(lines: string | Uint8Array) {
     surroundings,
     file: (name: string) => join(folder.path, name),
     petstore: (...args: string[]) => petstore(args, surroundings),
-    shell: (line: string) => run(['sh', '-c', line.replaceAll('petstore', program)], surroundings),
+    shell: (line: string) => run(['sh', '-c', line.replaceAll('petstore', `'${program}'`)], surroundings),
     exported: async () => (await petstore(['export'], surroundings)).stdout,
     /** Starts a command whose stdin stays open. */
     start(args: readonly string[], env = preloaded) {
