@@ -216,15 +216,19 @@ async function runTests(file, env, limitMs, test) {
   const closed = once(child, 'close')
   await once(child, 'exit')
   clearTimeout(timer)
-  killAllIn(folder)
+  endAllIn(folder)
   const [status] = await closed
   fs.rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   return { status, output }
 }
 
-/** Ends the programs that a test left running: each works in a folder of its own. */
-function killAllIn(folder) {
+/** Ends the programs and the file systems that a test left: each is in a folder of its own. */
+function endAllIn(folder) {
   if (!fs.existsSync('/proc')) return
+  for (const line of fs.readFileSync('/proc/mounts', 'utf8').split('\n')) {
+    const [, place = ''] = line.split(' ')
+    if (place.startsWith(folder)) spawnSync('umount', ['--lazy', place])
+  }
   for (const pid of fs.readdirSync('/proc').filter(Number)) {
     try {
       if (fs.readlinkSync(`/proc/${pid}/cwd`).startsWith(folder)) process.kill(pid, 'SIGKILL')
