@@ -145,6 +145,7 @@ describeInBrowser('the reference page', () => {
       })
       await screen.goTo('/shop/docs#/pets/createPet')
       await screen.typeKey(service.key)
+      await page.locator('#servers code').nth(2).waitFor()
       const servers = await page.locator('#servers code').allTextContents()
       expect(servers).toEqual([settings.publicUrl, `${service.origin}/shop/v1`, settings.stagingUrl])
 
