@@ -26,6 +26,12 @@ export function fingerprintOf(pet: NewPet): string {
   return new Bun.CryptoHasher('sha256').update(petToJson({ ...pet, id: 0n })).digest('hex')
 }
 
+/** White space, as the rule for names defines it: `\s` in JavaScript. */
+export const blankCodePoints = [
+  9, 10, 11, 12, 13, 32, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202, 8232, 8233, 8239,
+  8287, 12288, 65279,
+]
+
 export type KeyRow = {
   id: bigint
   name: string
@@ -43,8 +49,9 @@ export type KeyRow = {
 }
 
 export const newKeyColumns = 'name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms'
-export const keyColumns = `id, ${newKeyColumns}, revoked_at_ms,
+export const keyColumnsWithoutId = `${newKeyColumns}, revoked_at_ms,
   last_used_at_ms, deprecated_uses, deprecated_last_used_at_ms`
+export const keyColumns = `id, ${keyColumnsWithoutId}`
 
 export function keyOf(row: KeyRow): ApiKey {
   return {

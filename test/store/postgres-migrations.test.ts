@@ -13,7 +13,7 @@ import { test } from '../support/test.ts'
 import { closing, rex } from './contract.ts'
 
 /** A made-up next version, which adds a column and replaces the functions. */
-const next = { version: 6, sql: `ALTER TABLE pets ADD COLUMN colour text; ${functions}` }
+const next = { version: 7, sql: `ALTER TABLE pets ADD COLUMN colour text; ${functions}` }
 const openNext = (url: string) =>
   openPostgres(parsePostgresUrl(url) as PostgresAddress, { create: false }, [...migrations, next])
 
@@ -51,7 +51,7 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
     expect([...created, ...ofKeys].sort((a, b) => Number(a - b))).toEqual(all)
     expect(followed).toEqual(all.slice(0, followed.length))
     const again = Promise.resolve(openStores(url, { create: false }))
-    await expect(again).rejects.toThrow(/schema version 6, .* up to 5: upgrade the program$/)
+    await expect(again).rejects.toThrow(/schema version 7, .* up to 6: upgrade the program$/)
   })
 
   test('while another program has locked a table, the upgrade gives up soon, and creations continue', async () => {
@@ -76,6 +76,6 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
     expect(functions).not.toContain(await source())
     await (await openStores(database.url, { create: false })).close()
     expect(functions).toContain(await source())
-    expect([...(await sql`SELECT version FROM petstore_schema`)]).toEqual([{ version: 5 }])
+    expect([...(await sql`SELECT version FROM petstore_schema`)]).toEqual([{ version: 6 }])
   })
 })

@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
-import { type Migration, missingMigrations } from '../rows.ts'
+import { blankCodePoints, type Migration, missingMigrations } from '../rows.ts'
 
 const busyTimeoutMs = 5_000
 /** After a burst, the write-ahead log is truncated to this size. */
@@ -47,25 +47,50 @@ const firstSchema = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms)`
 
+// The rules of POST /pets, for changes by SQL. `length` ends at U+0000. SQLite cannot add a constraint to a table.
+const checkNames = `
+  CREATE TABLE checked_pets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+    name TEXT NOT NULL CONSTRAINT valid_name CHECK (
+      length(name) <= 1000 AND instr(name, char(0)) = 0 AND trim(name, char(${blankCodePoints.join(', ')})) <> ''
+    ),
+    category_id INTEGER NOT NULL,
+    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+  ) STRICT;
+  INSERT INTO checked_pets SELECT id, name, category_id, status FROM pets ORDER BY id;
+  -- Keeps the last id assigned: RENAME changes the name here, too.
+  DELETE FROM sqlite_sequence WHERE name = 'checked_pets';
+  UPDATE sqlite_sequence SET name = 'checked_pets' WHERE name = 'pets';
+  DROP TABLE pets;
+  ALTER TABLE checked_pets RENAME TO pets;
+  CREATE INDEX pets_by_status ON pets (status)`
+
 /** Append only. The file's user_version is the version of the last one applied. Versions below 3 were never released. */
-export const migrations: readonly Migration[] = [{ version: 3, sql: firstSchema }]
+export const migrations: readonly Migration[] = [
+  { version: 3, sql: firstSchema },
+  { version: 4, sql: checkNames },
+]
 
 /** Without safeIntegers, values beyond 2^53 are rounded; without strict, a missing parameter becomes NULL. */
 export function connect(file: string, mode: 'readwrite' | 'readonly'): Database {
   const database = new Database(file, { [mode]: true, safeIntegers: true, strict: true })
-  database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-  // FULL: COMMIT returns only when the data is on disk.
-  database.run('PRAGMA synchronous = FULL')
-  database.run(`PRAGMA journal_size_limit = ${walBytesMax}`)
+  configure(database, 'main')
   // The first read opens the write-ahead log: now, while file descriptors are available.
   database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()
   return database
 }
 
+export function configure(database: Database, schema: string): void {
+  database.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+  // FULL: COMMIT returns only when the data is on disk.
+  database.run(`PRAGMA ${schema}.synchronous = FULL`)
+  database.run(`PRAGMA ${schema}.journal_size_limit = ${walBytesMax}`)
+}
+
 /** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
 export function prepare(database: Database, file: string, known: readonly Migration[]): boolean {
   claim(database, file)
-  if (statSync(file).size <= checkedBytesMax) checkIntegrity(database)
+  if (statSync(file).size <= checkedBytesMax) checkIntegrity(database, 'main.quick_check')
   switchToWal(database)
   return migrate(database, file, known)
 }
@@ -85,13 +110,14 @@ function claim(database: Database, file: string): void {
   mark.immediate()
 }
 
-export function isOurs(database: Database): boolean {
-  return pragma(database, 'application_id') === applicationId
+export function isOurs(database: Database, schema = 'main'): boolean {
+  return pragma(database, `${schema}.application_id`) === applicationId
 }
 
-function checkIntegrity(database: Database): void {
-  const [finding] = database.query<{ quick_check: string }, []>('PRAGMA quick_check(1)').all()
-  if (finding?.quick_check !== 'ok') throw Object.assign(new Error(finding?.quick_check), { code: 'SQLITE_CORRUPT' })
+/** Throws SQLITE_CORRUPT if it finds damage. The quick check does not compare indexes with their tables. */
+export function checkIntegrity(database: Database, check: `${string}.${'quick' | 'integrity'}_check`): void {
+  const [[finding] = []] = database.query(`PRAGMA ${check}(1)`).values()
+  if (finding !== 'ok') throw Object.assign(new Error(String(finding)), { code: 'SQLITE_CORRUPT' })
 }
 
 /** Retries, because the busy time-out does not apply when two processes switch a new file at once. */
@@ -109,11 +135,11 @@ function switchToWal(database: Database): void {
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
 function migrate(database: Database, file: string, known: readonly Migration[]): boolean {
-  const found = pragma(database, 'user_version')
+  const found = versionOf(database)
   for (const { version, sql } of missingMigrations(file, found, known)) {
     const apply = database.transaction(() => {
       // Another process may have applied it meanwhile.
-      if (pragma(database, 'user_version') >= version) return
+      if (versionOf(database) >= version) return
       database.run(sql)
       database.run(`PRAGMA user_version = ${version}`)
     })
@@ -122,8 +148,14 @@ function migrate(database: Database, file: string, known: readonly Migration[]):
   return found === 0
 }
 
-function pragma(database: Database, name: 'application_id' | 'user_version'): number {
-  return Number(database.query<Record<string, bigint>, []>(`PRAGMA ${name}`).get()?.[name])
+/** The schema's version: 0 if it is empty. */
+export function versionOf(database: Database, schema = 'main'): number {
+  return pragma(database, `${schema}.user_version`)
+}
+
+function pragma(database: Database, name: string): number {
+  const [[value] = []] = database.query(`PRAGMA ${name}`).values()
+  return Number(value)
 }
 
 /** Identifies the file even after it is renamed; undefined if there is none. */
