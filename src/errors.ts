@@ -6,6 +6,9 @@ export class StoreUnavailable extends Error {
 /** The store's file is damaged and stays unavailable until a backup is restored. Logged once, by the store. */
 export class StoreDamaged extends StoreUnavailable {}
 
+export const damageAdvice =
+  'stop its servers, move it away with its -wal and -shm files, and run petstore restore with a backup'
+
 /** No id is left for another animal. Retrying does not help. */
 export class IdsExhausted extends Error {
   override readonly name = 'IdsExhausted'
@@ -22,4 +25,20 @@ export class StoreUnreachable extends SetupError {}
 /** The connection was lost during COMMIT: either every imported animal is stored, or none. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'
+}
+
+/** What to do about a system or database error, by its code. */
+export type Problems = readonly (readonly [codes: RegExp, problem: string])[]
+
+/** A SetupError that explains an error by its code; an error with another code unchanged. */
+export function explained(what: string, error: unknown, problems: Problems): unknown {
+  const code = error instanceof SetupError ? '' : codeOf(error)
+  const why = problems.find(([codes]) => codes.test(code))?.[1]
+  return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
+}
+
+/** The code of a system or database error, such as ENOENT; empty if it has none. */
+export function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | undefined)?.code
+  return typeof code === 'string' ? code : ''
 }

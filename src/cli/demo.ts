@@ -1,12 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SetupError } from '../errors.ts'
+import { codeOf, SetupError } from '../errors.ts'
 import { readNewPet } from '../pet.ts'
 import type { Stores } from '../store.ts'
 import { command, readValues } from './arguments.ts'
 import sampleAnimals from './demo-animals.json' with { type: 'json' }
-import { codeOf } from './output.ts'
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
 

@@ -11,7 +11,7 @@ import {
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
 import { argument, type CommandGroup, command, switchOption } from './arguments.ts'
-import { table, visible } from './output.ts'
+import { minute, table, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
 const createCommand = command({
@@ -160,8 +160,4 @@ function jsonOf(key: ApiKey) {
     deprecatedUses: Number(key.deprecatedUses),
     deprecatedLastUsedAt: key.deprecatedLastUsedAt ?? null,
   }
-}
-
-function minute(date: Date | undefined): string {
-  return date ? `${date.toISOString().slice(0, 16).replace('T', ' ')}Z` : 'never'
 }

@@ -1,7 +1,7 @@
 import { maskKeys } from '../api-key.ts'
-import { SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
+import { codeOf, damageAdvice, SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import { type CommandGroup, command, type Entry, helpOf, lastWord, readCommand, unknownName } from './arguments.ts'
-import { codeOf, createProcessIo, exitCode, type Io, versionLine } from './output.ts'
+import { createProcessIo, exitCode, type Io, versionLine } from './output.ts'
 import { unknownVariables } from './settings.ts'
 
 /** Each command loads only the modules that it needs. */
@@ -10,7 +10,8 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['demo', async () => (await import('./demo.ts')).demoCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],
-  ['backup', async () => (await import('./transfer.ts')).backupCommand],
+  ['backup', async () => (await import('./backup.ts')).backupCommand],
+  ['restore', async () => (await import('./backup.ts')).restoreCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
   ['import', async () => (await import('./transfer.ts')).importCommand],
   ['openapi', async () => (await import('./operator.ts')).openApiCommand],
@@ -89,7 +90,7 @@ function refuse(problems: readonly string[], io: Io): number {
 
 function messageOf(error: unknown): string {
   if (error instanceof SetupError) return error.message
-  if (error instanceof StoreDamaged) return `The store is damaged (${error.message}): restore a backup`
+  if (error instanceof StoreDamaged) return `The store is damaged (${error.message}): ${damageAdvice}`
   if (error instanceof StoreUnavailable) return `The store does not answer (${error.message}): try again`
   // A bug in the program: print the stack.
   return (error instanceof Error && error.stack) || String(error)

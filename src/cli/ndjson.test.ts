@@ -2,8 +2,8 @@ import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { petLines } from '../json.ts'
 import type { Pet } from '../pet.ts'
-import { batchPetsMax, type ImportIds } from '../store.ts'
-import { InvalidLine, lineBytesMax, readLines, readPetLines } from './ndjson.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds } from '../store.ts'
+import { InvalidLines, lineBytesMax, readLines, readPetLines } from './ndjson.ts'
 
 const utf8 = new TextEncoder()
 
@@ -11,21 +11,18 @@ async function* inChunks(bytes: Uint8Array, size: number): AsyncGenerator<Uint8A
   for (let start = 0; start < bytes.length; start += size) yield bytes.subarray(start, start + size)
 }
 
-/** All items, or those before an invalid line and its problem. */
-async function collect<T>(items: AsyncIterable<T>) {
-  const found: T[] = []
-  try {
-    for await (const item of items) found.push(item)
-    return { found }
-  } catch (error) {
-    if (!(error instanceof InvalidLine)) throw error
-    return { found, problem: error.message }
-  }
-}
+const readAll = (bytes: Uint8Array, size = 7) => Array.fromAsync(readLines(inChunks(bytes, size)))
 
-async function readAll(bytes: Uint8Array, size = 7) {
-  const { found: lines, ...rest } = await collect(readLines(inChunks(bytes, size)))
-  return { lines, ...rest }
+/** The batches, and the problems of invalid lines. */
+async function readPets(text: string, ids: ImportIds) {
+  const found: (readonly ImportedPet[])[] = []
+  try {
+    for await (const pets of readPetLines(inChunks(utf8.encode(text), 65_536), ids)) found.push(pets)
+    return { found, problems: [], count: 0 }
+  } catch (error) {
+    if (!(error instanceof InvalidLines)) throw error
+    return { found, problems: error.problems, count: error.count }
+  }
 }
 
 describe('lines', () => {
@@ -33,10 +30,9 @@ describe('lines', () => {
     const unit = fc.constantFrom('a', '\n', '\r', 'é', '犬', '😀', '\ufeff', '\u2028', '\u2029', '\u0085')
     await fc.assert(
       fc.asyncProperty(fc.string({ unit, maxLength: 60 }), fc.integer({ min: 1, max: 9 }), async (text, size) => {
-        const { lines } = await readAll(utf8.encode(text), size)
         const expected = text.split('\n')
         if (text.endsWith('\n') || text === '') expected.pop()
-        expect(lines).toEqual(expected)
+        expect(await readAll(utf8.encode(text), size)).toEqual(expected.map(text => ({ text })))
       }),
     )
   })
@@ -44,46 +40,36 @@ describe('lines', () => {
   test.each([
     ['a byte that begins no character', [0xff]],
     ['an incomplete character', [0xe7, 0x8a]],
-  ])('before %s are read, then that line is refused', async (_, invalid) => {
-    const bytes = Uint8Array.from([...utf8.encode('one\ntwo\n'), ...invalid, ...utf8.encode('\nfour')])
-    for (const size of [1, 5, 100]) {
-      expect(await readAll(bytes, size)).toEqual({ lines: ['one', 'two'], problem: 'line 3: it is not valid UTF-8' })
-    }
+  ])('with %s are refused, and those around them are read', async (_, invalid) => {
+    const bytes = Uint8Array.from([...utf8.encode('one\n'), ...invalid, ...utf8.encode('\nthree')])
+    const expected = [{ text: 'one' }, { problem: 'it is not valid UTF-8' }, { text: 'three' }]
+    for (const size of [1, 5, 100]) expect(await readAll(bytes, size)).toEqual(expected)
   })
 
   test('of 64 KiB are read; one byte more is refused', async () => {
+    const tooLong = { problem: 'it has more than 65536 bytes' }
     for (const character of ['a', 'é', '犬']) {
       const bytes = utf8.encode(character).length
-      const longest = character.repeat(Math.floor(lineBytesMax / bytes)) + 'a'.repeat(lineBytesMax % bytes)
-      expect((await readAll(utf8.encode(`${longest}\n${longest}`), 50_000)).lines).toEqual([longest, longest])
-      const refused = { lines: ['first'], problem: 'line 2: it has more than 65536 bytes' }
-      expect(await readAll(utf8.encode(`first\n${longest}a\nlast`), 50_000)).toEqual(refused)
+      const text = character.repeat(Math.floor(lineBytesMax / bytes)) + 'a'.repeat(lineBytesMax % bytes)
+      expect(await readAll(utf8.encode(`${text}\n${text}`), 50_000)).toEqual([{ text }, { text }])
+      const lines = utf8.encode(`first\n${text}a\n${text.repeat(3)}\nlast\n${text}a`)
+      for (const size of [3, 50_000, lines.length]) {
+        expect(await readAll(lines, size)).toEqual([{ text: 'first' }, tooLong, tooLong, { text: 'last' }, tooLong])
+      }
     }
-  })
-
-  test('without an end are refused before they fill the memory', async () => {
-    let sent = 0
-    async function* endless() {
-      for (const chunk = utf8.encode('a'.repeat(1_000)); ; sent += 1_000) yield chunk
-    }
-    const reading = Array.fromAsync(readLines(endless()))
-    await expect(reading).rejects.toThrow('line 1: it has more than 65536 bytes')
-    expect(sent).toBeLessThan(2 * lineBytesMax)
   })
 })
 
 const rex = (id: number | string) => `{"id":${id},"name":"Rex","categoryId":7}`
 
 describe('a line', () => {
-  const readLine = (line: string, ids: ImportIds) => collect(readPetLines(inChunks(utf8.encode(line), 65_536), ids))
-
   test.each<Pet>([
     { id: 1n, name: 'Rex', categoryId: 7n },
     { id: 9007199254740993n, name: '犬 "\\ \u2028\u0001', categoryId: -9223372036854775808n, status: 'sold' },
     { id: 9223372035854775807n, name: 'x'.repeat(1_000), categoryId: 9223372036854775807n, status: 'pending' },
   ])('is read as it was written: %p', async pet => {
     expect(petLines([pet])).toEndWith('}\n')
-    expect(await readLine(petLines([pet]), 'keep')).toEqual({ found: [[pet]] })
+    expect(await readPets(petLines([pet]), 'keep')).toMatchObject({ found: [[pet]], count: 0 })
   })
 
   test.each([
@@ -91,7 +77,7 @@ describe('a line', () => {
     ' {"categoryId":7.0, "name":"Rex"}\r',
     '{"id":9223372036854775807,"name":"Rex","categoryId":7,"status":"available"}',
   ])('%s is an animal that gets a new id', async line => {
-    expect(await readLine(line, 'new')).toMatchObject({ found: [[{ name: 'Rex', categoryId: 7n }]] })
+    expect(await readPets(line, 'new')).toMatchObject({ found: [[{ name: 'Rex', categoryId: 7n }]] })
   })
 
   const id = 'expected an integer from 1 to 9223372036854775807'
@@ -109,23 +95,25 @@ describe('a line', () => {
     ]),
   ])('%s is refused', async (line, problem) => {
     for (const ids of ['new', 'keep'] as const) {
-      const read = await readLine(line, ids)
-      expect(read).toEqual({ found: [], problem: expect.stringContaining(`line 1: ${problem}`) })
-      expect(read.problem).not.toContain('; ')
+      const { found, problems, count } = await readPets(line, ids)
+      expect({ found, problems, count }).toEqual({ found: [], problems: [expect.any(String)], count: 1 })
+      expect(problems[0]).toStartWith(`line 1: ${problem}`)
+      expect(problems[0]).not.toContain('; ')
     }
   })
 
   test('with several problems is refused with all of them', async () => {
-    const { problem = '' } = await readLine('{"id":0,"age":3}', 'new')
+    const [problem = ''] = (await readPets('{"id":0,"age":3}', 'new')).problems
     const starts = ['line 1: id is 0: ', 'name is missing: ', 'categoryId is missing: ', 'unknown property "age": ']
     expect(problem.split('; ')).toEqual(starts.map(start => expect.stringContaining(start)))
   })
 })
 
 describe('many lines', () => {
+  /** How many animals each batch has, or what is wrong. */
   async function read(text: string, ids: ImportIds = 'new') {
-    const { found, problem } = await collect(readPetLines(inChunks(utf8.encode(text), 65_536), ids))
-    return problem ?? found.map(({ length }) => length)
+    const { found, problems, count } = await readPets(text, ids)
+    return count > 0 ? problems : found.map(({ length }) => length)
   }
 
   test('are read in batches', async () => {
@@ -139,15 +127,32 @@ describe('many lines', () => {
     expect(await read(`\ufeff${end}`)).toEqual([])
   })
 
-  test.each<[string, string, string]>([
-    ['a blank line between', `${rex(1)}\n\n\n${rex(2)}`, '2: it is blank'],
-    ['a blank line at the start', `\n${rex(1)}`, '1: it is blank'],
-    ['a second byte order mark', `\ufeff${rex(1)}\n\ufeff${rex(2)}`, '2: it is not JSON'],
-    ['an array over several lines', `[\n${rex(1)},\n${rex(2)}\n]`, '1: it is not JSON'],
-    ['an invalid line', `${rex(1)}\r\n${rex(2)}\r\n{}\r\n{}`, '3: id is missing'],
-    ['ids that do not ascend', [3, 7, 7, 2].map(rex).join('\n'), '3: id is 7 after 7'],
-  ])('with %s are refused there', async (_, text, problem) => {
-    expect(await read(text, 'keep')).toStartWith(`line ${problem}`)
+  test.each<[string, string, string[]]>([
+    ['blank lines between', `${rex(1)}\n\n\n${rex(2)}`, ['2: it is blank', '3: it is blank']],
+    ['a blank line at the start', `\n${rex(1)}`, ['1: it is blank']],
+    ['a second byte order mark', `\ufeff${rex(1)}\n\ufeff${rex(2)}`, ['2: it is not JSON']],
+    [
+      'an array over several lines',
+      `[\n${rex(1)},\n]`,
+      ['1: it is not JSON', '2: it is not JSON', '3: it is not JSON'],
+    ],
+    ['invalid lines', `${rex(1)}\r\n{}\r\n${rex(2)}\r\n{}`, ['2: id is missing', '4: id is missing']],
+    ['a line too long', `${'x'.repeat(70_000)}\n${rex(1)}\n\ufffd`, ['1: it has more than', '3: it is not JSON']],
+    ['ids that do not ascend', [3, 7, 7, 2, 8].map(rex).join('\n'), ['3: id is 7 after 7', '4: id is 2 after 7']],
+  ])('with %s are refused there', async (_, text, problems) => {
+    const found = await read(text, 'keep')
+    expect(found).toHaveLength(problems.length)
+    for (const [index, problem] of problems.entries()) expect(found[index]).toStartWith(`line ${problem}`)
+  })
+
+  test('of which many are invalid: the first twenty are named, and all are counted', async () => {
+    const bad = '{}\n'.repeat(30)
+    const { found, problems, count } = await readPets(
+      `${'{"name":"Rex","categoryId":7}\n'.repeat(batchPetsMax)}${bad}`,
+      'new',
+    )
+    expect([found.length, problems.length, count]).toEqual([1, 20, 30])
+    expect(problems.at(-1)).toStartWith(`line ${batchPetsMax + 20}: name is missing`)
   })
 
   test('need no ascending ids if they get new ones', async () => {

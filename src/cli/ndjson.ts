@@ -4,49 +4,65 @@ import { parseJson } from '../json.ts'
 import { newPetFields, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 
-/** The number of the first invalid line, from 1, and its problem. */
-export class InvalidLine extends Error {
-  constructor(line: number, problem: string) {
-    super(`line ${line}: ${problem}`)
+/** More invalid lines are only counted. */
+const namedLinesMax = 20
+
+/** Thrown after the last line if lines are invalid. */
+export class InvalidLines extends Error {
+  /** `line 7: name is missing`, for the first ones. */
+  readonly problems: string[] = []
+  count = 0
+
+  add(line: number, problem: string): void {
+    this.count++
+    if (this.problems.length < namedLinesMax) this.problems.push(`line ${line}: ${problem}`)
   }
 }
 
 /** The same limit as for a request body. */
 export const lineBytesMax = 64 * 1024
 
-/** Reads animals in batches. Throws an {@link InvalidLine}. Only the last lines may be blank. Ignores a BOM. */
+/**
+ * Reads animals in batches, up to the first invalid line. Then checks the other lines and throws {@link InvalidLines}.
+ * Only the last lines may be blank. Ignores a BOM.
+ */
 export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: ImportIds) {
+  const invalidLines = new InvalidLines()
   let batch: ImportedPet[] = []
   let number = 0
-  let blank: number | undefined
+  let lastFilled = 0
   let previousId = 0n
   for await (const line of readLines(chunks)) {
     number++
-    const text = number === 1 ? line.replace(/^\ufeff/, '') : line
-    if (/^[ \t\r]*$/.test(text)) {
-      blank ??= number
-      continue
+    if ('text' in line) {
+      if (number === 1) line.text = line.text.replace(/^\ufeff/, '')
+      if (/^[ \t\r]*$/.test(line.text)) continue
     }
-    if (blank !== undefined) throw new InvalidLine(blank, 'it is blank: remove it')
-    const pet = readPetLine(text, number, ids, previousId)
-    previousId = pet.id ?? previousId
-    batch.push(pet)
+    while (++lastFilled < number) invalidLines.add(lastFilled, 'it is blank: remove it')
+    const read = 'text' in line ? readPetLine(line.text, ids, previousId) : line
+    if ('problem' in read) invalidLines.add(number, read.problem)
+    else previousId = read.pet.id ?? previousId
+    if ('problem' in read || invalidLines.count > 0) continue
+    batch.push(read.pet)
     if (batch.length < batchPetsMax) continue
     yield batch
     batch = []
   }
+  if (invalidLines.count > 0) throw invalidLines
   if (batch.length > 0) yield batch
 }
 
 const importedId = { expected: `an integer from 1 to ${int64Max}` }
 
-/** Reports every problem of a line. Unknown properties are refused: the import would lose them. */
-function readPetLine(line: string, number: number, ids: ImportIds, previousId: bigint): ImportedPet {
+/** An animal, or every problem of its line. */
+type ReadLine = { readonly pet: ImportedPet } | { readonly problem: string }
+
+/** Refuses unknown properties: the import would lose them. */
+function readPetLine(line: string, ids: ImportIds, previousId: bigint): ReadLine {
   const parsed = parseJson(line)
-  if (!parsed.ok) throw new InvalidLine(number, `it is not JSON: ${parsed.problem}`)
+  if (!parsed.ok) return { problem: `it is not JSON: ${parsed.problem}` }
   const sent = parsed.value
-  if (!isJsonObject(sent))
-    throw new InvalidLine(number, invalid('it', sent, { expected: 'an object with name and categoryId' }))
+  if (!isJsonObject(sent)) return { problem: invalid('it', sent, { expected: 'an object with name and categoryId' }) }
   const hasId = Object.hasOwn(sent, 'id')
   const id = hasId ? int64.read(sent['id']) : undefined
   const isIdInvalid = hasId && (id === undefined || id < 1n)
@@ -58,36 +74,34 @@ function readPetLine(line: string, number: number, ids: ImportIds, previousId: b
     ...(read.ok ? [] : read.problems),
     ...unknownNames('property', Object.keys(sent), ['id', ...Object.keys(newPetFields)]),
   ]
-  if (!read.ok || problems.length > 0) throw new InvalidLine(number, problems.join('; '))
-  return id === undefined ? read.pet : { id, ...read.pet }
+  if (!read.ok || problems.length > 0) return { problem: problems.join('; ') }
+  return { pet: id === undefined ? read.pet : { id, ...read.pet } }
 }
 
 const lineFeed = 0x0a
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Lines of UTF-8 text. Only a line feed ends a line: a carriage return before it is white space to JSON. */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+/** Only a line feed ends a line: a carriage return before it is white space to JSON. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>) {
   let rest = new Uint8Array()
-  let number = 1
   for await (const chunk of chunks) {
     const bytes = Buffer.concat([rest, chunk])
     let start = 0
     for (let end = bytes.indexOf(lineFeed); end !== -1; end = bytes.indexOf(lineFeed, start)) {
-      yield decodeLine(bytes.subarray(start, end), number++)
+      yield decodeLine(bytes.subarray(start, end))
       start = end + 1
     }
-    rest = bytes.subarray(start)
-    // A line without an end must not fill the memory.
-    if (rest.length > lineBytesMax) break
+    // The rest of a line that is too long is not stored: it must not fill the memory.
+    rest = bytes.subarray(start, start + lineBytesMax + 1)
   }
-  if (rest.length > 0) yield decodeLine(rest, number)
+  if (rest.length > 0) yield decodeLine(rest)
 }
 
-function decodeLine(bytes: Uint8Array, number: number): string {
-  if (bytes.length > lineBytesMax) throw new InvalidLine(number, `it has more than ${lineBytesMax} bytes`)
+function decodeLine(bytes: Uint8Array): { text: string } | { readonly problem: string } {
+  if (bytes.length > lineBytesMax) return { problem: `it has more than ${lineBytesMax} bytes` }
   try {
-    return utf8.decode(bytes)
+    return { text: utf8.decode(bytes) }
   } catch {
-    throw new InvalidLine(number, 'it is not valid UTF-8')
+    return { problem: 'it is not valid UTF-8' }
   }
 }

@@ -1,7 +1,7 @@
-import { SetupError } from '../errors.ts'
+import { codeOf, SetupError } from '../errors.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { command, setting } from './arguments.ts'
-import { codeOf, exitCode } from './output.ts'
+import { exitCode } from './output.ts'
 import { baseUrl, originOf, settings } from './settings.ts'
 
 /** Longer than the server waits for its store. */

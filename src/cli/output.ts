@@ -1,6 +1,6 @@
 import { fstatSync, readFileSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
-import { SetupError } from '../errors.ts'
+import { codeOf, SetupError } from '../errors.ts'
 import type { Awaitable } from '../store.ts'
 
 /** Set by the build of the executable. */
@@ -80,12 +80,6 @@ function stderrIsTerminal(): boolean {
   }
 }
 
-/** The code of a system error, such as ENOENT; empty if it has none. */
-export function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | undefined)?.code
-  return typeof code === 'string' ? code : ''
-}
-
 /** Columns as wide as their widest cell, with two spaces between them. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const all = [head, ...rows]
@@ -103,8 +97,15 @@ export function visible(text: string): string {
 }
 
 /** `1 animal`, `1,000 animals` */
-export function animals(count: number | bigint): string {
-  return `${count.toLocaleString('en')} ${BigInt(count) === 1n ? 'animal' : 'animals'}`
+export const animals = (count: number | bigint) => counted(count, 'animal')
+
+export function counted(count: number | bigint, noun: string): string {
+  return `${count.toLocaleString('en')} ${noun}${BigInt(count) === 1n ? '' : 's'}`
+}
+
+/** `2030-01-31 12:00Z` */
+export function minute(date: Date | undefined): string {
+  return date ? `${date.toISOString().slice(0, 16).replace('T', ' ')}Z` : 'never'
 }
 
 export type Progress = ReturnType<typeof startProgress>

@@ -8,14 +8,14 @@ import {
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { orUndefined } from '../client/json.ts'
-import { SetupError } from '../errors.ts'
+import { codeOf, SetupError } from '../errors.ts'
 import { int64 } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
 import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
-import { codeOf, type Io, table, visible } from './output.ts'
+import { type Io, table, visible } from './output.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 

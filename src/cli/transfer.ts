@@ -1,14 +1,13 @@
 import { existsSync } from 'node:fs'
 import { access, constants, link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
-import { backUp, backUpProblem } from '../store/open.ts'
+import { codeOf, explained, OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { InvalidLine, lineBytesMax, readPetLines } from './ndjson.ts'
-import { animals, codeOf, exitCode, type Io, type Progress, startProgress, visible } from './output.ts'
-import { settings, storeOptions, withStores } from './settings.ts'
+import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
+import { animals, exitCode, type Io, type Progress, startProgress, visible } from './output.ts'
+import { storeOptions, withStores } from './settings.ts'
 
 export const exportCommand = command({
   name: 'export',
@@ -88,21 +87,23 @@ export const importCommand = command({
       '--keep-ids',
       'Keep the ids of the lines instead of assigning new ones; the store must be empty',
     ),
+    dryRun: switchOption('--dry-run', 'Only check the lines; no store is opened'),
     ...storeOptions,
   },
   details: `A line has up to ${lineBytesMax / 1024} KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
 The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
 503 after 3 to 5 seconds.`,
   examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
-  async run({ file, keepIds, ...store }, io) {
+  async run({ file, keepIds, dryRun, ...store }, io) {
     const source = await openSource(file)
     const ids = keepIds ? 'keep' : 'new'
     const outcome = (error: unknown) =>
       error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
     try {
-      await interruptible(io, outcome, catchSignals =>
-        withStores({ ...store, create: true }, io, stores => importFrom(source, stores, ids, catchSignals(), io)),
-      )
+      await interruptible(io, outcome, async catchSignals => {
+        if (dryRun) return checkLines(source, ids, catchSignals(), io)
+        await withStores({ ...store, create: true }, io, stores => importFrom(source, stores, ids, catchSignals(), io))
+      })
     } catch (error) {
       throw importProblem(error, source.label)
     }
@@ -112,21 +113,31 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
 /** After an interruption, the store has this long to report whether it has committed. */
 const importGraceMs = 5_000
 
+async function checkLines(source: Source, ids: ImportIds, signal: AbortSignal, io: Io): Promise<void> {
+  let count = 0
+  for await (const pets of readPets(source, ids, signal, io)) count += pets.length
+  io.err(`All lines are valid: ${source.label} has ${animals(count)}; nothing was imported\n`)
+}
+
 async function importFrom(source: Source, { transfer, location }: Stores, ids: ImportIds, signal: AbortSignal, io: Io) {
-  using progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
   const read = async function* () {
     let count = 0
-    for await (const pets of readPetLines(chunksOf(source, progress, signal), ids)) {
+    for await (const pets of readPets(source, ids, signal, io)) {
       count += pets.length
       yield pets
     }
-    progress.stop()
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
   const loading = transfer.load(read(), ids, signal)
   const count = await unlessAborted(loading, signal, importGraceMs, new OutcomeUnknown('interrupted'))
   if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
+}
+
+/** Shows the progress. */
+async function* readPets(source: Source, ids: ImportIds, signal: AbortSignal, io: Io) {
+  using progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
+  yield* readPetLines(chunksOf(source, progress, signal), ids)
 }
 
 type Source = Awaited<ReturnType<typeof openSource>>
@@ -164,7 +175,7 @@ async function* chunksOf({ stream, bytes }: Source, progress: Progress, signal: 
 /** A SetupError that says what to do; an error with another cause unchanged. */
 function importProblem(error: unknown, label: string): unknown {
   const what = `Cannot import ${label}`
-  if (error instanceof InvalidLine) return new SetupError(`${what}: ${visible(error.message)}; nothing was imported`)
+  if (error instanceof InvalidLines) return new SetupError(`${what}: ${invalidLines(error)}`)
   if (error instanceof StoreUnavailable) {
     return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
   }
@@ -177,44 +188,25 @@ function importProblem(error: unknown, label: string): unknown {
   ])
 }
 
-function unknownOutcome(label: string): string {
-  return `either all animals of ${label} were imported or none; check before you import again`
+/** One problem follows on the same line, several on their own. */
+function invalidLines({ problems, count }: InvalidLines): string {
+  const [first = '', ...others] = problems.map(visible)
+  if (others.length === 0) return `${first}; nothing was imported`
+  const more = count - problems.length
+  const rest = more > 0 ? [`and ${more.toLocaleString('en')} more`] : []
+  const lines = [first, ...others, ...rest].map(line => `\n  ${line}`).join('')
+  return `${count.toLocaleString('en')} lines are invalid; nothing was imported${lines}`
 }
 
-export const backupCommand = command({
-  name: 'backup',
-  summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
-  options: {
-    file: argument('<file>', 'a new file; an existing one is not overwritten'),
-    databaseUrl: settings.databaseUrl,
-  },
-  examples: ['petstore backup pets-2030-01-31.db'],
-  async run({ file, databaseUrl }, io) {
-    const problem = backUpProblem(databaseUrl)
-    if (problem) throw new SetupError(problem)
-    const outcome = () => `${file} was not created`
-    await interruptible(io, outcome, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
-  },
-})
-
-async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
-  using progress = startProgress('Copying the store', io)
-  try {
-    await using target = await createNewFile(file)
-    const count = await backUp(databaseUrl, target.path, progress.update, signal)
-    const bytes = await target.publish()
-    progress.stop()
-    io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
-  } catch (error) {
-    throw newFileProblem(`Cannot back up to ${file}`, error)
-  }
+function unknownOutcome(label: string): string {
+  return `either all animals of ${label} were imported or none; check before you import again`
 }
 
 /**
  * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
  * `work` has to end soon. Then the process prints `outcome` and ends with a failure.
  */
-async function interruptible(
+export async function interruptible(
   io: Io,
   outcome: (error: unknown) => string,
   work: (catchSignals: () => AbortSignal) => Promise<void>,
@@ -292,11 +284,4 @@ export function newFileProblem(what: string, error: unknown): unknown {
     [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
     [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
   ])
-}
-
-/** A SetupError that explains a system error by its code; an error with another code unchanged. */
-function explained(what: string, error: unknown, codes: readonly (readonly [RegExp, string])[]): unknown {
-  const code = codeOf(error)
-  const why = codes.find(([pattern]) => pattern.test(code))?.[1]
-  return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
 }

@@ -2,7 +2,10 @@ import { SetupError } from '../errors.ts'
 import type { Awaitable, OpenOptions, Stores } from '../store.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { parsePostgresUrl, postgresUrlExpected } from './postgres/url.ts'
+import type { Restore } from './sqlite/backup.ts'
 import { openSqlite } from './sqlite/open.ts'
+
+export type { Restore }
 
 /** What a valid DATABASE_URL looks like if this one is not valid. Never shows a password. */
 export function databaseUrlProblem(url: string): string | undefined {
@@ -26,15 +29,9 @@ export function openStores(url: string, options: OpenOptions & PostgresOptions):
   return import('./postgres/open.ts').then(({ openPostgres }) => openPostgres(address, options))
 }
 
-/** Why the store cannot be copied into a file, if it cannot. */
-export function backUpProblem(url: string): string | undefined {
-  if (!isPostgres(url)) return databaseUrlProblem(url)
-  return 'Cannot back up PostgreSQL: use pg_dump, or `petstore export` for the animals alone'
-}
-
 /**
- * Copies a store without a {@link backUpProblem} as of one moment into an empty file while others read and write, checks the
- * copy, and returns how many animals it has. Applies no migration: a backup comes before an upgrade.
+ * Copies an SQLite store as of one moment into an empty file while others read and write, checks the copy, and returns how
+ * many animals it has. Applies no migration: a backup comes before an upgrade.
  */
 export async function backUp(
   url: string,
@@ -44,6 +41,12 @@ export async function backUp(
 ): Promise<bigint> {
   const { backUpSqlite } = await import('./sqlite/backup.ts')
   return backUpSqlite(sqliteFile(url), copy, onProgress, signal)
+}
+
+/** Prepares to replace the catalogue of an SQLite store by that of a backup: `using restore = await openRestore(…)`. */
+export async function openRestore(url: string, backup: string): Promise<Restore> {
+  const { openSqliteRestore } = await import('./sqlite/backup.ts')
+  return openSqliteRestore(sqliteFile(url), backup)
 }
 
 export function isPostgres(url: string): boolean {

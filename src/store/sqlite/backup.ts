@@ -1,8 +1,22 @@
-import { Database } from 'bun:sqlite'
-import { existsSync, rmSync, statSync } from 'node:fs'
+import { constants, Database } from 'bun:sqlite'
+import { accessSync, existsSync, constants as modes, rmSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { SetupError } from '../../errors.ts'
-import { connect, isOurs } from './schema.ts'
+import { explained, type Problems, SetupError } from '../../errors.ts'
+import { keyColumnsWithoutId, missingMigrations } from '../rows.ts'
+import { sqliteSetupError, sqliteStoreError } from './errors.ts'
+import { openSqlite } from './open.ts'
+import {
+  checkIntegrity,
+  checkSameFile,
+  configure,
+  connect,
+  identityOf,
+  isOurs,
+  migrations,
+  versionOf,
+} from './schema.ts'
 
 const progressIntervalMs = 100
 
@@ -33,7 +47,7 @@ export async function backUpSqlite(
   }
 }
 
-const problems: readonly (readonly [RegExp, string])[] = [
+const problems: Problems = [
   [/^SQLITE_NOTADB/, 'the file is not a store of this program; set DATABASE_URL to the store to copy'],
   [/^SQLITE_FULL/, 'the disk is full; free some space'],
 ]
@@ -66,8 +80,142 @@ function copyAndCheck({ file, copy }: Request): Reply {
 }
 
 function countChecked(copy: string): bigint {
-  using database = new Database(copy, { readonly: true, safeIntegers: true })
-  const [finding] = database.query<{ integrity_check: string }, []>('PRAGMA integrity_check').all()
-  if (finding?.integrity_check !== 'ok') throw new Error(`the copy is damaged: ${finding?.integrity_check}`)
-  return database.query<{ pets: bigint }, []>('SELECT count(*) AS pets FROM pets').get()?.pets ?? 0n
+  using database = new Database(copy, { readonly: true })
+  checkIntegrity(database, 'main.integrity_check')
+  return readInteger(database, 'SELECT count(*) FROM pets')
 }
+
+/** The result's only value; 0 if it is null. */
+function readInteger(database: Database, sql: string): bigint {
+  const [[value] = []] = database.query(sql).safeIntegers(true).values()
+  return (value ?? 0n) as bigint
+}
+
+/** Copied in one statement, in about 20 ms. The signal is checked between two statements. */
+const copiedPetsMax = 10_000
+/** Holds the pages of the table and its index that are being filled. */
+const cacheKilobytes = 16 * 1024
+
+const lastId = (schema: string) => `SELECT seq FROM ${schema}.sqlite_sequence WHERE name = 'pets'`
+const copyPets = `
+  INSERT INTO store.pets (id, name, category_id, status)
+  SELECT id, name, category_id, status FROM backup.pets
+  WHERE id > ifnull((SELECT max(id) FROM store.pets), 0) ORDER BY id LIMIT ${copiedPetsMax}`
+/** No id that either of them has assigned is assigned again. */
+const raiseLastId = `
+  INSERT INTO store.sqlite_sequence (name, seq) SELECT 'pets', 0 WHERE NOT EXISTS (${lastId('store')});
+  UPDATE store.sqlite_sequence SET seq = max(seq, ifnull((${lastId('backup')}), 0)) WHERE name = 'pets'`
+const copyIdempotencyKeys = `
+  DELETE FROM store.creation_keys;
+  INSERT INTO store.creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+  SELECT scope, key, fingerprint, pet_id, created_at_ms FROM backup.creation_keys`
+const missingKeys = 'FROM backup.api_keys WHERE hash NOT IN (SELECT hash FROM store.api_keys)'
+const addMissingKeys = `
+  INSERT INTO store.api_keys (${keyColumnsWithoutId}) SELECT ${keyColumnsWithoutId} ${missingKeys} ORDER BY id`
+
+export type Restore = Awaited<ReturnType<typeof openSqliteRestore>>
+
+/** Checks the backup and the store, and changes neither. A missing store is created when the restore runs. */
+export async function openSqliteRestore(file: string, backup: string) {
+  using opening = new DisposableStack()
+  // One connection for both files, so that SQLite copies from one to the other.
+  const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants
+  const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
+  const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
+  const modifiedAt = attachBackup(database, backup, file)
+  const hasStore = existsSync(file)
+  if (hasStore) await attachStore(database, file)
+  const read = (sql: string) => readInteger(database, sql)
+  const pets = read('SELECT count(*) FROM backup.pets')
+  const connection = opening.move()
+  return {
+    location: file,
+    modifiedAt,
+    pets,
+    petsNow: hasStore ? read('SELECT count(*) FROM store.pets') : undefined,
+    keysToAdd: read(`SELECT count(*) ${hasStore ? missingKeys : 'FROM backup.api_keys'}`),
+    /** The store has not assigned the backup's last id: it does not know later ids and revocations. */
+    isBehind: !hasStore || read(lastId('store')) < read(lastId('backup')),
+    /** Replaces everything or nothing. Rejects with the signal's reason if it aborts before COMMIT. */
+    async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
+      if (!hasStore) await attachStore(database, file)
+      try {
+        await replaceCatalogue(database, file, copied => onProgress(copied / Number(pets)), signal)
+      } catch (error) {
+        throw sqliteStoreError(explained(`Cannot restore ${backup}, and nothing has changed`, error, restoreProblems))
+      }
+    },
+    [Symbol.dispose]: () => connection.dispose(),
+  }
+}
+
+/** Returns when the backup was modified. */
+function attachBackup(database: Database, backup: string, file: string): Date {
+  try {
+    const found = statSync(backup)
+    if (!found.isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EISDIR' })
+    if (identityOf(backup) === identityOf(file)) {
+      throw new SetupError(`Cannot restore ${backup}: it is the store itself; name a backup`)
+    }
+    accessSync(backup, modes.R_OK)
+    // `immutable` needs no -shm file, which a read-only folder cannot take. It would ignore a write-ahead log.
+    const mode = existsSync(`${backup}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1'
+    database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?${mode}`)
+    const version = isOurs(database, 'backup') ? versionOf(database, 'backup') : 0
+    if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
+    missingMigrations(backup, version, migrations)
+    checkIntegrity(database, 'backup.integrity_check')
+    return found.mtime
+  } catch (error) {
+    throw explained(`Cannot restore ${backup}`, error, backupProblems)
+  }
+}
+
+/** Creates the store if it is missing, and migrates it. */
+async function attachStore(database: Database, file: string): Promise<void> {
+  await openSqlite(file, { create: true }).close()
+  try {
+    database.query('ATTACH ? AS store').run(resolve(file))
+    configure(database, 'store')
+    database.run(`PRAGMA store.cache_size = -${cacheKilobytes}`)
+    checkIntegrity(database, 'store.quick_check')
+  } catch (error) {
+    throw sqliteSetupError(error, file)
+  }
+}
+
+async function replaceCatalogue(
+  database: Database,
+  file: string,
+  onProgress: (copied: number) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const identity = identityOf(file)
+  database.run('BEGIN IMMEDIATE')
+  database.run('DELETE FROM store.pets')
+  const copy = database.query(copyPets)
+  for (let copied = 0, changes = -1; changes !== 0; copied += changes) {
+    changes = copy.run().changes
+    onProgress(copied)
+    await new Promise(setImmediate)
+    signal.throwIfAborted()
+  }
+  for (const sql of [raiseLastId, copyIdempotencyKeys, addMissingKeys]) database.run(sql)
+  checkSameFile(file, identity)
+  database.run('COMMIT')
+}
+
+const backupProblems: Problems = [
+  [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
+  [/^EISDIR$/, 'it is not a regular file'],
+  [/^(EACCES|EPERM)$/, 'no permission to read it'],
+  [/^SQLITE_(NOTADB|ERROR)/, 'it is not a backup of this program'],
+  [/^SQLITE_CORRUPT/, 'it is damaged; use another backup'],
+  [/^SQLITE_/, 'it cannot be read; copy it, with its -wal file if it has one, to a folder where you can write'],
+]
+
+const restoreProblems: Problems = [
+  [/^SQLITE_FULL/, 'the disk is full; the restore needs as much free space as the backup has bytes'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked the store; try again'],
+  [/^SQLITE_CONSTRAINT/, 'an animal in it is invalid; correct a copy of it by SQL'],
+]

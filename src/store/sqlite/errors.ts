@@ -1,5 +1,5 @@
 import { SQLiteError } from 'bun:sqlite'
-import { IdsExhausted, SetupError, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+import { damageAdvice, explained, IdsExhausted, type Problems, StoreDamaged, StoreUnavailable } from '../../errors.ts'
 
 // Extended codes such as SQLITE_IOERR_WRITE begin with these.
 const damaged = /^SQLITE_(CORRUPT|NOTADB)/
@@ -67,15 +67,12 @@ export function errorOf({ kind, message }: Failure): Error {
 
 /** One line for the operator if the code is a known problem of the file; otherwise the error itself. */
 export function sqliteSetupError(error: unknown, file: string): unknown {
-  if (error instanceof SetupError) return error
-  const code = (error as { code?: string } | undefined)?.code ?? ''
-  const problem = setupProblems.find(([codes]) => codes.test(code))?.[1]
-  return problem ? new SetupError(`Cannot open the store ${file}: ${problem} (${code})`, { cause: error }) : error
+  return explained(`Cannot open the store ${file}`, error, setupProblems)
 }
 
-const setupProblems: readonly (readonly [RegExp, string])[] = [
+const setupProblems: Problems = [
   [/^SQLITE_NOTADB/, 'it is not an SQLite database; move it away, or set DATABASE_URL to another file'],
-  [/^SQLITE_CORRUPT/, 'the file is damaged; restore a backup'],
+  [/^SQLITE_CORRUPT/, `the file is damaged; ${damageAdvice}`],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
   [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
   [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { SetupError } from '../../errors.ts'
+import { damageAdvice, SetupError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
 import { DamageGuard, sqliteSetupError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
@@ -20,7 +20,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     const isNew = prepare(anchor, file, known)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
-      onEvent('error', `The store ${resolve(file)} is damaged (${message}): stop the server and restore a backup`),
+      onEvent('error', `The store ${resolve(file)} is damaged (${message}): ${damageAdvice}`),
     )
     const writer = new Writer(file, { guard, onEnd: message => onEvent('error', message) })
     const pets = createSqlitePets(reading, writer, guard)

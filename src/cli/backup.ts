@@ -1,0 +1,90 @@
+import { SetupError } from '../errors.ts'
+import { backUp, isPostgres, openRestore, type Restore } from '../store/open.ts'
+import { argument, command, switchOption } from './arguments.ts'
+import { animals, counted, type Io, minute, startProgress } from './output.ts'
+import { settings } from './settings.ts'
+import { createNewFile, interruptible, newFileProblem } from './transfer.ts'
+
+const onlySqlite =
+  (problem: string) =>
+  ({ databaseUrl = '' }) =>
+    isPostgres(databaseUrl) ? [problem] : []
+
+export const backupCommand = command({
+  name: 'backup',
+  summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
+  options: {
+    file: argument('<file>', 'a new file; an existing one is not overwritten'),
+    databaseUrl: settings.databaseUrl,
+  },
+  examples: ['petstore backup pets-2030-01-31.db'],
+  check: onlySqlite('Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'),
+  async run({ file, databaseUrl }, io) {
+    const outcome = () => `${file} was not created`
+    await interruptible(io, outcome, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
+  },
+})
+
+async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
+  using progress = startProgress('Copying the store', io)
+  try {
+    await using target = await createNewFile(file)
+    const count = await backUp(databaseUrl, target.path, progress.update, signal)
+    const bytes = await target.publish()
+    progress.stop()
+    io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
+  } catch (error) {
+    throw newFileProblem(`Cannot back up to ${file}`, error)
+  }
+}
+
+export const restoreCommand = command({
+  name: 'restore',
+  summary: "Replace an SQLite store's catalogue by a backup's, while the server runs: all of it, or nothing",
+  options: {
+    file: argument('<file>', 'a copy that petstore backup has written'),
+    yes: switchOption('--yes, -y', 'Do not ask'),
+    databaseUrl: settings.databaseUrl,
+  },
+  details: `Animals and idempotency keys come from the backup. API keys of the store stay as they are; keys that only the
+backup has are added. No id is assigned twice. A missing store is created.
+While the store replaces the animals (a million in 2 to 3 seconds), reads continue. A POST waits, and is 503
+after 5 seconds. The disk needs as much free space as the backup takes.`,
+  examples: ['petstore restore pets-2030-01-31.db', 'petstore restore --yes pets-2030-01-31.db'],
+  check: onlySqlite(
+    'Cannot restore PostgreSQL: stop all instances, run pg_restore into an empty database, and set DATABASE_URL to it',
+  ),
+  async run({ file, yes, databaseUrl }, io) {
+    io.err(`Checking ${file} and the store\n`)
+    using restore = await openRestore(databaseUrl, file)
+    io.err(describe(file, restore))
+    if (!yes && !(await isConfirmed(io))) throw new SetupError('Nothing was restored: answer y, or use --yes')
+    const outcome = () => 'nothing was restored'
+    await interruptible(io, outcome, async catchSignals => {
+      using progress = startProgress(`Restoring ${file}`, io)
+      await restore.run(progress.update, catchSignals())
+    })
+    io.err(`Restored ${animals(restore.pets)} and added ${counted(restore.keysToAdd, 'API key')}\n`)
+    if (restore.isBehind) io.err(forgotten)
+  },
+})
+
+function describe(file: string, { location, modifiedAt, pets, petsNow, keysToAdd }: Restore): string {
+  const now = petsNow === undefined ? 'there is no store yet' : `${animals(petsNow)} now`
+  return `${file}, last modified ${minute(modifiedAt)}, replaces the catalogue of ${location}:
+  Animals:  ${now}, ${pets.toLocaleString('en')} in the backup
+  API keys: ${keysToAdd.toLocaleString('en')} to add; those of the store stay as they are
+Animals added since the backup will be lost, even if a client adds them before the restore begins.
+`
+}
+
+const forgotten = `The store does not know what happened after the backup:
+  Keys revoked since then are valid again: revoke them.
+  Ids assigned since then will be assigned again.
+`
+
+async function isConfirmed(io: Io): Promise<boolean> {
+  io.err('Replace the catalogue? [y/N] ')
+  for await (const line of console) return /^y(es)?$/i.test(line.trim())
+  return false
+}
