@@ -1,7 +1,7 @@
 import { SetupError } from '../errors.ts'
 import { backUp, isPostgres, openRestore, type Restore } from '../store/open.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { animals, counted, type Io, minute, startProgress } from './output.ts'
+import { animals, counted, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
 import { createNewFile, interruptible, newFileProblem } from './transfer.ts'
 
@@ -58,7 +58,8 @@ after 5 seconds. The disk needs as much free space as the backup takes.`,
     io.err(`Checking ${file} and the store\n`)
     using restore = await openRestore(databaseUrl, file)
     io.err(describe(file, restore))
-    if (!yes && !(await isConfirmed(io))) throw new SetupError('Nothing was restored: answer y, or use --yes')
+    if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
+      throw new SetupError('Nothing was restored: answer y, or use --yes')
     const outcome = () => 'nothing was restored'
     await interruptible(io, outcome, async catchSignals => {
       using progress = startProgress(`Restoring ${file}`, io)
@@ -70,10 +71,10 @@ after 5 seconds. The disk needs as much free space as the backup takes.`,
 })
 
 function describe(file: string, { location, modifiedAt, pets, petsNow, keysToAdd }: Restore): string {
-  const now = petsNow === undefined ? 'there is no store yet' : `${animals(petsNow)} now`
+  const isNew = petsNow === undefined
   return `${file}, last modified ${minute(modifiedAt)}, replaces the catalogue of ${location}:
-  Animals:  ${now}, ${pets.toLocaleString('en')} in the backup
-  API keys: ${keysToAdd.toLocaleString('en')} to add; those of the store stay as they are
+  Animals:  ${isNew ? 'there is no store yet' : `${petsNow.toLocaleString('en')} now`}, ${pets.toLocaleString('en')} in the backup
+  API keys: ${keysToAdd.toLocaleString('en')} to add${isNew ? '' : '; those of the store stay as they are'}
 Animals added since the backup will be lost, even if a client adds them before the restore begins.
 `
 }
@@ -82,9 +83,3 @@ const forgotten = `The store does not know what happened after the backup:
   Keys revoked since then are valid again: revoke them.
   Ids assigned since then will be assigned again.
 `
-
-async function isConfirmed(io: Io): Promise<boolean> {
-  io.err('Replace the catalogue? [y/N] ')
-  for await (const line of console) return /^y(es)?$/i.test(line.trim())
-  return false
-}

@@ -1,7 +1,7 @@
 import { addedMax, conform, type Result } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, visible } from './output.ts'
+import { exitCode, type Io, isConfirmed, visible } from './output.ts'
 import { apiKeyOption, baseUrlOption } from './pets.ts'
 
 export const conformCommand = command({
@@ -40,20 +40,8 @@ It says so on stderr, and asks first on a terminal.`,
 /** Says what will be added. On a terminal, rejects unless the answer is yes. */
 async function confirmWriting(baseUrl: string, yes: boolean, io: Io) {
   await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl}. They cannot be deleted.\n`)
-  if (yes || !io.isTerminal || !process.stdin.isTTY) return
-  await io.err('Continue? [y/N] ')
-  const answer = await readLine()
-  // After Ctrl-D, the cursor is still behind the question.
-  if (answer === undefined) await io.err('\n')
-  if (!/^\s*y(es)?\s*$/i.test(answer ?? '')) {
-    throw new SetupError('Stopped, nothing added: use --read-only to check without adding animals')
-  }
-}
-
-/** A line from the terminal on stdin; undefined at its end. */
-async function readLine(): Promise<string | undefined> {
-  for await (const line of process.stdin) return String(line)
-  return undefined
+  if (yes || !io.isTerminal || !process.stdin.isTTY || (await isConfirmed('Continue?', io))) return
+  throw new SetupError('Stopped, nothing added: use --read-only to check without adding animals')
 }
 
 const marks = { passed: '✓', failed: '✗', skipped: '-' }

@@ -23,7 +23,7 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
 }
 
 test.each([
-  ['', '<command>|serve|demo|keys|pets|backup|export|import|openapi|conform|health|version|--version, -v'],
+  ['', '<command>|serve|demo|keys|pets|backup|restore|export|import|openapi|conform|health|version|--version, -v'],
   ['serve', '--port, -p <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
   ['keys', 'create|list|revoke'],
   ['keys create', '--name|(required)|--expires|30m, 12h|(default: never)|--permission|--read-only|[DATABASE_URL]'],
@@ -34,8 +34,9 @@ test.each([
   ['pets add', '<name>|--category|--status|--json|--url'],
   ['pets get', '<id>|--json|deprecated|5 December|2030'],
   ['backup', '<file>|[DATABASE_URL]'],
+  ['restore', '<file>|--yes, -y|[DATABASE_URL]|503'],
   ['export', '[file]|[DATABASE_URL]|| gzip'],
-  ['import', '<file>|--keep-ids|[DATABASE_URL]|503'],
+  ['import', '<file>|--keep-ids|--dry-run|[DATABASE_URL]|503'],
   ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
   ['conform', '<url>|--key|--read-only|--json|[PETSTORE_API_KEY]'],
   ['demo', '30 sample animals|--port|--host|deleted'],
@@ -135,10 +136,13 @@ test.each<[string[], Io['env'], string]>([
   expect(JSON.parse(stdout)).toEqual(openApiDocument([{ url, description: 'The pet store' }]))
 })
 
-test('backup refuses PostgreSQL, and names the alternatives', async () => {
-  const { exitCode, stderr } = await run(['backup', 'copy.db', '--database-url', 'postgres://me:secret@db/pets'])
-  expect(exitCode).toBe(1)
-  expect(stderr).toMatch(/^petstore: Cannot back up PostgreSQL: [^\n]*pg_dump[^\n]*export[^\n]*\n$/)
+test.each([
+  ['backup', /^petstore: Cannot back up PostgreSQL: [^\n]*pg_dump[^\n]*export[^\n]*\n$/],
+  ['restore', /^petstore: Cannot restore PostgreSQL: [^\n]*pg_restore into an empty database[^\n]*\n$/],
+])('%s refuses PostgreSQL, and names the alternatives', async (name, message) => {
+  const { exitCode, stderr } = await run([name, 'copy.db', '--database-url', 'postgres://me:secret@db/pets'])
+  expect(exitCode).toBe(2)
+  expect(stderr).toMatch(message)
 })
 
 test('a variable that no command has is reported on stderr, and the command runs', async () => {

@@ -103,6 +103,15 @@ export function counted(count: number | bigint, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${BigInt(count) === 1n ? '' : 's'}`
 }
 
+/** Whether the next line of stdin is yes. */
+export async function isConfirmed(question: string, io: Io): Promise<boolean> {
+  await io.err(`${question} [y/N] `)
+  for await (const line of console) return /^\s*y(es)?\s*$/i.test(line)
+  // After Ctrl-D, the cursor is still behind the question.
+  await io.err('\n')
+  return false
+}
+
 /** `2030-01-31 12:00Z` */
 export function minute(date: Date | undefined): string {
   return date ? `${date.toISOString().slice(0, 16).replace('T', ' ')}Z` : 'never'

@@ -58,6 +58,31 @@ test.each<[string, string, string[], string]>([
   expect(await place.exported()).toBe('')
 })
 
+test('an import names every invalid line, up to twenty, and imports nothing', async () => {
+  using place = workplace(`{"name":"Rex","categoryId":7}\n{}\n${'{"name":"","categoryId":7}\n'.repeat(24)}`)
+  const [missing, empty] = ['categoryId is missing: expected a 64-bit integer', 'expected 1 to 1,000 characters']
+  const named = Array.from({ length: 19 }, (_, i) => `  line ${i + 3}: name is empty: ${empty}\n`)
+  const problem = `Reading animals.ndjson
+petstore: Cannot import animals.ndjson: 25 lines are invalid; nothing was imported
+  line 2: name is missing: ${empty}; ${missing}
+${named.join('')}  and 5 more
+`
+  expect(await refusal(['import', 'animals.ndjson', '--dry-run'], place.surroundings)).toBe(problem)
+  expect(readdirSync(place.path)).toEqual(['animals.ndjson'])
+  expect(await refusal(['import', 'animals.ndjson'], place.surroundings)).toEndWith(problem)
+  expect(await place.exported()).toBe('')
+})
+
+test('import --dry-run checks the lines, and opens no store', async () => {
+  using place = workplace(animalLines(3))
+  expect(await place.petstore('import', '--dry-run', '--keep-ids', 'animals.ndjson')).toEqual({
+    exitCode: 0,
+    stdout: '',
+    stderr: 'Reading animals.ndjson\nAll lines are valid: animals.ndjson has 3 animals; nothing was imported\n',
+  })
+  expect(readdirSync(place.path)).toEqual(['animals.ndjson'])
+})
+
 test.each<[string, boolean, RegExp]>([
   ['import nowhere.ndjson', false, /Cannot import nowhere.ndjson: the file does not exist/],
   ['import .', false, /Cannot import .: it is not a file or a pipe/],
@@ -124,7 +149,7 @@ test('an interrupted export leaves no file', async () => {
 
 test('memory does not grow with the catalogue', async () => {
   using place = workplace(`{"name":"${'x'.repeat(1_000)}","categoryId":7}\n`.repeat(100_000))
-  for (const line of ['import animals.ndjson', 'export out.ndjson']) {
+  for (const line of ['import animals.ndjson', 'export out.ndjson', 'backup copy.db', 'restore --yes copy.db']) {
     await using child = place.start(line.split(' '))
     const [, kilobytes] = /^VmHWM:\s*(\d+) kB$/m.exec(await child.stdout.text()) ?? []
     expect(await child.exited).toBe(0)

@@ -85,7 +85,7 @@ test('a backup that is copied over the file of a running server: 503 for all, an
   expect(readFileSync(file).equals(readFileSync(backup))).toBe(true)
 
   for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
-  copyFileSync(backup, file)
+  expect(await petstore(['restore', '--yes', 'backup.db'], { cwd: folder.path })).toMatchObject({ exitCode: 0 })
   await using restored = await startServer({ cwd: folder.path, env })
   expect([...(await statusesOf(restored)), await healthOf(restored)]).toEqual([404, 200, 201, 200])
 })

@@ -164,6 +164,7 @@ function attachBackup(database: Database, backup: string, file: string): Date {
     const version = isOurs(database, 'backup') ? versionOf(database, 'backup') : 0
     if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
     missingMigrations(backup, version, migrations)
+    database.run('SELECT 1 FROM backup.pets, backup.creation_keys, backup.api_keys, backup.sqlite_sequence LIMIT 0')
     checkIntegrity(database, 'backup.integrity_check')
     return found.mtime
   } catch (error) {

@@ -52,7 +52,7 @@ const checkNames = `
   CREATE TABLE checked_pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
     name TEXT NOT NULL CONSTRAINT valid_name CHECK (
-      length(name) <= 1000 AND instr(name, char(0)) = 0 AND trim(name, char(${blankCodePoints.join(', ')})) <> ''
+      length(name) <= 1000 AND instr(name, char(0)) = 0 AND name GLOB '*[^' || char(${blankCodePoints.join(', ')}) || ']*'
     ),
     category_id INTEGER NOT NULL,
     status TEXT CHECK (status IN ('available', 'pending', 'sold'))

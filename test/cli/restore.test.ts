@@ -1,0 +1,219 @@
+import { Database } from 'bun:sqlite'
+import { describe, expect } from 'bun:test'
+import {
+  chmodSync,
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { damageAdvice } from '../../src/errors.ts'
+import { createKey, refusal, type Server, startServer } from '../support/process.ts'
+import { test } from '../support/test.ts'
+import { animalLines, workplace } from '../support/workplace.ts'
+
+const rex = '{"name":"Rex","categoryId":7}'
+const headers = (key: string, idempotencyKey = '') => ({
+  authorization: `Bearer ${key}`,
+  ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
+})
+const add = async (server: Server, key: string, idempotencyKey?: string) => {
+  const response = await fetch(`${server.url}/pets`, {
+    method: 'POST',
+    headers: headers(key, idempotencyKey),
+    body: rex,
+  })
+  const { id } = (await response.json()) as { id: number }
+  return { id, replayed: response.headers.get('idempotency-replayed') }
+}
+
+function change(file: string, ...statements: readonly string[]): void {
+  using database = new Database(file)
+  for (const statement of statements) database.run(statement)
+}
+
+/** Every file of a folder with its bytes. */
+const filesIn = (path: string) =>
+  readdirSync(path, { withFileTypes: true })
+    .map(found => `${found.name} ${found.isFile() && Bun.hash(readFileSync(join(path, found.name)))}`)
+    .toSorted()
+
+/** A store of three animals in pets.db, and its backup of the first two in backup.db. */
+async function withBackup() {
+  const place = workplace(animalLines(2))
+  for (const args of [
+    ['import', 'animals.ndjson'],
+    ['backup', 'backup.db'],
+    ['import', 'animals.ndjson'],
+  ]) {
+    expect(await place.petstore(...args)).toMatchObject({ exitCode: 0 })
+  }
+  utimesSync(place.file('backup.db'), 0, 1_893_456_000)
+  return place
+}
+
+test('every running server shows the animals of the backup; keys stay, and no id is assigned twice', async () => {
+  using place = workplace('')
+  const { path: cwd, surroundings } = place
+  const both = ['--database-url', 'sqlite:pets.db']
+  const [till, revoked, lost] = [
+    await createKey(cwd, 'till', ...both),
+    await createKey(cwd, 'revoked', ...both),
+    await createKey(cwd, 'lost', ...both),
+  ]
+  await using server = await startServer(surroundings)
+  await using other = await startServer(surroundings)
+  const list = (of: Server, key: string) => of.fetch('/pets', key)
+  expect([(await add(server, till, 'first')).id, (await add(other, till)).id]).toEqual([1, 2])
+  await place.petstore('backup', 'backup.db')
+  const backup = readFileSync(place.file('backup.db'))
+  expect((await add(server, till, 'later')).id).toBe(3)
+  await place.petstore('keys', 'revoke', 'revoked')
+  change(place.file('pets.db'), "DELETE FROM api_keys WHERE name = 'lost'")
+  const later = await createKey(cwd, 'later', ...both)
+  for (const each of [server, other]) expect(await (await list(each, till)).json()).toHaveLength(3)
+
+  const { exitCode, stdout, stderr } = await place.petstore('restore', '--yes', 'backup.db')
+  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
+  expect(stderr).toEndWith('Restoring backup.db\nRestored 2 animals and added 1 API key\n')
+  for (const each of [server, other]) {
+    expect(await (await list(each, till)).json()).toHaveLength(2)
+    const statuses = await Promise.all([till, later, lost, revoked].map(async key => (await list(each, key)).status))
+    expect(statuses).toEqual([200, 200, 200, 401])
+  }
+  expect(await add(other, till, 'first')).toEqual({ id: 1, replayed: 'true' })
+  expect(await add(other, till, 'later')).toEqual({ id: 4, replayed: null })
+  expect(readFileSync(place.file('backup.db')).equals(backup)).toBe(true)
+  expect(readdirSync(cwd).toSorted()).toEqual(['animals.ndjson', 'backup.db', 'pets.db', 'pets.db-shm', 'pets.db-wal'])
+})
+
+test('it shows what it replaces, and asks; only yes replaces it', async () => {
+  using place = await withBackup()
+  const shown = `Checking backup.db and the store
+backup.db, last modified 2030-01-01 00:00Z, replaces the catalogue of pets.db:
+  Animals:  4 now, 2 in the backup
+  API keys: 0 to add; those of the store stay as they are
+Animals added since the backup will be lost, even if a client adds them before the restore begins.
+Replace the catalogue? [y/N] `
+  const before = await place.exported()
+  for (const answer of ['', 'n\n', 'yet\n']) {
+    const { exitCode, stderr } = await place.shell(`printf '${answer}' | petstore restore backup.db`)
+    const refused = `${shown}${answer === '' ? '\n' : ''}petstore: Nothing was restored: answer y, or use --yes\n`
+    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: refused })
+    expect(await place.exported()).toBe(before)
+  }
+  const { exitCode, stderr } = await place.shell('yes | petstore restore backup.db')
+  const restored = `${shown}Restoring backup.db\nRestored 2 animals and added 0 API keys\n`
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: restored })
+  expect(before).toStartWith(await place.exported())
+})
+
+/** The index has another id than the table: only a full check finds that. */
+function changeIndex(file: string): void {
+  writeFileSync(file, readFileSync(file, 'latin1').replace('available\u0002', 'available\u0005'), 'latin1')
+}
+
+const notOurs = 'Cannot restore bad.db: it is not a backup of this program'
+const damaged = 'Cannot restore bad.db: it is damaged; use another backup (SQLITE_CORRUPT)'
+const itself = 'Cannot restore bad.db: it is the store itself; name a backup'
+const version = (found: number) => `The store bad.db has schema version ${found}, and this program supports versions`
+test.each<[string, string, (path: string) => unknown]>([
+  ['missing', 'Cannot restore bad.db: the file does not exist (ENOENT)', () => {}],
+  ['a folder', 'Cannot restore bad.db: it is not a regular file (EISDIR)', path => mkdirSync(path)],
+  ['empty', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, '')],
+  ['text', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, 'no database '.repeat(1_000))],
+  ["another program's", `${notOurs} (SQLITE_NOTADB)`, path => change(path, 'CREATE TABLE invoices (id)')],
+  ['without its tables', `${notOurs} (SQLITE_ERROR)`, path => change(path, 'DROP TABLE creation_keys')],
+  ['damaged', damaged, path => writeFileSync(path, readFileSync(path).fill(0xff, 4_096))],
+  ['damaged in an index', damaged, changeIndex],
+  ['of a later version', `${version(5)} up to 4: upgrade the program`, path => change(path, 'PRAGMA user_version = 5')],
+  ['too old', `${version(2)} from 3: export the animals with`, path => change(path, 'PRAGMA user_version = 2')],
+  ['the store', itself, path => symlinkSync('pets.db', path)],
+  ['a link to the store', itself, path => linkSync(join(path, '../pets.db'), path)],
+])('a file that is %s is refused, and nothing changes', async (name, problem, make) => {
+  using place = await withBackup()
+  const isCopy = /^(without|damaged|of|too)/.test(name)
+  if (isCopy) copyFileSync(place.file('backup.db'), place.file('bad.db'))
+  make(place.file('bad.db'))
+  for (const store of problem === itself ? ['pets.db'] : ['pets.db', 'new.db']) {
+    const before = filesIn(place.path)
+    const stderr = await refusal(
+      ['restore', '--yes', 'bad.db', '--database-url', `sqlite:${store}`],
+      place.surroundings,
+    )
+    expect(stderr).toStartWith(`Checking bad.db and the store\npetstore: ${problem}`)
+    expect(filesIn(place.path)).toEqual(before)
+  }
+})
+
+const forgotten = /^The store does not know what happened after the backup:\n.*valid again.*\n.*assigned again\.\n$/m
+
+test('a damaged store is refused with a way out; the new store does not know what happened after the backup', async () => {
+  using place = await withBackup()
+  const file = place.file('pets.db')
+  writeFileSync(file, readFileSync(file).fill(0xff, 4_096))
+  const before = filesIn(place.path)
+  expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
+    `petstore: Cannot open the store pets.db: the file is damaged; ${damageAdvice} (SQLITE_CORRUPT)\n`,
+  )
+  expect(filesIn(place.path)).toEqual(before)
+  renameSync(file, `${file}.damaged`)
+  const { exitCode, stderr } = await place.petstore('restore', '--yes', 'backup.db')
+  expect(exitCode).toBe(0)
+  expect(stderr).toContain('\n  Animals:  there is no store yet, 2 in the backup\n')
+  expect(stderr).toMatch(forgotten)
+  expect(await place.exported()).toBe(animalLines(2, 1n).replaceAll('"id":4', '"id":2'))
+  // A server that has created a new store meanwhile makes no difference.
+  change(file, 'DELETE FROM pets', 'DELETE FROM sqlite_sequence')
+  expect((await place.petstore('restore', '--yes', 'backup.db')).stderr).toMatch(forgotten)
+})
+
+test.each(['delete', 'wal'])(
+  'a read-only backup of version 3 in %s mode is restored, and no file is left beside it',
+  async mode => {
+    using place = await withBackup()
+    mkdirSync(place.file('backups'))
+    const backup = place.file('backups/3.db')
+    change(
+      backup,
+      `PRAGMA journal_mode = ${mode}`,
+      readFileSync(join(import.meta.dir, '../store/sqlite-3.sql'), 'utf8'),
+    )
+    chmodSync(backup, 0o400)
+    expect(await place.petstore('restore', '--yes', 'backups/3.db')).toMatchObject({ exitCode: 0 })
+    expect(readdirSync(place.file('backups'))).toEqual(['3.db'])
+    expect(await place.exported()).toMatch(/^\{"id":1,"name":"Rex".*\n\{"id":2,"name":"Tom".*\n$/)
+    // The backup has assigned the ids up to 50.
+    await place.shell(`echo '${rex}' | petstore import -`)
+    expect(await place.exported()).toContain(`{"id":51,${rex.slice(1)}`)
+  },
+)
+
+test('animals in the write-ahead log of a backup are restored', async () => {
+  using place = await withBackup()
+  {
+    using store = new Database(place.file('pets.db'))
+    store.run("INSERT INTO pets (name, category_id) VALUES ('In the log', 7)")
+    for (const suffix of ['', '-wal']) copyFileSync(place.file(`pets.db${suffix}`), place.file(`copy.db${suffix}`))
+  }
+  expect(await place.petstore('restore', '--yes', 'copy.db')).toMatchObject({ exitCode: 0 })
+  expect(await place.exported()).toContain('In the log')
+})
+
+describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('a restore that gets %s', signal => {
+  test('while it replaces the animals changes nothing', async () => {
+    using place = await withBackup()
+    const before = await place.exported()
+    await using child = await place.startHeld('restore', '--yes', 'backup.db')
+    child.kill(signal)
+    expect(await child.exited).toBe(signal === 'SIGKILL' ? 137 : 1)
+    if (signal !== 'SIGKILL') expect(await child.stderr.text()).toEndWith(': Interrupted: nothing was restored\n')
+    expect(await place.exported()).toBe(before)
+  })
+})
