@@ -75,7 +75,7 @@ function describe(file: string, { location, modifiedAt, pets, petsNow, keysToAdd
   return `${file}, last modified ${minute(modifiedAt)}, replaces the catalogue of ${location}:
   Animals:  ${isNew ? 'there is no store yet' : `${petsNow.toLocaleString('en')} now`}, ${pets.toLocaleString('en')} in the backup
   API keys: ${keysToAdd.toLocaleString('en')} to add${isNew ? '' : '; those of the store stay as they are'}
-Animals added since the backup will be lost, even if a client adds them before the restore begins.
+Animals added since the backup will be lost, also those that clients add until the restore locks the store.
 `
 }
 

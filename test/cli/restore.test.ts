@@ -99,7 +99,7 @@ test('it shows what it replaces, and asks; only yes replaces it', async () => {
 backup.db, last modified 2030-01-01 00:00Z, replaces the catalogue of pets.db:
   Animals:  4 now, 2 in the backup
   API keys: 0 to add; those of the store stay as they are
-Animals added since the backup will be lost, even if a client adds them before the restore begins.
+Animals added since the backup will be lost, also those that clients add until the restore locks the store.
 Replace the catalogue? [y/N] `
   const before = await place.exported()
   for (const answer of ['', 'n\n', 'yet\n']) {

@@ -115,7 +115,7 @@ const addMissingKeys = `
 
 export type Restore = Awaited<ReturnType<typeof openSqliteRestore>>
 
-/** Checks the backup and the store, and changes neither. A missing store is created when the restore runs. */
+/** Checks the backup, then the store, which it migrates. A missing store is created when the restore runs. */
 export async function openSqliteRestore(file: string, backup: string) {
   using opening = new DisposableStack()
   // One connection for both files, so that SQLite copies from one to the other.
@@ -124,7 +124,7 @@ export async function openSqliteRestore(file: string, backup: string) {
   const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
   const modifiedAt = attachBackup(database, backup, file)
   const hasStore = existsSync(file)
-  if (hasStore) await attachStore(database, file)
+  let identity = hasStore ? await attachStore(database, file) : undefined
   const read = (sql: string) => readInteger(database, sql)
   const pets = read('SELECT count(*) FROM backup.pets')
   const connection = opening.move()
@@ -138,9 +138,20 @@ export async function openSqliteRestore(file: string, backup: string) {
     isBehind: !hasStore || read(lastId('store')) < read(lastId('backup')),
     /** Replaces everything or nothing. Rejects with the signal's reason if it aborts before COMMIT. */
     async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
-      if (!hasStore) await attachStore(database, file)
+      identity ??= await attachStore(database, file)
       try {
-        await replaceCatalogue(database, file, copied => onProgress(copied / Number(pets)), signal)
+        database.run('BEGIN IMMEDIATE')
+        database.run('DELETE FROM store.pets')
+        const copy = database.query(copyPets)
+        for (let copied = 0, changes = copy.run().changes; changes > 0; changes = copy.run().changes) {
+          copied += changes
+          onProgress(copied / Number(pets))
+          await new Promise(setImmediate)
+          signal.throwIfAborted()
+        }
+        for (const sql of [raiseLastId, copyIdempotencyKeys, addMissingKeys]) database.run(sql)
+        checkSameFile(file, identity)
+        database.run('COMMIT')
       } catch (error) {
         throw sqliteStoreError(explained(`Cannot restore ${backup}, and nothing has changed`, error, restoreProblems))
       }
@@ -158,9 +169,9 @@ function attachBackup(database: Database, backup: string, file: string): Date {
       throw new SetupError(`Cannot restore ${backup}: it is the store itself; name a backup`)
     }
     accessSync(backup, modes.R_OK)
-    // `immutable` needs no -shm file, which a read-only folder cannot take. It would ignore a write-ahead log.
-    const mode = existsSync(`${backup}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1'
-    database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?${mode}`)
+    // `immutable` creates no -shm file beside the backup. It would ignore a log.
+    const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
+    database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?mode=ro${hasLog ? '' : '&immutable=1'}`)
     const version = isOurs(database, 'backup') ? versionOf(database, 'backup') : 0
     if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
     missingMigrations(backup, version, migrations)
@@ -172,38 +183,18 @@ function attachBackup(database: Database, backup: string, file: string): Date {
   }
 }
 
-/** Creates the store if it is missing, and migrates it. */
-async function attachStore(database: Database, file: string): Promise<void> {
+/** Creates the store if it is missing, migrates it, and returns the identity of its file. */
+async function attachStore(database: Database, file: string): Promise<string | undefined> {
   await openSqlite(file, { create: true }).close()
   try {
     database.query('ATTACH ? AS store').run(resolve(file))
     configure(database, 'store')
     database.run(`PRAGMA store.cache_size = -${cacheKilobytes}`)
     checkIntegrity(database, 'store.quick_check')
+    return identityOf(file)
   } catch (error) {
     throw sqliteSetupError(error, file)
   }
-}
-
-async function replaceCatalogue(
-  database: Database,
-  file: string,
-  onProgress: (copied: number) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const identity = identityOf(file)
-  database.run('BEGIN IMMEDIATE')
-  database.run('DELETE FROM store.pets')
-  const copy = database.query(copyPets)
-  for (let copied = 0, changes = -1; changes !== 0; copied += changes) {
-    changes = copy.run().changes
-    onProgress(copied)
-    await new Promise(setImmediate)
-    signal.throwIfAborted()
-  }
-  for (const sql of [raiseLastId, copyIdempotencyKeys, addMissingKeys]) database.run(sql)
-  checkSameFile(file, identity)
-  database.run('COMMIT')
 }
 
 const backupProblems: Problems = [
