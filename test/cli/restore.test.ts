@@ -157,7 +157,9 @@ const forgotten = /^The store does not know what happened after the backup:\n.*v
 test('a damaged store is refused with a way out; the new store does not know what happened after the backup', async () => {
   using place = await withBackup()
   const file = place.file('pets.db')
-  writeFileSync(file, readFileSync(file).fill(0xff, 4_096))
+  // Too large to be checked completely by every command.
+  change(file, 'CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(9000000))')
+  writeFileSync(file, readFileSync(file).fill(0xff, 4_096, 8_192))
   const before = filesIn(place.path)
   expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
     `petstore: Cannot open the store pets.db: the file is damaged; ${damageAdvice} (SQLITE_CORRUPT)\n`,
@@ -171,7 +173,27 @@ test('a damaged store is refused with a way out; the new store does not know wha
   expect(await place.exported()).toBe(animalLines(2, 1n).replaceAll('"id":4', '"id":2'))
   // A server that has created a new store meanwhile makes no difference.
   change(file, 'DELETE FROM pets', 'DELETE FROM sqlite_sequence')
+  change(place.file('backup.db'), 'DELETE FROM pets')
   expect((await place.petstore('restore', '--yes', 'backup.db')).stderr).toMatch(forgotten)
+  await place.shell(`echo '${rex}' | petstore import -`)
+  expect(await place.exported()).toStartWith('{"id":3,')
+})
+
+test('a store that is moved after the question is not restored', async () => {
+  using place = await withBackup()
+  await using child = place.start(['restore', 'backup.db'])
+  let printed = ''
+  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+    printed += text
+    if (!printed.endsWith('[y/N] ')) continue
+    renameSync(place.file('pets.db'), place.file('moved.db'))
+    child.stdin.write('y\n')
+    await child.stdin.end()
+  }
+  expect(printed).toEndWith('pets.db was moved, replaced or deleted): try again\n')
+  expect(await child.exited).toBe(1)
+  renameSync(place.file('moved.db'), place.file('pets.db'))
+  expect(await place.exported()).toContain('"id":4')
 })
 
 test.each(['delete', 'wal'])(

@@ -101,9 +101,8 @@ const copyPets = `
   INSERT INTO store.pets (id, name, category_id, status)
   SELECT id, name, category_id, status FROM backup.pets
   WHERE id > ifnull((SELECT max(id) FROM store.pets), 0) ORDER BY id LIMIT ${copiedPetsMax}`
-/** No id that either of them has assigned is assigned again. */
+/** No id that either of them has assigned is assigned again. The INSERT has created the row, even without animals. */
 const raiseLastId = `
-  INSERT INTO store.sqlite_sequence (name, seq) SELECT 'pets', 0 WHERE NOT EXISTS (${lastId('store')});
   UPDATE store.sqlite_sequence SET seq = max(seq, ifnull((${lastId('backup')}), 0)) WHERE name = 'pets'`
 const copyIdempotencyKeys = `
   DELETE FROM store.creation_keys;
