@@ -91,13 +91,13 @@ function testsOn(kind: StoreKind): void {
     await using two = await startTwo(kind)
     const { text } = await add(two.servers[0], 1)
     for (const [assignment, message] of [
-      ["name = ''", /valid_name/],
-      ["name = ' \u3000'", /valid_name/],
-      [`name = '${'x'.repeat(1_001)}'`, /valid_name/],
-      [`name = 'a' || ${kind === 'sqlite' ? 'char' : 'chr'}(0)`, /valid_name|null character not permitted/],
+      ["name = ''", /name of 1 to 1,000 characters, not blank/],
+      ["name = ' \u3000'", /name of 1 to 1,000 characters, not blank/],
+      [`name = '${'x'.repeat(1_001)}'`, /name of 1 to 1,000 characters, not blank/],
+      [`name = 'a' || ${kind === 'sqlite' ? 'char' : 'chr'}(0)`, /not blank|null character not permitted/],
       ['name = NULL', /NOT NULL constraint failed: pets.name|null value in column "name"/],
       ["status = 'gone'", /status/],
-      ['id = 0', /id > 0|pets_id_check/],
+      ['id = 9', /the id of an animal cannot change/],
       ['category_id = 9223372036854775808', /category_id|out of range/],
     ] as const) {
       await expect(two.change(`UPDATE pets SET ${assignment}`), assignment).rejects.toThrow(message)

@@ -52,18 +52,21 @@ const firstSchema = `
 
   CREATE TABLE petstore_schema (version integer NOT NULL)`
 
-// The rules of POST /pets, for changes by SQL. NOT VALID: animals that the service has stored need no check.
+// For changes by SQL: the rules of POST /pets, and ids that are never assigned again. NOT VALID: animals that the service has stored need no check.
 const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
-const checkNames = `
-  ALTER TABLE pets ADD CONSTRAINT valid_name
-  CHECK (char_length(name) <= 1000 AND btrim(name, E'${blanks}') <> '') NOT VALID`
+const protectPets = `
+  ALTER TABLE pets ADD CONSTRAINT "name of 1 to 1,000 characters, not blank"
+  CHECK (char_length(name) <= 1000 AND btrim(name, E'${blanks}') <> '') NOT VALID;
+  CREATE FUNCTION petstore_refuse_id() RETURNS trigger LANGUAGE plpgsql AS
+  'BEGIN RAISE ''the id of an animal cannot change'' USING ERRCODE = ''23514''; END';
+  CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets EXECUTE FUNCTION petstore_refuse_id()`
 
 /** Append only. petstore_schema holds the version of the last one applied. Versions below 4 were never released. */
 export const migrations: readonly Migration[] = [
   { version: 4, sql: firstSchema },
   // Stores from before the first release may have an earlier petstore_create, and an unused view pet_ids.
   { version: 5, sql: functions },
-  { version: 6, sql: checkNames },
+  { version: 6, sql: protectPets },
 ]
 
 /** "PETS" in ASCII. Held during a migration, so that several instances can start at once. */

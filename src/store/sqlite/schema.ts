@@ -47,28 +47,30 @@ const firstSchema = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms)`
 
-// The rules of POST /pets, for changes by SQL. `length` ends at U+0000. SQLite cannot add a constraint to a table.
-const checkNames = `
-  CREATE TABLE checked_pets (
+// For changes by SQL: the rules of POST /pets, and ids that are never assigned again. `length` ends at U+0000. A new
+// table, because SQLite cannot add a constraint to an existing one.
+const protectPets = `
+  CREATE TABLE protected_pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
-    name TEXT NOT NULL CONSTRAINT valid_name CHECK (
+    name TEXT NOT NULL CONSTRAINT "name of 1 to 1,000 characters, not blank" CHECK (
       length(name) <= 1000 AND instr(name, char(0)) = 0 AND name GLOB '*[^' || char(${blankCodePoints.join(', ')}) || ']*'
     ),
     category_id INTEGER NOT NULL,
     status TEXT CHECK (status IN ('available', 'pending', 'sold'))
   ) STRICT;
-  INSERT INTO checked_pets SELECT id, name, category_id, status FROM pets ORDER BY id;
+  INSERT INTO protected_pets SELECT id, name, category_id, status FROM pets ORDER BY id;
   -- Keeps the last id assigned: RENAME changes the name here, too.
-  DELETE FROM sqlite_sequence WHERE name = 'checked_pets';
-  UPDATE sqlite_sequence SET name = 'checked_pets' WHERE name = 'pets';
+  DELETE FROM sqlite_sequence WHERE name = 'protected_pets';
+  UPDATE sqlite_sequence SET name = 'protected_pets' WHERE name = 'pets';
   DROP TABLE pets;
-  ALTER TABLE checked_pets RENAME TO pets;
-  CREATE INDEX pets_by_status ON pets (status)`
+  ALTER TABLE protected_pets RENAME TO pets;
+  CREATE INDEX pets_by_status ON pets (status);
+  CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets BEGIN SELECT raise(ABORT, 'the id of an animal cannot change'); END`
 
 /** Append only. The file's user_version is the version of the last one applied. Versions below 3 were never released. */
 export const migrations: readonly Migration[] = [
   { version: 3, sql: firstSchema },
-  { version: 4, sql: checkNames },
+  { version: 4, sql: protectPets },
 ]
 
 /** Without safeIntegers, values beyond 2^53 are rounded; without strict, a missing parameter becomes NULL. */
