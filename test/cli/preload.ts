@@ -2,13 +2,16 @@
 import { readFileSync, writeSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 
-// With this variable, a command never ends by itself: it waits for a signal.
-if (process.env['PETSTORE_TEST_HOLD']) {
+// The number of the batch after which a command waits for a signal. SIGUSR2 lets it continue.
+const heldBatch = Number(process.env['PETSTORE_TEST_HOLD'])
+if (heldBatch > 0) {
   // After each batch, it would give way to other events.
   const goOn = globalThis.setImmediate
+  let batches = 0
   const hold = (next: () => void) => {
+    if (++batches !== heldBatch) return void goOn(next)
     const alive = setInterval(() => {}, 60_000)
-    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => goOn(next, clearInterval(alive)))
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGUSR2']) process.once(signal, () => goOn(next, clearInterval(alive)))
     writeSync(1, 'held\n')
   }
   globalThis.setImmediate = Object.assign(hold, goOn) as typeof goOn

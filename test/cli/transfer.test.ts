@@ -125,7 +125,7 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s
 
   test('while the store adds the animals', async () => {
     using place = workplace(wideLines)
-    await using child = await place.startHeld('import', 'animals.ndjson')
+    await using child = await place.startHeld(['import', 'animals.ndjson'])
     expect(statSync(place.file('pets.db-wal')).size).toBeGreaterThan(1_000_000)
     child.kill(signal)
     expect(await child.exited).toBe(exitCode)
@@ -138,7 +138,7 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s
 test('an interrupted export leaves no file', async () => {
   using place = workplace(animalLines(batchPetsMax + 1))
   await place.petstore('import', '--keep-ids', 'animals.ndjson')
-  await using child = await place.startHeld('export', 'out.ndjson')
+  await using child = await place.startHeld(['export', 'out.ndjson'])
   const [partial = ''] = readdirSync(place.path).filter(name => name.startsWith('out.ndjson.partial-'))
   expect(readFileSync(place.file(partial), 'utf8')).toBe(animalLines(batchPetsMax))
   child.kill('SIGINT')

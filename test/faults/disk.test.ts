@@ -5,6 +5,7 @@ import { KeepAliveClient, type Reply, withClients } from '../support/connections
 import { allAnimals, animalOf, inspectStore, problemIn } from '../support/load.ts'
 import { refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
 import { test } from '../support/test.ts'
+import { animalLines, workplace } from '../support/workplace.ts'
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'
@@ -120,6 +121,28 @@ testUnless(noMount, 'a backup onto a full disk says so, and leaves nothing there
   const problem = await refusal(['backup', copy, '--database-url', 'sqlite:pets.db'], { cwd: server.cwd })
   expect(problem).toContain('Cannot back up the store pets.db: the disk is full; free some space (SQLITE_FULL)')
   expect(readdirSync(disk.path)).toEqual([])
+})
+
+testUnless(noMount, 'a restore onto a full disk says so and changes nothing, and the server goes on', async () => {
+  using place = workplace(animalLines(20_000))
+  const made = await place.petstore('import', 'animals.ndjson')
+  expect(made).toMatchObject({ exitCode: 0 })
+  using disk = smallDisk(diskBytes)
+  const filler = join(disk.path, 'filler')
+  await using server = await start(disk.path)
+  using client = new KeepAliveClient(server.port, key)
+  const acknowledged = new Map<string, string>()
+  expect(await add(client, acknowledged)).toBe(201)
+  for (const freeBytes of [1024 ** 2, 64 * 1024, 0]) {
+    fill(filler, freeBytes)
+    const args = ['restore', '--yes', place.file('pets.db'), '--database-url', 'sqlite:pets.db']
+    const problem = await refusal(args, { cwd: disk.path })
+    expect(problem).toContain('and nothing has changed: the disk is full; ')
+    expect(await allAnimals(client)).toEqual(acknowledged)
+    rmSync(filler)
+    expect(await add(client, acknowledged)).toBe(201)
+  }
+  await expectExactly(acknowledged, server)
 })
 
 // Not the -shm file: it is mapped into memory, and a kernel that refuses to write there ends the process.

@@ -14,8 +14,9 @@ export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
 /** Makes the program run test/cli/preload.ts first. */
 const preload = fileURLToPath(new URL('../cli/preload.ts', import.meta.url))
 const preloaded = { BUN_OPTIONS: `--preload ${preload.replaceAll(' ', '\\ ')}` }
-/** Makes it wait for a signal before it ends. */
-export const held = { ...preloaded, PETSTORE_TEST_HOLD: 'yes' }
+/** Makes it wait for a signal after this batch. */
+const heldAt = (batch: number) => ({ ...preloaded, PETSTORE_TEST_HOLD: String(batch) })
+export const held = heldAt(1)
 
 /** A folder with animals.ndjson in it, where every command works on the store pets.db: `using place = workplace(…)`. */
 export function workplace(lines: string | Uint8Array) {
@@ -37,9 +38,9 @@ export function workplace(lines: string | Uint8Array) {
         stdio: ['pipe', 'pipe', 'pipe'],
       })
     },
-    /** Starts a command that, after its first batch, waits for a signal. */
-    async startHeld(...args: string[]) {
-      const child = this.start(args, held)
+    /** Starts a command that, after this batch, waits for a signal. */
+    async startHeld(args: readonly string[], batch = 1) {
+      const child = this.start(args, heldAt(batch))
       const { value } = await child.stdout.pipeThrough(new TextDecoderStream()).getReader().read()
       expect(value).toBe('held\n')
       return child
