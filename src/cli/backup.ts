@@ -48,8 +48,8 @@ export const restoreCommand = command({
   },
   details: `Animals and idempotency keys come from the backup. API keys of the store stay as they are; keys that only the
 backup has are added. No id is assigned twice. A missing store is created.
-While the store replaces the animals (a million in 2 to 3 seconds), reads continue. A POST waits, and is 503
-after 5 seconds. The disk needs as much free space as the backup takes.`,
+While the store replaces the animals (a million in 3 seconds), reads continue. A POST waits, and is 503 after
+5 to 10 seconds. The disk needs free space of up to 2.2 times the size of the backup.`,
   examples: ['petstore restore pets-2030-01-31.db', 'petstore restore --yes pets-2030-01-31.db'],
   check: onlySqlite(
     'Cannot restore PostgreSQL: stop all instances, run pg_restore into an empty database, and set DATABASE_URL to it',

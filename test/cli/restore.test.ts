@@ -232,7 +232,7 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('a restore that gets %s
   test('while it replaces the animals changes nothing', async () => {
     using place = await withBackup()
     const before = await place.exported()
-    await using child = await place.startHeld('restore', '--yes', 'backup.db')
+    await using child = await place.startHeld(['restore', '--yes', 'backup.db'])
     child.kill(signal)
     expect(await child.exited).toBe(signal === 'SIGKILL' ? 137 : 1)
     if (signal !== 'SIGKILL') expect(await child.stderr.text()).toEndWith(': Interrupted: nothing was restored\n')

@@ -1,5 +1,5 @@
 import { constants, Database } from 'bun:sqlite'
-import { accessSync, existsSync, constants as modes, rmSync, statSync } from 'node:fs'
+import { accessSync, existsSync, constants as modes, rmSync, statfsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -139,6 +139,8 @@ export async function openSqliteRestore(file: string, backup: string) {
     async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
       identity ??= await attachStore(database, file)
       try {
+        checkSameFile(file, identity)
+        checkFreeSpace(file, statSync(backup).size)
         database.run('BEGIN IMMEDIATE')
         database.run('DELETE FROM store.pets')
         const copy = database.query(copyPets)
@@ -196,6 +198,14 @@ async function attachStore(database: Database, file: string): Promise<string | u
   }
 }
 
+/** The animals go to the write-ahead log and, after COMMIT, to the file: a disk that is full by then refuses every POST. */
+function checkFreeSpace(file: string, backupBytes: number): void {
+  const { bavail, bsize } = statfsSync(file)
+  const logBytes = 1.1 * backupBytes
+  if (bavail * bsize >= logBytes + Math.max(0, logBytes - statSync(file).size)) return
+  throw Object.assign(new Error('too little free space'), { code: 'ENOSPC' })
+}
+
 const backupProblems: Problems = [
   [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
   [/^EISDIR$/, 'it is not a regular file'],
@@ -206,7 +216,10 @@ const backupProblems: Problems = [
 ]
 
 const restoreProblems: Problems = [
-  [/^SQLITE_FULL/, 'the disk is full; the restore needs as much free space as the backup has bytes'],
+  [
+    /^(SQLITE_FULL|ENOSPC)/,
+    'the disk has too little free space; the restore needs up to 2.2 times the size of the backup',
+  ],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked the store; try again'],
   [/^SQLITE_CONSTRAINT/, 'an animal in it is invalid; correct a copy of it by SQL'],
 ]

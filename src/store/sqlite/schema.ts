@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
 import { blankCodePoints, type Migration, missingMigrations } from '../rows.ts'
 
-const busyTimeoutMs = 5_000
+export const busyTimeoutMs = 5_000
 /** After a burst, the write-ahead log is truncated to this size. */
 const walBytesMax = 64 * 1024 ** 2
 /** Checking a larger file would delay the start: this takes about 0.1 s. */
