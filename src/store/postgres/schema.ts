@@ -52,7 +52,8 @@ const firstSchema = `
 
   CREATE TABLE petstore_schema (version integer NOT NULL)`
 
-// For changes by SQL: the rules of POST /pets, and ids that are never assigned again. NOT VALID: animals that the service has stored need no check.
+// For changes by SQL: the rules of POST /pets, and ids that are never assigned again. NOT VALID: animals that the service
+// has stored need no check.
 const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
 const protectPets = `
   ALTER TABLE pets ADD CONSTRAINT "name of 1 to 1,000 characters, not blank"
