@@ -7,7 +7,7 @@ export class StoreUnavailable extends Error {
 export class StoreDamaged extends StoreUnavailable {}
 
 export const damageAdvice =
-  'stop its servers, move it away with its -wal and -shm files, and run petstore restore with a backup'
+  'stop the servers, move the file away with its -wal and -shm files, and run petstore restore with a backup'
 
 /** No id is left for another animal. Retrying does not help. */
 export class IdsExhausted extends Error {

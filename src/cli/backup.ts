@@ -1,7 +1,7 @@
 import { SetupError } from '../errors.ts'
 import { backUp, isPostgres, openRestore, type Restore } from '../store/open.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { animals, counted, type Io, isConfirmed, minute, startProgress } from './output.ts'
+import { animals, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
 import { createNewFile, interruptible, newFileProblem } from './transfer.ts'
 
@@ -40,14 +40,14 @@ async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, 
 
 export const restoreCommand = command({
   name: 'restore',
-  summary: "Replace an SQLite store's catalogue by a backup's, while the server runs: all of it, or nothing",
+  summary: 'Replace the animals of an SQLite store with those of a backup, while the server runs',
   options: {
     file: argument('<file>', 'a copy that petstore backup has written'),
-    yes: switchOption('--yes, -y', 'Do not ask'),
+    yes: switchOption('--yes, -y', 'Skip the question'),
     databaseUrl: settings.databaseUrl,
   },
-  details: `Animals and idempotency keys come from the backup. API keys of the store stay as they are; keys that only the
-backup has are added. No id is assigned twice. A missing store is created.
+  details: `All or nothing: animals and idempotency keys come from the backup. API keys of the store stay as they are, and
+keys that only the backup has are added. Ids of the store are not assigned again. A missing store is created.
 While the store replaces the animals (a million in 3 seconds), reads continue. A POST waits, and is 503 after
 5 to 10 seconds. The disk needs free space of up to 2.2 times the size of the backup.`,
   examples: ['petstore restore pets-2030-01-31.db', 'petstore restore --yes pets-2030-01-31.db'],
@@ -57,7 +57,7 @@ While the store replaces the animals (a million in 3 seconds), reads continue. A
   async run({ file, yes, databaseUrl }, io) {
     io.err(`Checking ${file} and the store\n`)
     using restore = await openRestore(databaseUrl, file)
-    io.err(describe(file, restore))
+    io.err(summaryOf(file, restore))
     if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
       throw new SetupError('Nothing was restored: answer y, or use --yes')
     const outcome = () => 'nothing was restored'
@@ -65,21 +65,22 @@ While the store replaces the animals (a million in 3 seconds), reads continue. A
       using progress = startProgress(`Restoring ${file}`, io)
       await restore.run(progress.update, catchSignals())
     })
-    io.err(`Restored ${animals(restore.pets)} and added ${counted(restore.keysToAdd, 'API key')}\n`)
-    if (restore.isBehind) io.err(forgotten)
+    io.err(`Restored ${animals(restore.pets)}\n`)
+    if (restore.isBehind) io.err(lostHistory)
   },
 })
 
-function describe(file: string, { location, modifiedAt, pets, petsNow, keysToAdd }: Restore): string {
+function summaryOf(file: string, { location, modifiedAt, pets, petsNow, keysToAdd }: Restore): string {
   const isNew = petsNow === undefined
+  const now = isNew ? 'the store will be created' : `${petsNow.toLocaleString('en')} now`
   return `${file}, last modified ${minute(modifiedAt)}, replaces the catalogue of ${location}:
-  Animals:  ${isNew ? 'there is no store yet' : `${petsNow.toLocaleString('en')} now`}, ${pets.toLocaleString('en')} in the backup
+  Animals:  ${pets.toLocaleString('en')} in the backup; ${now}
   API keys: ${keysToAdd.toLocaleString('en')} to add${isNew ? '' : '; those of the store stay as they are'}
-Animals added since the backup will be lost, also those that clients add until the restore locks the store.
+Animals added since the backup will be lost, including those added until the restore locks the store.
 `
 }
 
-const forgotten = `The store does not know what happened after the backup:
+const lostHistory = `The store may not know what happened after the backup:
   Keys revoked since then are valid again: revoke them.
-  Ids assigned since then will be assigned again.
+  Ids assigned since then may be assigned again.
 `

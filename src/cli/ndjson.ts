@@ -4,12 +4,10 @@ import { parseJson } from '../json.ts'
 import { newPetFields, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 
-/** More invalid lines are only counted. */
 const namedLinesMax = 20
 
-/** Thrown after the last line if lines are invalid. */
+/** Every invalid line is counted. The first ones have their problems: `line 7: name is missing`. */
 export class InvalidLines extends Error {
-  /** `line 7: name is missing`, for the first ones. */
   readonly problems: string[] = []
   count = 0
 
@@ -30,20 +28,18 @@ export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: Impo
   const invalidLines = new InvalidLines()
   let batch: ImportedPet[] = []
   let number = 0
-  let lastFilled = 0
+  let lastNonBlank = 0
   let previousId = 0n
   for await (const line of readLines(chunks)) {
     number++
-    if ('text' in line) {
-      if (number === 1) line.text = line.text.replace(/^\ufeff/, '')
-      if (/^[ \t\r]*$/.test(line.text)) continue
-    }
-    while (++lastFilled < number) invalidLines.add(lastFilled, 'it is blank: remove it')
-    const read = 'text' in line ? readPetLine(line.text, ids, previousId) : line
+    const text = number === 1 && typeof line === 'string' ? line.replace(/^\ufeff/, '') : line
+    if (typeof text === 'string' && /^[ \t\r]*$/.test(text)) continue
+    while (++lastNonBlank < number) invalidLines.add(lastNonBlank, 'it is blank: remove it')
+    const read = typeof text === 'string' ? readPetLine(text, ids, previousId) : text
     if ('problem' in read) invalidLines.add(number, read.problem)
-    else previousId = read.pet.id ?? previousId
+    else previousId = read.id ?? previousId
     if ('problem' in read || invalidLines.count > 0) continue
-    batch.push(read.pet)
+    batch.push(read)
     if (batch.length < batchPetsMax) continue
     yield batch
     batch = []
@@ -54,11 +50,11 @@ export async function* readPetLines(chunks: AsyncIterable<Uint8Array>, ids: Impo
 
 const importedId = { expected: `an integer from 1 to ${int64Max}` }
 
-/** An animal, or every problem of its line. */
-type ReadLine = { readonly pet: ImportedPet } | { readonly problem: string }
+/** All that is wrong with a line. */
+type InvalidLine = { readonly problem: string }
 
 /** Refuses unknown properties: the import would lose them. */
-function readPetLine(line: string, ids: ImportIds, previousId: bigint): ReadLine {
+function readPetLine(line: string, ids: ImportIds, previousId: bigint): ImportedPet | InvalidLine {
   const parsed = parseJson(line)
   if (!parsed.ok) return { problem: `it is not JSON: ${parsed.problem}` }
   const sent = parsed.value
@@ -75,14 +71,14 @@ function readPetLine(line: string, ids: ImportIds, previousId: bigint): ReadLine
     ...unknownNames('property', Object.keys(sent), ['id', ...Object.keys(newPetFields)]),
   ]
   if (!read.ok || problems.length > 0) return { problem: problems.join('; ') }
-  return { pet: id === undefined ? read.pet : { id, ...read.pet } }
+  return id === undefined ? read.pet : { id, ...read.pet }
 }
 
 const lineFeed = 0x0a
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Only a line feed ends a line: a carriage return before it is white space to JSON. */
-export async function* readLines(chunks: AsyncIterable<Uint8Array>) {
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string | InvalidLine> {
   let rest = new Uint8Array()
   for await (const chunk of chunks) {
     const bytes = Buffer.concat([rest, chunk])
@@ -97,10 +93,10 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>) {
   if (rest.length > 0) yield decodeLine(rest)
 }
 
-function decodeLine(bytes: Uint8Array): { text: string } | { readonly problem: string } {
+function decodeLine(bytes: Uint8Array): string | InvalidLine {
   if (bytes.length > lineBytesMax) return { problem: `it has more than ${lineBytesMax} bytes` }
   try {
-    return { text: utf8.decode(bytes) }
+    return utf8.decode(bytes)
   } catch {
     return { problem: 'it is not valid UTF-8' }
   }

@@ -97,10 +97,8 @@ export function visible(text: string): string {
 }
 
 /** `1 animal`, `1,000 animals` */
-export const animals = (count: number | bigint) => counted(count, 'animal')
-
-export function counted(count: number | bigint, noun: string): string {
-  return `${count.toLocaleString('en')} ${noun}${BigInt(count) === 1n ? '' : 's'}`
+export function animals(count: number | bigint): string {
+  return `${count.toLocaleString('en')} ${BigInt(count) === 1n ? 'animal' : 'animals'}`
 }
 
 /** Whether the next line of stdin is yes. */

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { access, constants, link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { codeOf, explained, OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
@@ -134,7 +135,6 @@ async function importFrom(source: Source, { transfer, location }: Stores, ids: I
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }
 
-/** Shows the progress. */
 async function* readPets(source: Source, ids: ImportIds, signal: AbortSignal, io: Io) {
   using progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
   yield* readPetLines(chunksOf(source, progress, signal), ids)
@@ -165,6 +165,9 @@ async function* chunksOf({ stream, bytes }: Source, progress: Progress, signal: 
       read += value.length
       progress.update(Math.min(1, read / Math.max(1, bytes)))
       yield value
+      // Signals arrive between event-loop ticks, and a file has its chunks ready.
+      await nextTick()
+      signal.throwIfAborted()
     }
   } finally {
     // Not awaited: the writer of a pipe may have stalled.
@@ -188,7 +191,7 @@ function importProblem(error: unknown, label: string): unknown {
   ])
 }
 
-/** One problem follows on the same line, several on their own. */
+/** One problem stays on the line; several get their own. */
 function invalidLines({ problems, count }: InvalidLines): string {
   const [first = '', ...others] = problems.map(visible)
   if (others.length === 0) return `${first}; nothing was imported`

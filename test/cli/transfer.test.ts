@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { batchPetsMax } from '../../src/store.ts'
 import { animalBody } from '../support/load.ts'
-import { refusal, until } from '../support/process.ts'
+import { inherited, program, refusal, until } from '../support/process.ts'
 import { test } from '../support/test.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
@@ -133,6 +133,23 @@ describe.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('an import that gets %s
     expect(await place.exported()).toBe('')
     expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'pets.db'])
   })
+})
+
+test('an import can be interrupted while it reads input that is always ready', async () => {
+  using place = workplace('')
+  const stdio = [Bun.file('/dev/zero'), 'pipe', 'pipe'] as const
+  await using child = Bun.spawn([program, 'import', '-', '--dry-run'], {
+    cwd: place.path,
+    env: inherited,
+    stdio: [...stdio],
+  })
+  let printed = ''
+  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+    if (printed === '') child.kill('SIGINT')
+    printed += text
+  }
+  expect(printed).toEndWith('petstore: Interrupted: nothing was imported\n')
+  expect(await child.exited).toBe(1)
 })
 
 test('an interrupted export leaves no file', async () => {

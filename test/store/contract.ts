@@ -94,7 +94,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(namesOf(await walk(30)).slice(-names.length)).toEqual(names)
     })
 
-    test('names that POST /pets would refuse are refused, and each of their characters beside another one is not', async () => {
+    test('names that POST /pets would refuse are refused', async () => {
       const blanks = everyCharacter.filter(char => /\s/.test(char))
       const refused = ['', ' \u3000\ufeff', '🐕'.repeat(1_001), 'a\0', '\0a', '\0', ...blanks]
       for (const name of refused)

@@ -122,6 +122,14 @@ describe('SQLite: the file', () => {
     expect(migrated).toEqual([4n, words(valueIn(tables))])
   })
 
+  test('one of version 3 with a name that POST /pets would refuse is refused, and says what to do', async () => {
+    change(readFileSync(join(import.meta.dir, 'sqlite-3.sql'), 'utf8'))
+    change("UPDATE pets SET name = ' ' WHERE id = 2")
+    expect(() => opened()).toThrow(/an animal in it has a name that POST \/pets would refuse; correct the name by SQL/)
+    change("UPDATE pets SET name = 'Tom' WHERE id = 2")
+    await (await opened()).close()
+  })
+
   test('a migration that fails leaves the file at the version before', () => {
     change('PRAGMA application_id = 0x50455453')
     change('CREATE TABLE api_keys (id INTEGER PRIMARY KEY)')

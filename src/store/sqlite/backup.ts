@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { explained, type Problems, SetupError } from '../../errors.ts'
+import { idempotencyKeyMs } from '../../store.ts'
 import { keyColumnsWithoutId, missingMigrations } from '../rows.ts'
 import { sqliteSetupError, sqliteStoreError } from './errors.ts'
 import { openSqlite } from './open.ts'
@@ -85,32 +86,42 @@ function countChecked(copy: string): bigint {
   return readInteger(database, 'SELECT count(*) FROM pets')
 }
 
-/** The result's only value; 0 if it is null. */
+/** 0 if there is no value. */
 function readInteger(database: Database, sql: string): bigint {
   const [[value] = []] = database.query(sql).safeIntegers(true).values()
   return (value ?? 0n) as bigint
 }
 
-/** Copied in one statement, in about 20 ms. The signal is checked between two statements. */
+/** Copied in one statement. The signal is checked between two statements. */
 const copiedPetsMax = 10_000
 /** Holds the pages of the table and its index that are being filled. */
 const cacheKilobytes = 16 * 1024
 
+const petColumns = 'id, name, category_id, status'
+const idempotencyColumns = 'scope, key, fingerprint, pet_id, created_at_ms'
 const lastId = (schema: string) => `SELECT seq FROM ${schema}.sqlite_sequence WHERE name = 'pets'`
+const missingKeys = `SELECT ${keyColumnsWithoutId} FROM backup.api_keys WHERE hash NOT IN (SELECT hash FROM store.api_keys)`
+
+/** What the restore needs of a backup. */
+const backupColumns = [
+  `SELECT ${petColumns} FROM backup.pets`,
+  `SELECT ${idempotencyColumns} FROM backup.creation_keys`,
+  `SELECT ${keyColumnsWithoutId} FROM backup.api_keys`,
+  lastId('backup'),
+]
+
 const copyPets = `
-  INSERT INTO store.pets (id, name, category_id, status)
-  SELECT id, name, category_id, status FROM backup.pets
+  INSERT INTO store.pets (${petColumns}) SELECT ${petColumns} FROM backup.pets
   WHERE id > ifnull((SELECT max(id) FROM store.pets), 0) ORDER BY id LIMIT ${copiedPetsMax}`
-/** No id that either of them has assigned is assigned again. The INSERT has created the row, even without animals. */
-const raiseLastId = `
-  UPDATE store.sqlite_sequence SET seq = max(seq, ifnull((${lastId('backup')}), 0)) WHERE name = 'pets'`
-const copyIdempotencyKeys = `
-  DELETE FROM store.creation_keys;
-  INSERT INTO store.creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
-  SELECT scope, key, fingerprint, pet_id, created_at_ms FROM backup.creation_keys`
-const missingKeys = 'FROM backup.api_keys WHERE hash NOT IN (SELECT hash FROM store.api_keys)'
-const addMissingKeys = `
-  INSERT INTO store.api_keys (${keyColumnsWithoutId}) SELECT ${keyColumnsWithoutId} ${missingKeys} ORDER BY id`
+
+const copyTheRest = [
+  // No id of the store or the backup is assigned again. The INSERT has created the row, even without animals.
+  `UPDATE store.sqlite_sequence SET seq = max(seq, ifnull((${lastId('backup')}), 0)) WHERE name = 'pets'`,
+  'DELETE FROM store.creation_keys',
+  `INSERT INTO store.creation_keys (${idempotencyColumns}) SELECT ${idempotencyColumns} FROM backup.creation_keys
+   WHERE created_at_ms > unixepoch() * 1000 - ${idempotencyKeyMs}`,
+  `INSERT INTO store.api_keys (${keyColumnsWithoutId}) ${missingKeys} ORDER BY id`,
+]
 
 export type Restore = Awaited<ReturnType<typeof openSqliteRestore>>
 
@@ -121,20 +132,21 @@ export async function openSqliteRestore(file: string, backup: string) {
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants
   const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
   const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
-  const modifiedAt = attachBackup(database, backup, file)
+  const modifiedAt = attachChecked(database, backup, file)
   const hasStore = existsSync(file)
   let identity = hasStore ? await attachStore(database, file) : undefined
   const read = (sql: string) => readInteger(database, sql)
   const pets = read('SELECT count(*) FROM backup.pets')
+  const keysToAdd = read(`SELECT count(*) FROM ${hasStore ? `(${missingKeys})` : 'backup.api_keys'}`)
   const connection = opening.move()
   return {
     location: file,
     modifiedAt,
     pets,
     petsNow: hasStore ? read('SELECT count(*) FROM store.pets') : undefined,
-    keysToAdd: read(`SELECT count(*) ${hasStore ? missingKeys : 'FROM backup.api_keys'}`),
-    /** The store has not assigned the backup's last id: it does not know later ids and revocations. */
-    isBehind: !hasStore || read(lastId('store')) < read(lastId('backup')),
+    keysToAdd,
+    /** The store lacks ids or keys that the backup has, so it may not know later ones either. */
+    isBehind: !hasStore || keysToAdd > 0n || read(lastId('store')) < read(lastId('backup')),
     /** Replaces everything or nothing. Rejects with the signal's reason if it aborts before COMMIT. */
     async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
       identity ??= await attachStore(database, file)
@@ -147,10 +159,14 @@ export async function openSqliteRestore(file: string, backup: string) {
         for (let copied = 0, changes = copy.run().changes; changes > 0; changes = copy.run().changes) {
           copied += changes
           onProgress(copied / Number(pets))
-          await new Promise(setImmediate)
-          signal.throwIfAborted()
+          await unlessAborted(signal)
         }
-        for (const sql of [raiseLastId, copyIdempotencyKeys, addMissingKeys]) database.run(sql)
+        for (const sql of copyTheRest) {
+          database.run(sql)
+          await unlessAborted(signal)
+        }
+        if (Number(statSync(backup).mtime) !== Number(modifiedAt))
+          throw new SetupError(`Cannot restore ${backup}: it was changed meanwhile`)
         checkSameFile(file, identity)
         database.run('COMMIT')
       } catch (error) {
@@ -161,8 +177,14 @@ export async function openSqliteRestore(file: string, backup: string) {
   }
 }
 
-/** Returns when the backup was modified. */
-function attachBackup(database: Database, backup: string, file: string): Date {
+/** Signals arrive between event-loop ticks. */
+async function unlessAborted(signal: AbortSignal): Promise<void> {
+  await new Promise(setImmediate)
+  signal.throwIfAborted()
+}
+
+/** Refuses a file that is no intact backup. Returns when it was modified. */
+function attachChecked(database: Database, backup: string, file: string): Date {
   try {
     const found = statSync(backup)
     if (!found.isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EISDIR' })
@@ -170,13 +192,13 @@ function attachBackup(database: Database, backup: string, file: string): Date {
       throw new SetupError(`Cannot restore ${backup}: it is the store itself; name a backup`)
     }
     accessSync(backup, modes.R_OK)
-    // `immutable` creates no -shm file beside the backup. It would ignore a log.
+    // `immutable` creates no -shm file beside the backup, but ignores a log.
     const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
     database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?mode=ro${hasLog ? '' : '&immutable=1'}`)
     const version = isOurs(database, 'backup') ? versionOf(database, 'backup') : 0
     if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
     missingMigrations(backup, version, migrations)
-    database.run('SELECT 1 FROM backup.pets, backup.creation_keys, backup.api_keys, backup.sqlite_sequence LIMIT 0')
+    for (const sql of backupColumns) database.run(`${sql} LIMIT 0`)
     checkIntegrity(database, 'backup.integrity_check')
     return found.mtime
   } catch (error) {
@@ -210,9 +232,13 @@ const backupProblems: Problems = [
   [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
   [/^EISDIR$/, 'it is not a regular file'],
   [/^(EACCES|EPERM)$/, 'no permission to read it'],
+  [/^E/, 'it cannot be read'],
   [/^SQLITE_(NOTADB|ERROR)/, 'it is not a backup of this program'],
   [/^SQLITE_CORRUPT/, 'it is damaged; use another backup'],
-  [/^SQLITE_/, 'it cannot be read; copy it, with its -wal file if it has one, to a folder where you can write'],
+  [
+    /^SQLITE_/,
+    'it was not closed cleanly; copy it and its log to a folder where you can write, and open it with sqlite3',
+  ],
 ]
 
 const restoreProblems: Problems = [
@@ -221,5 +247,6 @@ const restoreProblems: Problems = [
     'the disk has too little free space; the restore needs up to 2.2 times the size of the backup',
   ],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked the store; try again'],
-  [/^SQLITE_CONSTRAINT/, 'an animal in it is invalid; correct a copy of it by SQL'],
+  [/^SQLITE_CONSTRAINT/, 'it has an animal that POST /pets would refuse; correct the animal in a copy of the backup'],
+  [/^SQLITE_(CORRUPT|NOTADB|IOERR)/, 'the file was changed, or its disk fails; check both, and try again'],
 ]
