@@ -42,6 +42,8 @@ test('a backup of a busy store can be restored', async () => {
   const copied = await everything(folder.path, '--database-url', url)
   expect(copied.slice(0, before.length)).toEqual(before)
   expect(copied).toEqual(after.slice(0, copied.length))
+  await using again = await startServer({ cwd: folder.path, env: { ...env, DATABASE_URL: url } })
+  expect((await add(again, 'new')).status).toBe(201)
 })
 
 test('a stopped store with an older schema is copied and not changed', async () => {

@@ -9,7 +9,8 @@ import { freePort, run, startServer, temporaryFolder, until } from '../support/p
 import { test } from '../support/test.ts'
 
 /** At once: most of them wait for limits of nginx. */
-const testBehindNginx = nginx ? test.concurrent : test.skip
+const testBehindNginx = (name: string, run: () => Promise<void>) =>
+  nginx ? test.concurrent(name, run) : test.skip(`${name} (skipped: nginx is not installed)`, run)
 
 testBehindNginx('deploy/nginx.conf follows every rule but one, and the log has the client address', async () => {
   const port = freePort()

@@ -159,11 +159,11 @@ export async function openSqliteRestore(file: string, backup: string) {
         for (let copied = 0, changes = copy.run().changes; changes > 0; changes = copy.run().changes) {
           copied += changes
           onProgress(copied / Number(pets))
-          await unlessAborted(signal)
+          await nextTick(signal)
         }
         for (const sql of copyTheRest) {
           database.run(sql)
-          await unlessAborted(signal)
+          await nextTick(signal)
         }
         if (Number(statSync(backup).mtime) !== Number(modifiedAt))
           throw new SetupError(`Cannot restore ${backup}: it was changed meanwhile`)
@@ -177,8 +177,8 @@ export async function openSqliteRestore(file: string, backup: string) {
   }
 }
 
-/** Signals arrive between event-loop ticks. */
-async function unlessAborted(signal: AbortSignal): Promise<void> {
+/** Signals arrive between event-loop ticks. Throws if one has aborted the work. */
+async function nextTick(signal: AbortSignal): Promise<void> {
   await new Promise(setImmediate)
   signal.throwIfAborted()
 }
