@@ -14,7 +14,8 @@ function newClient(options: object): PetstoreClient {
 test.each([
   [{ baseUrl: 'http://127.0.0.1:8080/v1' }, 'http://127.0.0.1:8080/v1/pets'],
   [{ baseUrl: 'http://127.0.0.1:8080/v1//' }, 'http://127.0.0.1:8080/v1/pets'],
-  [{ baseUrl: 'HTTPS://Pets.Example.com' }, 'https://pets.example.com/pets'],
+  [{ baseUrl: 'HTTPS://Pets.Example.com' }, 'https://pets.example.com/v1/pets'],
+  [{ baseUrl: 'https://pets.example.com/shop/' }, 'https://pets.example.com/shop/v1/pets'],
   [{ baseUrl: new URL('https://pets.example.com/shop/v1') }, 'https://pets.example.com/shop/v1/pets'],
 ])('the base address %j leads to %s', async (options, url) => {
   const fetch = mock(async () => Response.json([]))
@@ -45,6 +46,13 @@ test.each<[string, ...object[]]>([
     expect(create).toThrow(message)
     expect(create).not.toThrow('secret')
   }
+})
+
+test('without options, it names one that is missing', () => {
+  // @ts-expect-error The types require options.
+  expect(() => new PetstoreClient()).toThrow(
+    new TypeError('apiKey is empty or invalid: expected visible ASCII characters'),
+  )
 })
 
 test('a printed client shows its address and not its API key, and a printed list its filter', () => {

@@ -5,7 +5,7 @@ import type { CallOptions, RawResponse, RequestOptions, RequestSettings } from '
 import { send, sendOnce } from './request.ts'
 
 export interface ClientOptions extends RequestOptions {
-  /** Such as `https://pets.example.com/v1`. */
+  /** Such as `https://pets.example.com/v1`; `/v1` is added if it is missing. */
   readonly baseUrl: string | URL
 }
 
@@ -82,14 +82,15 @@ export class PetList implements AsyncIterable<Pet>, ListFilter {
 
 /** A client for one pet store and one API key. The constructor sends nothing. */
 export class PetstoreClient {
-  /** Without a slash at the end. */
+  /** Ends in `/v1`. */
   readonly baseUrl: string
   readonly pets: Pets
   readonly #settings: ClientSettings
 
   /** Throws a TypeError for invalid options. */
   constructor(options: ClientOptions) {
-    this.#settings = readOptions(options)
+    // A JavaScript program may pass nothing.
+    this.#settings = readOptions({ ...options })
     this.baseUrl = this.#settings.baseUrl
     this.pets = new Pets(this.#settings)
   }
@@ -248,7 +249,7 @@ function readOptions(options: ClientOptions): ClientSettings {
 
 function ignore(): void {}
 
-/** A base address without a slash at the end. The TypeError does not show the value: it may contain a password. */
+/** A base address that ends in /v1, which is added. The TypeError does not show the value: it may contain a password. */
 export function readBaseUrl(name: string, address: unknown): string {
   const example = 'such as https://pets.example.com/v1'
   // Node 20 has no URL.parse.
@@ -259,7 +260,7 @@ export function readBaseUrl(name: string, address: unknown): string {
   if (url.username + url.password + url.search + url.hash !== '') {
     throw new TypeError(`${name} has a user, password, query or fragment: expected only the address, ${example}`)
   }
-  return `${url.origin}${url.pathname}`.replace(/\/+$/, '')
+  return `${url.origin}${url.pathname}`.replace(/(\/v1)?\/*$/, '/v1')
 }
 
 function checkNumbers(numbers: Readonly<Partial<Record<keyof typeof ranges, number>>>): void {

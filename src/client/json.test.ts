@@ -132,6 +132,16 @@ describe('an animal to send', () => {
       expect(write).toThrow(`${field} is ${shown}: expected ${expected}`)
     }
   })
+
+  test.each<[shown: string, value: unknown]>([
+    ['undefined', undefined],
+    ['null', null],
+    ['"Rex"', 'Rex'],
+    ['an array', [{ name: 'Rex', categoryId: 7n }]],
+  ])('that is %s is a TypeError that says so', (shown, value) => {
+    const error = new TypeError(`The animal is ${shown}: expected an object with name and categoryId`)
+    expect(() => newPetToJson(value as NewPet)).toThrow(error)
+  })
 })
 
 describe('a response', () => {

@@ -100,7 +100,10 @@ export function readError(value: unknown) {
 }
 
 /** Throws a TypeError for a value that JSON or the service cannot hold. */
-export function newPetToJson({ name, categoryId, status }: NewPet): string {
+export function newPetToJson(newPet: NewPet): string {
+  if (!isObject(newPet))
+    throw new TypeError(`The animal is ${show(newPet)}: expected an object with name and categoryId`)
+  const { name, categoryId, status } = newPet
   if (typeof name !== 'string') throw new TypeError(`name is ${show(name)}: expected a string`)
   const json = stringify({ name, categoryId: toInt64('categoryId', categoryId), status })
   if (status === undefined || isStatus(status)) return json
@@ -131,5 +134,6 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function show(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
+  if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

@@ -255,7 +255,7 @@ describe('a broken connection', () => {
   ])('has the innermost reason in its message: %s', async (reason, cause) => {
     const fetch = () => Promise.reject(cause)
     const error = await failureOf(petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page())
-    expect(error).toMatchObject({ message: `Cannot reach http://a/pets: ${reason}` })
+    expect(error).toMatchObject({ message: `Cannot reach http://a/v1/pets: ${reason}` })
   })
 
   test('has a copy of its cause, without the key and without fields that may hold it', async () => {
@@ -266,7 +266,7 @@ describe('a broken connection', () => {
     }
     const pets = petsAt({ url: 'http://a' }, { fetch, retries: 0 })
     const error = (await failureOf(pets.list().page())) as client.ConnectionError
-    expect(error.message).toBe('Cannot reach http://a/pets: Sent Bearer ***')
+    expect(error.message).toBe('Cannot reach http://a/v1/pets: Sent Bearer ***')
     const inner = { name: 'RangeError', message: 'Sent Bearer ***', code: 'E ***' }
     expect(error.cause).toMatchObject({ name: 'TypeError', message: 'fetch failed', cause: inner })
     expect((error.cause as Error).stack).toContain(import.meta.file)
