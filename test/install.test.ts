@@ -1,4 +1,5 @@
 import { expect } from 'bun:test'
+import { dependencies, engines } from '../package.json' with { type: 'json' }
 import lock from '../package-lock.json' with { type: 'json' }
 import { projectFolder, run } from './support/process.ts'
 import { test } from './support/test.ts'
@@ -21,6 +22,10 @@ test('the lockfile holds the packages of every platform, so that npm ci works on
 
 test('the lockfile holds no download address', () => {
   expect(packages.filter(([, { resolved }]) => resolved !== undefined)).toEqual([])
+})
+
+test('the package needs at least the Bun that it installs', () => {
+  expect(engines.bun).toBe(`>=${dependencies.bun}`)
 })
 
 test('installing the service runs no install script but that of Bun', () => {
