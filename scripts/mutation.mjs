@@ -40,7 +40,7 @@ const targets = {
   },
   sqlite: {
     mutate: /^src\/store\/sqlite\//,
-    tests: /^(src|test)\/store\/sqlite|^test\/(faults\/(damage|writer|disk)|cli\/(backup|transfer))\./,
+    tests: /^(src|test)\/store\/sqlite|^test\/(faults\/(damage|writer|disk|restore)|cli\/(backup|restore|transfer))\./,
     goal: 85,
   },
   postgres: {
