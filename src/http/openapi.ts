@@ -62,9 +62,8 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
       responses: {
         ...Object.fromEntries(Object.entries(sharedErrors).map(([name, codes]) => [name, errorResponse(codes)])),
         OtherError: {
-          ...errorResponse(['not_found', 'method_not_allowed']),
-          description:
-            'Another error: `not_found` or `method_not_allowed` if the address is wrong, or one that a later version adds.',
+          ...otherError,
+          description: `A wrong address, or an error that a later version adds. ${otherError.description}`,
         },
       },
     },
@@ -96,7 +95,7 @@ const schemas = {
     properties: {
       name: {
         ...petName.schema,
-        description: `The name, stored exactly as sent: ${petName.expected}, counted as Unicode code points; not all white space, no U+0000, no unpaired surrogate.`,
+        description: 'The name, stored exactly as sent. It cannot be only white space.',
         examples: ['Rex'],
       },
       categoryId,
@@ -164,6 +163,8 @@ function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderI
     content: { 'application/json': { schema: refTo('schemas', 'Error'), example: codes.map(errorOf)[0] } },
   }
 }
+
+const otherError = errorResponse(['not_found', 'method_not_allowed'])
 
 function pathsOf(rows: Readonly<Record<string, OperationRow>>) {
   const paths: Record<string, Record<string, ReturnType<typeof describedOperation>>> = {}

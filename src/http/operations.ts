@@ -32,7 +32,7 @@ const header = (description: string, example: string, name?: string) => ({ descr
 /** The headers of responses, except those for connections and caches. Link has a name for each of its meanings. */
 export const headers = {
   'X-Request-Id': header(
-    'The id that the client sent if it is safe, otherwise a new one. The log has it too.',
+    'The id of the request: your own if you sent a valid one, otherwise a new one. Give it to the operator if you need help.',
     '123e4567-e89b-42d3-a456-426614174000',
   ),
   'WWW-Authenticate': header('The bearer challenge (RFC 6750).', 'Bearer realm="petstore"'),
@@ -88,9 +88,9 @@ export const errorCodes = {
     'WWW-Authenticate',
   ),
   not_found: keyError(404, 'There is nothing at this path. Correct the address.'),
-  pet_not_found: operationError(404, 'No animal has this identifier.'),
+  pet_not_found: operationError(404, 'No animal has this identifier. Check it.'),
   method_not_allowed: keyError(405, 'The path does not support this method. See the Allow header.', 'Allow'),
-  request_timeout: operationError(408, 'The body arrived too slowly. Send it again.'),
+  request_timeout: operationError(408, 'The body arrived too slowly. Retry, and send it faster.'),
   body_too_large: operationError(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send less.`),
   unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
   unsupported_content_encoding: operationError(415, 'The body is compressed. Send it uncompressed.', 'Accept-Encoding'),
@@ -103,11 +103,14 @@ export const errorCodes = {
     'The Idempotency-Key was used for another animal. Send a new key for a new animal.',
   ),
   rate_limited: keyError(429, 'Too many requests. Retry after the seconds in Retry-After.', 'Retry-After'),
-  internal_error: operationError(500, 'The service failed. Report the request id.'),
+  internal_error: operationError(
+    500,
+    'The service failed. Report the request id. Repeat a creation only with its Idempotency-Key.',
+  ),
   ids_exhausted: operationError(503, 'The store has no id left. Do not retry; tell the operator.'),
   store_unavailable: operationError(
     503,
-    'The store is unavailable. Retry after the seconds in Retry-After.',
+    'The store is unavailable. Retry after the seconds in Retry-After, a creation with its Idempotency-Key.',
     'Retry-After',
   ),
 }
@@ -138,7 +141,7 @@ export const parameters = {
     'Idempotency-Key',
     'header',
     idempotencyKey,
-    `The client's own name for this creation, remembered for ${idempotencyKeyMs / 3_600_000} hours: ${idempotencyKey.expected}, counted as they are written. The same key with the same animal returns the first response and adds nothing.`,
+    `Your own name for this creation, such as a UUID: ${idempotencyKey.expected}. For ${idempotencyKeyMs / 3_600_000} hours, the same key with the same animal returns the first response and adds nothing.`,
     '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
   ),
   prefer: parameter(

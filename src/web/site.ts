@@ -27,7 +27,11 @@ export function store(name: string, value: string, storage = tabStorage) {
 const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.getItem(keyName) ?? ''
 
 /** The key that the page uses: of this tab, or else of this device; '' if there is none that can be sent. */
-export const session = { key: '' }
+export const session = {
+  key: '',
+  /** Called when the key is forgotten. By default nothing of this person remains on the page for the next one. */
+  left: () => location.replace(location.pathname),
+}
 
 /** False after the key was changed, here or in another tab. */
 export const isKeyStored = () => storedKey() === session.key
@@ -65,8 +69,7 @@ byId('leave').addEventListener('click', () => {
     if (name.startsWith('petstore-')) tabStorage?.removeItem(name)
   }
   deviceStorage?.removeItem(keyName)
-  // Nothing of this person remains for the next one, on either page.
-  location.replace(location.pathname)
+  session.left()
 })
 byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
 

@@ -56,9 +56,11 @@ export function requestOf({ method, path, parameters }: Operation, values: Value
 /** The texts of the parameters by name. */
 export type Values = Readonly<Record<string, string>>
 
+const newLine = ' \\\n  '
+
 export function curlSampleOf({ path, query, headers, body }: ReturnType<typeof requestOf>) {
   const search = String(new URLSearchParams(query))
-  return curlOf(baseUrl() + path + (search && `?${search}`), headers, body, ' \\\n  ')
+  return curlOf(baseUrl() + path + (search && `?${search}`), headers, body, newLine)
 }
 
 /** What matters in JSON: strings, white space between tokens, and brackets, commas and colons. */
@@ -99,7 +101,30 @@ export function typescriptOf(operationId: string, values: Values, body = '') {
   return call ? clientStart() + call : ''
 }
 
-const clientStart = () => `import { PetstoreClient } from 'petstore-client'
+/** A sample for each guide, by the id of its heading. */
+export const guideSamples = (): Values => ({
+  paging: `${clientStart()}for await (const pet of client.pets.list({ limit: 100 })) {
+  console.log(pet.id, pet.name)
+}`,
+  retries: curlOf(
+    `${baseUrl()}/pets`,
+    { 'Content-Type': 'application/json', 'Idempotency-Key': 'order-4711' },
+    '{"name":"Rex","categoryId":7}',
+    newLine,
+  ).replace('curl', 'curl --include --retry 5 --retry-all-errors'),
+  errors: `${clientStart('PetstoreError')}try {
+  const { pets } = await client.pets.list({ cursor: 'mistyped' }).page()
+  console.log(pets.length)
+} catch (error) {
+  if (!(error instanceof PetstoreError)) throw error
+  console.log(error.code, error.message, error.requestId)
+}`,
+  'rate-limits': curlOf(`${baseUrl()}/pets`, {}, undefined, newLine).replace('curl', 'curl --head'),
+  'exact-integers': `${clientStart('stringify')}const { pets } = await client.pets.list().page()
+for (const pet of pets) console.log(pet.categoryId, stringify(pet))`,
+})
+
+const clientStart = (more = '') => `import { PetstoreClient${more && `, ${more}`} } from 'petstore-client'
 
 const client = new PetstoreClient({
   baseUrl: ${literal(baseUrl())},

@@ -4,13 +4,16 @@ import type { RawResponse } from '../../client/index.ts'
 import * as site from '../site.ts'
 import { byId, keyInput, onSubmit, session, showProblem, urlOf } from '../site.ts'
 import type { Operation, Parameter, Schema } from './docs-samples.ts'
-import { baseUrl, curlSampleOf, indented, requestOf, typescriptOf } from './docs-samples.ts'
+import { baseUrl, curlSampleOf, guideSamples, indented, requestOf, typescriptOf } from './docs-samples.ts'
 
 type Child = string | Node
 type Row = [name: string, facts: string, isRequired?: boolean, description?: string | undefined]
 
 /** Receives the focus once there is a key. */
 let afterKey = byId('leave')
+
+/** Aborted when the key changes: a late response to one person is not shown to the next. */
+let requests = new AbortController()
 
 function el<T extends keyof HTMLElementTagNameMap>(
   tag: T,
@@ -55,10 +58,12 @@ function propertiesOf({ properties = {}, required = [] }: Schema) {
 
 const jsonOf = (value: unknown) => JSON.stringify(value, null, 2)
 
+/** The description of an error has sentences for each of its codes. */
+const linesOf = (description: string) => description.split(/ (?=`\w+`: )/)
+
 function responsesOf({ responses }: Operation) {
   const rows = Object.entries(responses).map(([status, { description }]) => {
-    // The description of an error has a sentence for each of its codes.
-    const lines = description.split(/ (?=`\w+`: )/).map(line => el('p', {}, rich(line)))
+    const lines = linesOf(description).map(line => el('p', {}, rich(line)))
     const shown = status === 'default' ? 'other' : status
     return el('div', {}, el('dt', { 'data-status': status.charAt(0) }, shown), el('dd', {}, lines))
   })
@@ -152,10 +157,12 @@ function trialOf(operation: Operation) {
     }
     form.ariaBusy = 'true'
     button.textContent = 'Sending…'
+    const { signal } = requests
     const client = site.newClient()
     const startMs = performance.now()
-    const response = await client.request(request()).catch((error: Error) => error)
-    showAnswer(answer, operation.method, response, Math.round(performance.now() - startMs))
+    const response = await client.request({ ...request(), signal }).catch((error: Error) => error)
+    const ms = Math.round(performance.now() - startMs)
+    if (!signal.aborted) showAnswer(answer, operation.method, response, ms)
     button.textContent = 'Send'
     form.ariaBusy = 'false'
   })
@@ -166,10 +173,16 @@ function trialOf(operation: Operation) {
   return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
 }
 
-function showAnswer(answer: HTMLElement, method: string, response: RawResponse | Error, ms: number) {
-  // This live region stays in the page, so that screen readers announce its text.
+/** Returns the live region, which stays in the page so that screen readers announce its text. */
+function emptied(answer: Element) {
   const state = answer.firstElementChild as HTMLElement
   while (answer.lastElementChild !== state) answer.lastElementChild?.remove()
+  state.replaceChildren()
+  return state
+}
+
+function showAnswer(answer: HTMLElement, method: string, response: RawResponse | Error, ms: number) {
+  const state = emptied(answer)
   if (response instanceof Error) {
     const advice = method === 'get' ? '' : ' The animal may have been added: list the animals before you send it again.'
     const unreached = `The service cannot be reached. Check your connection.${advice}`
@@ -217,20 +230,45 @@ function panelOf(operation: Operation) {
   const text = el('p', deprecated ? { class: 'warning' } : {}, rich(description))
   const columns = el('div', { class: 'columns' }, inputsOf(operation), trialOf(operation), responsesOf(operation))
   const panel = el('details', { class: 'panel operation', id }, title, text, columns)
-  panel.addEventListener('toggle', () => {
-    if (panel.open) history.replaceState(null, '', `#${id}`)
+  title.addEventListener('click', () => {
+    if (!panel.open) history.replaceState(null, '', `#${id}`)
     else if (location.hash === `#${id}`) history.replaceState(null, '', location.pathname + location.search)
   })
   return panel
 }
 
-/** Opens the operation that the address names, as in `#/pets/getPet`. */
-function openAddressed() {
-  const panel = document.getElementById(location.hash.slice(1).replaceAll('%2F', '/'))
-  if (!panel?.matches('.operation')) return
-  panel.setAttribute('open', '')
-  panel.querySelector('summary')?.focus({ preventScroll: true })
-  panel.scrollIntoView()
+/** The error codes of all operations by status, with what they mean and what to do. */
+function errorRowsOf(operations: readonly Operation[]) {
+  const responses = operations
+    .flatMap(({ responses }) => Object.entries(responses))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+  const lines = new Set(responses.flatMap(([, { description }]) => linesOf(description)))
+  return [...lines].flatMap(line => {
+    const [, code = '', meaning, action = ''] = /^`(\w+)`: (.+?\.) (.+)$/.exec(line) ?? []
+    const title = el('th', { scope: 'row' }, el('code', {}, code))
+    if (action.startsWith('Retry')) title.append(' ', el('span', { class: 'badge' }, 'Retry'))
+    return code ? el('tr', {}, title, el('td', {}, rich(meaning)), el('td', {}, rich(action))) : []
+  })
+}
+
+function fillGuides() {
+  for (const [id, text] of Object.entries(guideSamples())) {
+    const { code, box } = sampleOf(text.startsWith('curl') ? 'curl' : 'TypeScript', byId(id).textContent ?? '')
+    code.textContent = text
+    byId(id).parentElement?.append(box)
+  }
+}
+
+const addressed = () => document.getElementById(location.hash.slice(1).replaceAll('%2F', '/'))
+
+/** Goes to the guide or operation that the address names, as in `#/pets/getPet`. */
+function goToAddressed() {
+  const target = addressed()
+  if (target?.matches('.operation')) {
+    target.setAttribute('open', '')
+    target.querySelector('summary')?.focus({ preventScroll: true })
+  }
+  target?.scrollIntoView()
 }
 
 /** A part of the document with its references replaced. They have no cycles. */
@@ -257,14 +295,15 @@ async function load() {
     byId('servers').append(el('p', {}, el('code', {}, address), ' ', el('span', {}, description)))
   }
   byId('authentication').append(...rich(components.securitySchemes.bearerAuth.description))
-  const { Error: error } = components.schemas
-  byId('errors').append(folded(`JSON with ${Object.keys(error.properties).join(', ')}`, propertiesOf(error)))
-  byId('about').hidden = false
-  for (const [path, methods] of Object.entries<Record<string, Operation>>(paths)) {
-    const operations = Object.entries(methods)
-    byId('operations').append(...operations.map(([method, operation]) => panelOf({ ...operation, method, path })))
-  }
-  openAddressed()
+  const operations = Object.entries<Record<string, Operation>>(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
+  )
+  byId('operations').append(...operations.map(panelOf))
+  byId('codes').append(...errorRowsOf(operations))
+  fillGuides()
+  byId('about').hidden = byId('guides').hidden = false
+  if (!addressed()?.matches('.operation')) byId('operations').firstElementChild?.setAttribute('open', '')
+  goToAddressed()
 }
 
 function showKey() {
@@ -274,12 +313,32 @@ function showKey() {
   byId('key-start').textContent = `${/^(pets_)?.{0,4}/.exec(session.key)?.[0]}…`
 }
 
+function forgetResponses() {
+  requests.abort()
+  requests = new AbortController()
+  document.querySelectorAll('.answer').forEach(emptied)
+}
+
+// Open operations and forms stay for the next key.
+session.left = () => {
+  session.key = ''
+  forgetResponses()
+  ;(byId('key-form') as HTMLFormElement).reset()
+  showKey()
+  keyInput.focus()
+}
+addEventListener('storage', () => {
+  // Another tab has forgotten the key of this device.
+  if (session.key && !site.isKeyStored()) session.left()
+})
 onSubmit(byId('key-form'), () => {
   if (!site.useTypedKey()) return
+  // The key before may have been refused.
+  forgetResponses()
   site.acceptKey()
   showKey()
   afterKey.focus()
 })
-addEventListener('hashchange', openAddressed)
+addEventListener('hashchange', goToAddressed)
 showKey()
 load()
