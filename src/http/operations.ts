@@ -79,23 +79,27 @@ const operationError = (status: number, meaning: string, ...headers: HeaderId[])
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {
-  missing_api_key: error(401, 'The request has no API key. Send one.', 'WWW-Authenticate'),
-  invalid_api_key: error(401, 'The API key is unknown, expired or revoked. Use another one.', 'WWW-Authenticate'),
-  read_only_key: keyError(403, 'The API key may only read. Use one that may write.', 'WWW-Authenticate'),
+  missing_api_key: error(401, 'The request has no API key. Send a key.', 'WWW-Authenticate'),
+  invalid_api_key: error(401, 'The API key is unknown, expired or revoked. Use another key.', 'WWW-Authenticate'),
+  read_only_key: keyError(403, 'The API key may only read. Use a key that may write.', 'WWW-Authenticate'),
   insufficient_permission: keyError(
     403,
     'The API key lacks the permission. Use a catalogue key for /v1, a metrics key for /metrics.',
     'WWW-Authenticate',
   ),
   not_found: keyError(404, 'There is nothing at this path. Correct the address.'),
-  pet_not_found: operationError(404, 'No animal has this identifier. Check it.'),
-  method_not_allowed: keyError(405, 'The path does not support this method. See the Allow header.', 'Allow'),
+  pet_not_found: operationError(404, 'No animal has this identifier. Check the identifier.'),
+  method_not_allowed: keyError(405, 'The path does not support this method. Use one from the Allow header.', 'Allow'),
   request_timeout: operationError(408, 'The body arrived too slowly. Retry, and send it faster.'),
-  body_too_large: operationError(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send less.`),
+  body_too_large: operationError(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send a smaller body.`),
   unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
-  unsupported_content_encoding: operationError(415, 'The body is compressed. Send it uncompressed.', 'Accept-Encoding'),
+  unsupported_content_encoding: operationError(
+    415,
+    'The body is compressed. Send the body uncompressed.',
+    'Accept-Encoding',
+  ),
   missing_body: operationError(400, 'The body is missing or empty. Send the animal.'),
-  invalid_json: operationError(400, 'The body is not valid JSON in UTF-8. Correct it.'),
+  invalid_json: operationError(400, 'The body is not valid JSON in UTF-8. Correct the body.'),
   invalid_request: operationError(400, 'Parameters or properties are invalid. Correct those that the message names.'),
   invalid_cursor: operationError(400, 'The cursor does not belong to this list. Start again at the first page.'),
   idempotency_key_reused: operationError(
@@ -110,7 +114,7 @@ export const errorCodes = {
   ids_exhausted: operationError(503, 'The store has no id left. Do not retry; tell the operator.'),
   store_unavailable: operationError(
     503,
-    'The store is unavailable. Retry after the seconds in Retry-After, a creation with its Idempotency-Key.',
+    'The store is unavailable. Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
     'Retry-After',
   ),
 }

@@ -106,23 +106,24 @@ export const guideSamples = (): Values => ({
   paging: `${clientStart()}for await (const pet of client.pets.list({ limit: 100 })) {
   console.log(pet.id, pet.name)
 }`,
-  retries: curlOf(
-    `${baseUrl()}/pets`,
+  retries: petsCurl(
+    '--include --retry 5 --retry-all-errors',
     { 'Content-Type': 'application/json', 'Idempotency-Key': 'order-4711' },
     '{"name":"Rex","categoryId":7}',
-    newLine,
-  ).replace('curl', 'curl --include --retry 5 --retry-all-errors'),
+  ),
   errors: `${clientStart('PetstoreError')}try {
-  const { pets } = await client.pets.list({ cursor: 'mistyped' }).page()
-  console.log(pets.length)
+  await client.pets.list({ cursor: 'mistyped' }).page()
 } catch (error) {
   if (!(error instanceof PetstoreError)) throw error
   console.log(error.code, error.message, error.requestId)
 }`,
-  'rate-limits': curlOf(`${baseUrl()}/pets`, {}, undefined, newLine).replace('curl', 'curl --head'),
+  'rate-limits': petsCurl('--head'),
   'exact-integers': `${clientStart('stringify')}const { pets } = await client.pets.list().page()
 for (const pet of pets) console.log(pet.categoryId, stringify(pet))`,
 })
+
+const petsCurl = (options: string, headers: Values = {}, body?: string) =>
+  curlOf(`${baseUrl()}/pets`, headers, body, newLine) + newLine + options
 
 const clientStart = (more = '') => `import { PetstoreClient${more && `, ${more}`} } from 'petstore-client'
 
