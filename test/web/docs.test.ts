@@ -1,5 +1,6 @@
 import { expect } from 'bun:test'
 import type { Page } from 'playwright-core'
+import { errorCodes } from '../../src/http/operations.ts'
 import { createPages } from '../../src/web/pages.ts'
 import { describeInBrowser, desktop, looks, phone, stock, visit } from '../support/browser.ts'
 import { programFolder } from '../support/package.ts'
@@ -19,6 +20,8 @@ const fieldOf = (page: Page, id: OperationId, name: string) => page.locator(`[id
 const answerOf = (page: Page, id: OperationId) => panelOf(page, id).locator('.answer')
 const openIds = (page: Page) => page.locator('.operation[open]').evaluateAll(panels => panels.map(({ id }) => id))
 const addressOf = (page: Page) => page.url().slice(new URL(page.url()).origin.length)
+
+const answersOf = (page: Page) => page.locator('.answer').allTextContents()
 
 /** Changes the address within the page. */
 async function goTo(page: Page, id: OperationId): Promise<void> {
@@ -43,7 +46,11 @@ describeInBrowser('the reference page', () => {
       await page.locator('.operation').nth(2).waitFor()
       const titles = ['getList animals/pets', 'postAdd an animal/pets', 'getFetch an animal/pets/{petId}Deprecated']
       expect(await page.locator('.operation > summary').allTextContents()).toEqual(titles)
-      await screen.expectAccessible()
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        await screen.expectAccessible()
+      }
+      await page.emulateMedia({ colorScheme: options.colorScheme ?? null })
       await screen.typeKey(service.key)
       for (const id of operationIds) await goTo(page, id)
       for (const more of await page.locator('.more').all()) await more.locator('summary').click()
@@ -58,14 +65,22 @@ describeInBrowser('the reference page', () => {
     }),
   )
 
-  test('opens the operation that the address names, stays short, and keeps the address up to date', () =>
+  test('opens the first operation or the one that the address names, stays short, and keeps the address up to date', () =>
     visit(desktop, async (page, _service, screen) => {
+      for (const path of ['/docs', '/docs#paging', '/docs#/pets/none']) {
+        await page.goto('about:blank')
+        await screen.goTo(path)
+        await panelOf(page, 'listPets').locator('form').waitFor()
+        expect([addressOf(page), await openIds(page)]).toEqual([path, ['/pets/listPets']])
+        const isAtGuide = "document.querySelector('#paging').getBoundingClientRect().top < 40"
+        await screen.untilTrue(`(${isAtGuide}) === ${path.endsWith('#paging')}`)
+      }
       for (const id of operationIds) {
         await page.goto('about:blank')
         await screen.goTo(`/docs#/pets/${id}`)
         await panelOf(page, id).locator('form').waitFor()
         expect(await openIds(page)).toEqual([`/pets/${id}`])
-        expect(await page.evaluate('document.documentElement.scrollHeight')).toBeLessThan(heightMax)
+        expect(await page.evaluate("document.querySelector('#operations').offsetHeight")).toBeLessThan(heightMax)
         await screen.untilTrue('document.activeElement.parentElement.getBoundingClientRect().top < innerHeight / 2')
         expect(await screen.focused()).toBe(await panelOf(page, id).locator('> summary').textContent())
       }
@@ -120,6 +135,48 @@ describeInBrowser('the reference page', () => {
       expect(await page.evaluate("localStorage.getItem('petstore-key')")).toBe(service.key)
       await page.getByRole('link', { name: 'Catalogue' }).click()
       await screen.says('No animals yet')
+      expect(await page.getByLabel('Name').inputValue()).toBe('')
+    }))
+
+  test('keeps open operations and forms when the key changes, and nothing of the previous person', () =>
+    visit(desktop, async (page, service, screen) => {
+      await stock(service, 1)
+      await screen.goTo('/docs#/pets/listPets')
+      await page.getByLabel('Remember on this device').check()
+      await screen.typeKey(service.key)
+      await fieldOf(page, 'listPets', 'limit').fill('2')
+      expect(await send(page, 'listPets')).toStartWith('200 OK')
+      await goTo(page, 'getPet')
+      await page.route('**/v1/pets/1', () => {}, { times: 1 })
+      await panelOf(page, 'getPet').getByRole('button', { name: 'Send' }).click()
+      await screen.says('Sending…')
+      const other = await page.context().newPage()
+      await other.goto(`${service.origin}/docs`)
+      expect(await send(other, 'listPets')).toStartWith('200 OK')
+
+      await screen.click('Change key')
+      expect(await screen.focused()).toBe('key')
+      expect(await page.evaluate('sessionStorage.length + localStorage.length')).toBe(0)
+      expect(await page.getByLabel('Remember on this device').isChecked()).toBe(false)
+      // The other tab used the key of the device.
+      await other.getByLabel('API key').waitFor()
+      expect(await answersOf(other)).toEqual(['', '', ''])
+      await screen.typeKey(await service.newKey({ permission: 'read-only' }))
+      expect(await screen.focused()).toBe('Send')
+      await goTo(page, 'createPet')
+      expect(await send(page, 'createPet')).toStartWith('403 Forbidden')
+      expect(await answersOf(page)).toEqual(['', expect.stringContaining('read_only_key'), ''])
+      expect(await openIds(page)).toEqual(['listPets', 'createPet', 'getPet'].map(id => `/pets/${id}`))
+      expect(await fieldOf(page, 'listPets', 'limit').inputValue()).toBe('2')
+      expect(await send(page, 'getPet')).toStartWith('200 OK')
+
+      await page.getByRole('link', { name: 'Catalogue' }).click()
+      await screen.waitForCards(1)
+      await screen.click('Change key')
+      await page.getByLabel('API key').waitFor()
+      await page.goBack()
+      await panelOf(page, 'createPet').locator('form').waitFor()
+      expect([addressOf(page), await answersOf(page)]).toEqual(['/docs#/pets/createPet', ['', '', '']])
     }))
 
   /** The page only adds white space between the tokens of compact JSON. */
@@ -267,6 +324,42 @@ describeInBrowser('the reference page', () => {
       await screen.click('Copy Add an animal as curl')
       await screen.says('Copied')
       expect(String(await page.evaluate('navigator.clipboard.readText()'))).toBe(taken[4]?.[0] ?? '')
+    }))
+
+  test('has guides with samples that run, and every error code once', () =>
+    visit({ ...desktop, settings: { rateLimit: { requests: 100, seconds: 60 } } }, async (page, service, screen) => {
+      await stock(service, 2)
+      await service.stores.pets.create({ name: 'Kim', categoryId: largest })
+      await screen.goTo('/docs')
+      await page.locator('#codes > tr').first().waitFor()
+      const codes = await page.locator('#codes code').allTextContents()
+      expect(codes.toSorted()).toEqual(Object.keys(errorCodes).toSorted())
+      expect(await page.locator('#codes > tr > *:not(:empty)').count()).toBe(3 * codes.length)
+      const retried = await page.locator('#codes th:has(.badge)').allTextContents()
+      expect(retried).toEqual(['request_timeout Retry', 'rate_limited Retry', 'store_unavailable Retry'])
+
+      const [paging = '', retries = '', errors = '', limits = '', integers = '', ...others] = await page
+        .locator('.guide .sample code')
+        .allTextContents()
+      expect(others).toEqual([])
+      using folder = programFolder()
+      for (const [index, text] of [paging, errors, integers].entries()) folder.write(`${index}.ts`, text)
+      await folder.expectTypesToPass()
+      const runs = ['0.ts', '1.ts', '2.ts'].map(name => folder.run(name, { PETSTORE_API_KEY: service.key }))
+      const outputs = (await Promise.all(runs)).map(({ stdout, stderr }) => stdout + stderr)
+      expect(outputs).toEqual([
+        '1n Rex\n2n Misty\n3n Kim\n',
+        expect.stringMatching(/^invalid_cursor cursor is "mistyped": .* [\w-]{36}\n$/),
+        expect.stringContaining(`\n${largest}n {"id":3,"name":"Kim","categoryId":${largest}}\n`),
+      ])
+      expect((await paste(limits, service)).stdout).toMatch(/^ratelimit: "default";r=\d+;t=\d+\r$/im)
+      for (const isReplayed of [false, true]) {
+        const { stdout, stderr } = await paste(retries, service)
+        expect([stderr, /^idempotency-replayed: true\r$/im.test(stdout)]).toEqual(['', isReplayed])
+        expect(stdout).toEndWith('{"id":4,"name":"Rex","categoryId":7}')
+      }
+      await screen.click('Copy Rate limits as curl')
+      expect(String(await page.evaluate('navigator.clipboard.readText()'))).toBe(limits)
     }))
 
   test('quotes values that no sample may execute, and selects the sample where there is no clipboard', () =>
