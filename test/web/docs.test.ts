@@ -177,6 +177,15 @@ describeInBrowser('the reference page', () => {
       await page.goBack()
       await panelOf(page, 'createPet').locator('form').waitFor()
       expect([addressOf(page), await answersOf(page)]).toEqual(['/docs#/pets/createPet', ['', '', '']])
+      // Neither does a page that the browser has kept.
+      await screen.typeKey(service.key)
+      await send(page, 'createPet')
+      await page.evaluate(
+        "sessionStorage.clear(); dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))",
+      )
+      await page.getByLabel('API key').waitFor()
+      await panelOf(page, 'createPet').locator('form').waitFor()
+      expect(await answersOf(page)).toEqual(['', '', ''])
     }))
 
   /** The page only adds white space between the tokens of compact JSON. */
