@@ -163,6 +163,25 @@ describe('JSON', () => {
     },
   )
 
+  test.each<[string, string, number, number]>([
+    ['a trailing comma', '{"a":1,}', 1, 8],
+    ['a trailing comma on another line', '{\r\n  "a": [1,\r2,\n]}', 4, 1],
+    ['single quotes', "{'a':1}", 1, 2],
+    ['a key without quotes', '{"a":1, b:2}', 1, 9],
+    ['a missing brace, before blank lines', '{"a":{}\n \n', 1, 8],
+    ['a comment', '{\n  "a":1 // one\n}', 2, 9],
+    ['two commas', '[1,,2]', 1, 4],
+    ['two values', '{} {}', 1, 4],
+    ['a brace too many, and a no-break space', '{"a":"b"}}\u00a0', 1, 10],
+    ['a string without an end, after characters of two code units', '{"😀é":"x\ny"}', 1, 7],
+    ['an escape of another language', '["a", "\\x41"]', 1, 7],
+    ['a word of another language', '{"a":None}', 1, 6],
+    ['a leading zero', '{"a":[], "b":01}', 1, 15],
+    ['nothing but white space', ' \n ', 1, 1],
+  ])('the position of %s is known', (_, text, line, column) => {
+    expect(parseJson(text)).toEqual({ ok: false, problem: expect.any(String), at: { line, column } })
+  })
+
   test('is accepted as by JSON.parse, and otherwise refused with a reason', () => {
     const refused = [
       ...['', ' ', '{', '[1,]', '{"a":1,}', "{'a':1}", '{a:1}', '01', '+1', '.5', '1.', '1e', '0x10', 'NaN'],

@@ -3,7 +3,10 @@ import type { Pet, PetStatus } from './pet.ts'
 
 export type ParsedJson =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly problem: string }
+  | { readonly ok: false; readonly problem: string; readonly at?: Position }
+
+/** Both count from 1. A column is a code point. */
+type Position = { readonly line: number; readonly column: number }
 
 export const nestingMax = 64
 
@@ -19,8 +22,43 @@ export function parseJson(text: string): ParsedJson {
     return { ok: true, value: mayBeInexact.test(text) ? JSON.parse(text, keepInexact) : JSON.parse(text) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    return { ok: false, problem: error.message.replace(/^JSON Parse error: /, '') }
+    // Whitespace at the end would move a missing brace to a line that looks empty.
+    const before = text.slice(0, firstInvalid(text.trimEnd())).split(/\r\n|\n|\r/)
+    const at = { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 }
+    return { ok: false, problem: error.message.replace(/^JSON Parse error: /, ''), at }
   }
+}
+
+const space = /[ \t\n\r]*/y
+const nothing = /(?!)/y
+const mark = { '{': /\{/y, '}': /\}/y, '[': /\[/y, ']': /\]/y, ':': /:/y, ',': /,/y }
+const string = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
+const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+
+/** The index of the first token that is not JSON, in linear time: JavaScriptCore's errors have no position. */
+function firstInvalid(text: string): number {
+  let index = 0
+  const has = (token: RegExp): boolean => {
+    space.lastIndex = index
+    space.test(text)
+    token.lastIndex = index = space.lastIndex
+    const isNext = token.test(text)
+    if (isNext) index = token.lastIndex
+    return isNext
+  }
+  const hasItems = (end: RegExp, hasItem: () => boolean): boolean => {
+    if (has(end)) return true
+    while (hasItem()) if (!has(mark[','])) return has(end)
+    return false
+  }
+  // Recursion is safe: the nesting was checked.
+  const hasValue = (): boolean => {
+    if (has(mark['{'])) return hasItems(mark['}'], () => has(string) && has(mark[':']) && hasValue())
+    return has(mark['[']) ? hasItems(mark[']'], hasValue) : has(string) || has(scalar)
+  }
+  // Nothing may follow the value but whitespace.
+  if (hasValue()) has(nothing)
+  return index
 }
 
 function keepInexact(_key: string, value: unknown, context?: { source?: string }): unknown {

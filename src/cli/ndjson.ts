@@ -56,7 +56,10 @@ type InvalidLine = { readonly problem: string }
 /** Refuses unknown properties: the import would lose them. */
 function readPetLine(line: string, ids: ImportIds, previousId: bigint): ImportedPet | InvalidLine {
   const parsed = parseJson(line)
-  if (!parsed.ok) return { problem: `it is not JSON: ${parsed.problem}` }
+  if (!parsed.ok) {
+    const where = parsed.at ? ` at column ${parsed.at.column}` : ''
+    return { problem: `it is not JSON: ${parsed.problem}${where}` }
+  }
   const sent = parsed.value
   if (!isJsonObject(sent)) return { problem: invalid('it', sent, { expected: 'an object with name and categoryId' }) }
   const hasId = Object.hasOwn(sent, 'id')

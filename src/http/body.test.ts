@@ -77,6 +77,11 @@ describe('a JSON body', () => {
     expect([refusal?.headers.get(accepts), String(refusal?.body).length < 300]).toEqual([expected, true])
   })
 
+  test('that is not JSON is refused with the position of the mistake', async () => {
+    const refusal = await refusalOf(requestOf('{\n  "name": "Rex",\n}', { 'content-type': '' }))
+    expect(JSON.parse(String(refusal?.body)).message).toMatch(/^The body is not valid JSON: .+ at line 3, column 1$/)
+  })
+
   test('that does not arrive in time is refused, and its connection closes', async () => {
     const refusal = await refusalOf(requestOf(streamOf(['{'], 'stalls')), 10)
     expect([refusal?.status, refusal?.headers.get('connection')]).toEqual([408, 'close'])

@@ -40,7 +40,8 @@ function parse(bytes: Uint8Array): ReadBody {
   }
   const parsed = parseJson(text)
   if (parsed.ok) return parsed
-  return refuse(problem('invalid_json', `The body is not valid JSON: ${parsed.problem}`))
+  const where = parsed.at ? ` at line ${parsed.at.line}, column ${parsed.at.column}` : ''
+  return refuse(problem('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`))
 }
 
 /** All bytes of a body without a known length; undefined if there are too many. */
