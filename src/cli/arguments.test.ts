@@ -6,7 +6,12 @@ const options = {
   animal: argument('<animal>', 'the name of an animal'),
   food: { ...argument('<food>', 'its food'), default: 'none', optional: true },
   times: setting('TIMES', '--times <number>', '1', { help: 'How often', expected: 'a digit', read: digit }),
-  name: { flag: '--name, -n <name>', help: 'Who', expected: 'a name', read: (text: string) => text || undefined },
+  name: {
+    flag: '--name, --called, -n <name>',
+    help: 'Who',
+    expected: 'a name',
+    read: (text: string) => text || undefined,
+  },
   quiet: switchOption('--quietly, -q', 'Without a word'),
 } as const satisfies Parameters<typeof readValues>[0]['options']
 
@@ -25,6 +30,8 @@ test.each<[string[], Record<string, string>, string[]]>([
   [['Rex', '--times', '-9223372036854775808'], { '--times': '-9223372036854775808' }, ['Rex']],
   [['Rex', '-n', 'Ada', '-q'], { '--name': 'Ada', '--quietly': 'true' }, ['Rex']],
   [['Rex', '-nAda'], { '--name': 'Ada' }, ['Rex']],
+  [['--called', 'Ada', 'Rex'], { '--name': 'Ada' }, ['Rex']],
+  [['Rex', '--name=Ida', '--called=Ada'], { '--name': 'Ada' }, ['Rex']],
   [['Rex', '-n=Ada'], { '--name': 'Ada' }, ['Rex']],
   [['Rex', '-n='], { '--name': '' }, ['Rex']],
   [['Rex', '-n', '-5'], { '--name': '-5' }, ['Rex']],
@@ -39,12 +46,18 @@ test.each<[string[], Record<string, string>, string[]]>([
   expect<unknown>(split(args)).toEqual({ texts: { ...flags, '<animal>': animal, '<food>': food }, problems: [] })
 })
 
-describe('refused, without showing a value:', () => {
-  test.each([
+describe('refused, without showing a secret:', () => {
+  const usage = '<animal> [food] [options]'
+  test.each<[string[], string]>([
     [[], '<animal> is missing: expected the name of an animal'],
     [[''], '<animal> is empty: expected the name of an animal'],
     [['Rex', ''], '<food> is empty: expected its food'],
-    [['Rex', 'meat', 'secret'], 'Too many arguments: expected petstore feed <animal> [food] [options]'],
+    [['Rex', 'meat', 'milk', 'fish'], `Unexpected argument "milk": expected petstore feed ${usage}`],
+    [['Rex', 'meat', 'http://me:secret@a'], `Unexpected argument "http://…@a": expected petstore feed ${usage}`],
+    ...['a-secret-key-0123', 'pets_secret', 'me:secret', 'me:secret@a'].map((text): [string[], string] => [
+      ['Rex', 'meat', text],
+      `Too many arguments: expected petstore feed ${usage}`,
+    ]),
     [['Rex', '--tiems', 'secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--tiems=secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--constructor'], 'Unknown option --constructor: petstore feed --help lists the options'],
@@ -57,7 +70,7 @@ describe('refused, without showing a value:', () => {
     [['Rex', '-qsecret'], '--quietly takes no value: remove it'],
     [['Rex', '--quietly='], '--quietly takes no value: remove it'],
     [['Rex', '-qn', 'Ada'], '--quietly takes no value: remove it'],
-    [['Rex', '-n'], '--name has no value: expected --name, -n <name>'],
+    [['Rex', '-n'], '--name has no value: expected --name, --called, -n <name>'],
   ])('%p', (args, problem) => {
     expect(split(args).problems).toEqual([problem])
   })

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util'
-import { type Field, invalid, missing } from '../field.ts'
+import { type Field, invalid, missing, show } from '../field.ts'
 import type { Io } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence; or an argument. */
 export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
-  /** `--json` for a switch, `--host <address>`, with a short form `--port, -p <number>`; `<file>` for an argument. */
+  /** `--json` for a switch, `--host <address>`, with another name `--port, -p <number>`; `<file>` for an argument. */
   readonly flag: string
   readonly variable?: string
   /** Empty for an option that the help does not list. */
@@ -94,7 +94,7 @@ export function readCommand(command: Command, args: readonly string[], { env, pr
 
 /**
  * The texts by name, such as `--port` or `<file>`; `true` for a switch. Reports one problem, because others may follow
- * from it; it shows no text, which could be a secret.
+ * from it; it shows no text that could be a secret.
  */
 export function splitArguments(command: Command, args: readonly string[], program: string) {
   const flags = flagsOf(command)
@@ -123,15 +123,17 @@ export function splitArguments(command: Command, args: readonly string[], progra
     // A shell passes an empty argument for a variable that is not set.
     if (text === '') problems.push(`${flag} is empty: expected ${help}`)
   }
-  if (others.length > expected.length) problems.push(`Too many arguments: expected ${usageOf(command, program)}`)
+  const extra = others[expected.length]
+  if (extra !== undefined) problems.push(`${unexpected(extra)}: expected ${usageOf(command, program)}`)
   return { texts, problems: problems.slice(0, 1) }
 }
 
 function tokensOf(args: readonly string[], flags: readonly Option[]) {
   const options: Record<string, { type: 'boolean' | 'string'; short?: string }> = {}
   for (const option of flags) {
+    const type = isSwitch(option) ? 'boolean' : 'string'
     const short = /, -(\w)/.exec(option.flag)?.[1]
-    options[flagName(option).slice(2)] = { type: isSwitch(option) ? 'boolean' : 'string', ...(short && { short }) }
+    for (const [name] of option.flag.matchAll(/(?<=--)[\w-]+/g)) options[name] = { type, ...(short && { short }) }
   }
   // parseArgs would take -1 for a flag. Tokens have the index of the original text.
   const texts = args.map(arg => arg.replace(/^-(?=\d)/, ''))
@@ -166,6 +168,10 @@ export function readValues<O extends Options>(
 }
 
 const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
+/** A key has at least 16 characters, and a password is in a URL or behind a colon. */
+const mayBeSecret = (text: string) => /^[^.\s]{16}|pets_|:(?!\/\/)/.test(text)
+const unexpected = (text: string) =>
+  mayBeSecret(withoutUser(text)) ? 'Too many arguments' : `Unexpected argument ${show(withoutUser(text))}`
 
 export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'

@@ -9,10 +9,10 @@ export const conformCommand = command({
   summary: 'Check any server against the interface; exit code 1 if a check fails',
   options: {
     baseUrl: {
-      ...argument('<url>', 'the base URL of a server, such as http://127.0.0.1:8080/v1'),
+      ...argument('<url>', 'the base URL of a server, such as http://127.0.0.1:8080/v1; PETSTORE_URL is not read'),
       ...baseUrlOption,
     },
-    key: { ...apiKeyOption, flag: '--key <key>' },
+    key: { ...apiKeyOption, flag: '--api-key, --key <key>' },
     readOnly: switchOption('--read-only', 'Send only GET; skip the checks that add animals'),
     json: switchOption('--json', 'Print one JSON document'),
     yes: switchOption('--yes, -y', 'Add animals without asking'),

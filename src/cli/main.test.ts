@@ -38,7 +38,7 @@ test.each([
   ['export', '[file]|[DATABASE_URL]|| gzip'],
   ['import', '<file>|--keep-ids|--dry-run|[DATABASE_URL]|503'],
   ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
-  ['conform', '<url>|--key|--read-only|--json|[PETSTORE_API_KEY]'],
+  ['conform', '<url>|PETSTORE_URL is not read|--api-key, --key <key>|--read-only|--json|[PETSTORE_API_KEY]'],
   ['demo', '30 sample animals|--port|--host|deleted'],
   ['health', '/healthz|--port|--host|--tls-cert'],
   ['version', 'commit'],
@@ -93,12 +93,14 @@ test.each<[string, ...problems: string[]]>([
   ['pets get abc', '<id> is "abc": expected a 64-bit integer'],
   ['pets list --url ftp://me:secret@pets --limit 0', '--limit is "0"', `--url ${notUrl}`],
   ['pets list --api-key secret\tword', visibleKey],
-  ['conform ftp://127.0.0.1/v1 --key=', '<url> is invalid', `--key ${visibleKey}`],
+  ['conform --yes', '<url> is missing: expected the base URL of a server'],
+  ['conform ftp://127.0.0.1/v1 --key=', '<url> is invalid', `--api-key ${visibleKey}`],
   ['pets get abc --api-key=', '<id> is "abc": expected a 64-bit integer', `--api-key ${visibleKey}`],
   ['openapi --server ftp://127.0.0.1/v1', '--server is "ftp://127.0.0.1/v1": expected an http or https URL'],
   ['conform http://me:secret@127.0.0.1/v1', `<url> ${notUrl}`],
 ])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
-  const { exitCode, stdout, stderr } = await run(line.split(' '), { PETSTORE_API_KEY: 'secret-of-17-chars' })
+  const env = { PETSTORE_API_KEY: 'secret-of-17-chars', PETSTORE_URL: 'http://127.0.0.1:1' }
+  const { exitCode, stdout, stderr } = await run(line.split(' '), env)
   expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' })
   expect(stderr.split('\n')).toEqual([...problems.map(problem => expect.stringContaining(problem)), ''])
   for (const line of stderr.trimEnd().split('\n')) expect(line).toStartWith('petstore: ')

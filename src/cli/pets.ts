@@ -1,4 +1,3 @@
-import { readBaseUrl } from '../client/client.ts'
 import {
   type DeprecationNotice,
   type Pet,
@@ -7,7 +6,6 @@ import {
   PetstoreError,
   UnexpectedResponseError,
 } from '../client/index.ts'
-import { orUndefined } from '../client/json.ts'
 import { codeOf, SetupError } from '../errors.ts'
 import { int64 } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
@@ -16,15 +14,12 @@ import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
 import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
 import { type Io, table, visible } from './output.ts'
+import { baseUrl } from './settings.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
-/** A base URL of any server. Messages do not show it: it may contain a password. */
-export const baseUrlOption = {
-  expected: `an http or https URL without user, query or fragment, such as ${urlDefault}`,
-  problem: () => `is invalid: expected ${baseUrlOption.expected}`,
-  read: (url: string) => orUndefined(() => readBaseUrl('url', url)),
-}
+/** A base URL of any server. Messages do not show it: it may contain a password or a key. */
+export const baseUrlOption = { ...baseUrl, problem: () => `is invalid: expected ${baseUrl.expected}` }
 
 export const apiKeyOption = {
   variable: 'PETSTORE_API_KEY',
@@ -35,7 +30,10 @@ export const apiKeyOption = {
 }
 
 const serverOptions = {
-  baseUrl: setting('PETSTORE_URL', '--url <url>', urlDefault, { help: 'Base URL of the pet store', ...baseUrlOption }),
+  baseUrl: setting('PETSTORE_URL', '--url <url>', urlDefault, {
+    help: 'Base URL of the pet store; /v1 is added if it is missing',
+    ...baseUrlOption,
+  }),
   apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
 }
 
@@ -147,10 +145,10 @@ async function withClient(server: Values<typeof serverOptions>, io: Io, work: (c
 function adviceFor(error: PetstoreError, baseUrl: string, program: string): string {
   const { message, code, status = 0, requestId } = error
   if (codeOf(error.cause) === 'ECONNREFUSED') {
-    return `Nothing answers at ${baseUrl}: start it with ${program} serve, or set PETSTORE_URL`
+    return `Nothing answers at ${baseUrl}: start it with ${program} serve, or set PETSTORE_URL or --url`
   }
   if (error instanceof UnexpectedResponseError || code === 'not_found') {
-    return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL, such as ${urlDefault}`
+    return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL or --url, such as ${urlDefault}`
   }
   if (status === 401) {
     return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`

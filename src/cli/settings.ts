@@ -13,7 +13,7 @@ const moreCores = 'docs/scaling.md, "More cores on one machine"'
 const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
 export const baseUrl = {
   expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
-  read: readPublicUrl,
+  read: readBaseUrl,
 }
 const pemFile = { expected: 'a file that exists', read: (file: string) => (existsSync(file) ? file : undefined) }
 
@@ -195,11 +195,11 @@ function listOf(isValid: (item: string) => boolean) {
   }
 }
 
-/** Stricter than the client's check: only RFC 3986 characters, because the URL goes into headers. */
+/** Stricter than the client's check: only RFC 3986 characters, because a public URL goes into headers. */
 const strictUrl = /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
 
 /** The interface's base addresses end in /v1: it is added if it is missing. */
-function readPublicUrl(text: string): string | undefined {
+function readBaseUrl(text: string): string | undefined {
   const url = strictUrl.test(text) ? URL.parse(text) : null
   return url ? `${url.origin}${url.pathname}`.replace(/\/+$/, '').replace(/(?<!\/v1)$/, '/v1') : undefined
 }

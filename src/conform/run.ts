@@ -46,7 +46,7 @@ async function expectReachable(target: Target): Promise<void> {
   })
   if (response.status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
   if (response.status !== 404) return
-  throw new SetupError(`${baseUrl}/pets does not exist (404): expected a base address such as …/v1`)
+  throw new SetupError(`${baseUrl}/pets does not exist (404): check the address`)
 }
 
 async function findingOf(check: Check, probe: Probe): Promise<Finding> {

@@ -18,10 +18,10 @@ async function conformWrong(defects: readonly Defect[], ...options: string[]) {
 const badName = answering(201, pet => ({ ...pet, name: '<b>&"\u001b[31m\u202e' }))
 const badStatus = answering(404, body => ({ ...body, status: 500n }))
 
-test('our server passes, and the key may come from the environment', async () => {
+test('our server passes, with its address without /v1, and the key from the environment', async () => {
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ env })
-  const ours = await petstore(['conform', `${server.url}/`], { cwd: tmpdir(), env })
+  const ours = await petstore(['conform', server.url.replace('v1', '')], { cwd: tmpdir(), env })
   const warning = `This adds up to 30 animals, named "conform ...", to ${server.url}. They cannot be deleted.\n`
   expect(ours).toMatchObject({ exitCode: 0, stderr: warning })
   const lines = ours.stdout.split('\n')
@@ -75,10 +75,15 @@ test('the output does not contain the key, even if the server echoes it', async 
 test.each<[string, (url: string) => string, string, RegExp]>([
   ['does not answer', () => 'http://127.0.0.1:1/v1', apiKey, /^petstore: .*http:\/\/127\.0\.0\.1:1\/v1.*\n$/],
   ['refuses the key', url => url, 'another-key-0123456789', /^petstore: .*\(401\).*\n$/],
-  ['has no such path', url => url.replace('/v1', ''), 'the-only-key', /^petstore: .*\(404\).*\n$/],
+  [
+    'has no such path',
+    url => url.replace('v1', 'shop'),
+    'the-only-key',
+    /^petstore: .*\/shop\/v1\/pets .*\(404\).*\n$/,
+  ],
 ])('a server that %s is reported in one line', async (_, urlOf, key, line) => {
   using server = startWrongServer()
-  const ended = await petstore(['conform', urlOf(server.url), '--key', key], { cwd: tmpdir() })
+  const ended = await petstore(['conform', urlOf(server.url), '--api-key', key], { cwd: tmpdir() })
   expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(line) })
   expect(ended.stderr).not.toContain(key)
 })

@@ -19,7 +19,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]())
 
 function environmentOf({ origin, key }: Service): Record<string, string> {
-  return { PETSTORE_URL: `${origin}/v1`, PETSTORE_API_KEY: key }
+  return { PETSTORE_URL: origin, PETSTORE_API_KEY: key }
 }
 
 /** `bin/petstore pets ARGS`, pointed to a service by its environment. */
@@ -137,7 +137,7 @@ describe('one line says what to do about', () => {
     expect(refused).toContain('use one that may write; set PETSTORE_API_KEY to it')
   })
 
-  test('a server that does not run, a base address without its version, and another kind of server', async () => {
+  test('a server that does not run, a wrong base address, and another kind of server', async () => {
     const page = new Response('<h1>\u001b[31mWelcome\u009b</h1>', { headers: { 'content-type': 'text/html' } })
     const other = startScriptedServer(page)
     const welcome = await failure({ PETSTORE_URL: other.url }, 'list')
@@ -146,9 +146,9 @@ describe('one line says what to do about', () => {
     expect(welcome).toContain('Welcome\\u009b')
     await other[Symbol.asyncDispose]()
     expect(await failure({ PETSTORE_URL: other.url }, 'list')).toBe(
-      `petstore: Nothing answers at ${other.url}: start it with bin/petstore serve, or set PETSTORE_URL\n`,
+      `petstore: Nothing answers at ${other.url}: start it with bin/petstore serve, or set PETSTORE_URL or --url\n`,
     )
-    const versionless = await failure({ PETSTORE_URL: service.origin }, 'list')
-    expect(versionless).toContain(`${service.origin} is not the base URL of a pet store: `)
+    const wrongPath = await failure({}, 'list', '--url', `${service.origin}/shop/`)
+    expect(wrongPath).toContain(`${service.origin}/shop/v1 is not the base URL of a pet store: `)
   })
 })
