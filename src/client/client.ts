@@ -250,7 +250,7 @@ function readOptions(options: ClientOptions): ClientSettings {
 function ignore(): void {}
 
 /** A base address that ends in /v1, which is added. The TypeError does not show the value: it may contain a password. */
-export function readBaseUrl(name: string, address: unknown): string {
+function readBaseUrl(name: string, address: unknown): string {
   const example = 'such as https://pets.example.com/v1'
   // Node 20 has no URL.parse.
   const url = orUndefined(() => new URL(String(address)))
