@@ -60,7 +60,8 @@ const createCommand = command({
         io.err(`Another valid key is called "${name}" (${shown}): to revoke one of them, name its first characters\n`)
       }
       const { id } = await keys.create(record)
-      io.err(`Created key "${name}" (${permission}) in ${location}. It is shown only once:\n`)
+      const expires = expiresAt ? `expires ${minute(expiresAt)}` : 'never expires'
+      io.err(`Created key "${name}" (${permission}, ${expires}) in ${location}. It is shown only once:\n`)
       try {
         await io.out(`${key}\n`)
       } catch (cause) {
@@ -137,7 +138,7 @@ export function findKey(given: string, keys: readonly ApiKey[], program: string)
   throw new SetupError(`${others.length + 1} keys are called "${label}": use the first characters, ${choices}`)
 }
 
-const columns = ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
+const columns = ['NAME', 'KEY', 'PERMISSION', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
 
 function rowOf(key: ApiKey): string[] {
   const refusal = refusalOf(key, new Date())
@@ -152,7 +153,7 @@ function jsonOf(key: ApiKey) {
   return {
     name: key.name,
     firstCharacters: key.shown,
-    access: key.permission,
+    permission: key.permission,
     createdAt: key.createdAt,
     expiresAt: key.expiresAt ?? null,
     revokedAt: key.revokedAt ?? null,

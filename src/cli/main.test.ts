@@ -169,9 +169,10 @@ test('--help also counts after other options', async () => {
   expect(await run(['keys', 'create', '--name', 'till', '--help'])).toEqual(help)
 })
 
-test('--read-only and --permission read-only agree', async () => {
-  const line = 'keys create --name till --permission read-only --read-only'
+test('--read-only and --permission read-only agree, and the expiry is shown as in keys list', async () => {
+  const line = 'keys create --name till --permission read-only --read-only --expires 2999-12-31'
   using folder = temporaryFolder()
   const { exitCode, stderr } = await run([...line.split(' '), '--database-url', `sqlite:${folder.path}/pets.db`])
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining('"till" (read-only)') })
+  const created = '"till" (read-only, expires 2999-12-31 00:00Z) in '
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining(created) })
 })

@@ -61,7 +61,8 @@ describe('a path', () => {
     [81, `/${'x'.repeat(79)}…:`],
   ])('of %p characters is shown in the message up to the 80th', async (chars, shown) => {
     const response = await send(`/${'x'.repeat(chars - 1)}`)
-    expect((await problemOf(response)).message).toStartWith(`Nothing is at ${shown} `)
+    const advice = 'animals are at /v1/pets, the documentation is at /docs and /openapi.json'
+    expect((await problemOf(response)).message).toBe(`Nothing is at ${shown} ${advice}`)
   })
 
   test.each([

@@ -220,7 +220,7 @@ function notFound(path: string): Reply {
   const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
   return problem(
     'not_found',
-    `Nothing is at ${shown}: animals are at ${versionPrefix}${operations.listPets.path}, the documentation is at /openapi.json`,
+    `Nothing is at ${shown}: animals are at ${versionPrefix}${operations.listPets.path}, the documentation is at /docs and /openapi.json`,
   )
 }
 

@@ -109,10 +109,11 @@ function listenError(error: unknown, { host, port, tls }: Address): SetupError {
   const { code = 'no cause given' } = error as { code?: string }
   const isOfPort = code === 'EACCES' || code.startsWith('EADDR')
   if (tls && !isOfPort) return tlsProblem(tls, error)
+  const other = port < 65_535 ? port + 1 : 8080
   const advice: Readonly<Record<string, string>> = {
-    EADDRINUSE: 'the port is in use; stop the other program, or choose another port with PORT',
-    EACCES: 'permission denied; choose a port above 1023 with PORT',
+    EADDRINUSE: `the port is in use; stop the other program, or use another port, such as --port ${other} or PORT=${other}`,
+    EACCES: 'permission denied; use a port above 1023, such as --port 8080 or PORT=8080',
   }
-  const message = `Cannot listen on ${host}:${port}: ${advice[code] ?? `check HOST and PORT (${code})`}`
+  const message = `Cannot listen on ${host}:${port}: ${advice[code] ?? `check --host (HOST) and --port (PORT) (${code})`}`
   return new SetupError(message, { cause: error })
 }

@@ -17,7 +17,7 @@ test('keys create prints the key alone on stdout, and reports a new store or ano
   expect(first.exitCode).toBe(0)
   expect(first.stdout).toMatch(/^pets_[0-9A-Za-z]{36}\n$/)
   expect(first.stderr).toStartWith(`Created a new store at ${join(realpathSync(folder.path), 'data/petstore.db')}\n`)
-  expect(first.stderr).toMatch(/\nCreated key "till" \(read-write\) in data\/petstore\.db\. .*\n$/)
+  expect(first.stderr).toMatch(/\nCreated key "till" \(read-write, never expires\) in data\/petstore\.db\. .*\n$/)
   expect(first.stderr).not.toMatch(/pets_|Another/)
 
   const second = await create()
@@ -85,7 +85,7 @@ test('keys revoke revokes one key, once; keys list shows all keys, by their firs
   const revoked = expect.stringMatching(/^revoked \d{4}-\d\d-\d\d \d\d:\d\dZ$/)
   const lines = stdout.trimEnd().split('\n')
   expect(lines.map(line => line.split(/ {2,}/))).toEqual([
-    ['NAME', 'KEY', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS'],
+    ['NAME', 'KEY', 'PERMISSION', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS'],
     ['till', `${firstCharacters(till)}…`, 'read-write', minute, revoked, 'never', 'none'],
     ['Schaufenster 🐈', `${firstCharacters(screen)}…`, 'read-only', minute, minute, 'never', 'none'],
     ['prometheus', `${firstCharacters(metrics)}…`, 'metrics', minute, 'never', 'never', 'none'],

@@ -109,7 +109,9 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     const none = await refusal(['keys', 'list'], surroundings)
     expect(none).toStartWith(`petstore: There is no store in ${place}`)
     const created = await petstore(['keys', 'create', '--name', 'till'], surroundings)
-    expect(created.stderr).toStartWith(`Created a new store at ${place}\nCreated key "till" (read-write) in ${place}. `)
+    expect(created.stderr).toStartWith(
+      `Created a new store at ${place}\nCreated key "till" (read-write, never expires) in ${place}. `,
+    )
     await using server = await startServer(surroundings)
     expect(server.stdout).toContain(` serves ${server.url} from ${place}\n`)
     const printed = [created, await server.stop('SIGTERM')].map(({ stdout, stderr }) => stdout + stderr)

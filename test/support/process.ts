@@ -92,7 +92,7 @@ export async function run(command: readonly string[], surroundings: Surroundings
   return await child.ended()
 }
 
-type ListedKey = Record<'name' | 'firstCharacters' | 'access' | 'expiresAt' | 'revokedAt' | 'lastUsedAt', string | null>
+type ListedKey = Record<'name' | 'firstCharacters' | 'permission' | 'expiresAt' | 'revokedAt' | 'lastUsedAt', string | null>
 
 /** Creates a key on the command line, in the store of the folder `cwd`. */
 export async function createKey(cwd: string, name: string, ...options: string[]): Promise<string> {
