@@ -9,24 +9,39 @@ import sampleAnimals from './demo-animals.json' with { type: 'json' }
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
 
+const portDefault = `${settings.port.default}, or a free port if it is in use`
+
 export const demoCommand = command({
   name: 'demo',
   summary: 'Serve 30 sample animals from a temporary store until Ctrl-C',
-  options: { port: settings.port, host: settings.host },
+  options: { port: { ...settings.port, default: portDefault, optional: true }, host: settings.host },
   details: `The store is in a new temporary folder, which is deleted at the end. Only warnings and errors are logged.
 Of the variables of serve, only PORT and HOST apply.`,
   examples: ['petstore demo', 'petstore demo --port 9000'],
-  async run({ port, host }, io) {
+  async run({ port: given, host }, io) {
     const folder = newFolder()
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`
       const { values } = readValues({ options: settings }, {}, {})
+      const isTaken = given === undefined && isInUse(host, values.port)
+      if (isTaken) await io.err(`Port ${values.port} is in use: using a free port instead\n`)
+      const port = given ?? (isTaken ? 0 : values.port)
       return await serve({ ...values, port, host, databaseUrl, logLevel: 'warn' }, io, addAnimals)
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
   },
 })
+
+/** Another program may still take the port before the server does, which then fails. */
+function isInUse(hostname: string, port: number): boolean {
+  try {
+    Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } }).stop(true)
+    return false
+  } catch (error) {
+    return codeOf(error) === 'EADDRINUSE'
+  }
+}
 
 function newFolder(): string {
   try {

@@ -12,6 +12,7 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
     env,
     program: 'petstore',
     isTerminal: false,
+    stdoutIsTerminal: () => false,
     async out(text) {
       printed.stdout += text
     },

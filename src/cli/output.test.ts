@@ -43,8 +43,7 @@ test.each([
   const err = (text: string) => {
     written += text
   }
-  const io = { env: {}, program: 'petstore', out: async () => {}, err, isTerminal }
-  const progress = startProgress('Copying', io, isTotalKnown)
+  const progress = startProgress('Copying', { err, isTerminal }, isTotalKnown)
   for (const fraction of [0.001, 0.5, 0.501]) progress.update(fraction)
   progress.stop()
   progress.stop()

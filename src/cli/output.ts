@@ -22,7 +22,9 @@ export interface Io {
   out(text: string): Promise<void>
   /** Writes everything else. A promise is pending until the text is written or has failed. */
   err(text: string): Awaitable<void>
+  /** Whether stderr is a terminal. */
   readonly isTerminal: boolean
+  stdoutIsTerminal(): boolean
 }
 
 export const exitCode = { success: 0, failure: 1, usage: 2 } as const
@@ -51,7 +53,8 @@ export function createProcessIo(): Io {
         // There is no other place to report it.
       }
     },
-    isTerminal: stderrIsTerminal(),
+    isTerminal: isTerminal(2),
+    stdoutIsTerminal: () => isTerminal(1),
   }
 }
 
@@ -70,12 +73,12 @@ function isStdoutClosed(): boolean {
 
 const closeOnExec = 0o2000000
 
-/** Loads `process.stderr` only if stderr is a character device: a service's pipe or file is not. */
-function stderrIsTerminal(): boolean {
+/** Loads `process.stdout` or `process.stderr` only for a character device: a service's pipe or file is none. */
+function isTerminal(fd: 1 | 2): boolean {
   try {
-    return fstatSync(2).isCharacterDevice() && process.stderr.isTTY === true
+    return fstatSync(fd).isCharacterDevice() && process[fd === 1 ? 'stdout' : 'stderr'].isTTY === true
   } catch {
-    // stderr was closed before the start.
+    // It was closed before the start.
     return false
   }
 }
@@ -118,7 +121,7 @@ export function minute(date: Date | undefined): string {
 export type Progress = ReturnType<typeof startProgress>
 
 /** A percentage on a terminal until it is stopped; elsewhere, or if the total is unknown, the label on one line. */
-export function startProgress(label: string, io: Io, isTotalKnown = true) {
+export function startProgress(label: string, io: Pick<Io, 'err' | 'isTerminal'>, isTotalKnown = true) {
   const isShown = io.isTerminal && isTotalKnown
   let shown: number | undefined
   const update = (fraction: number) => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { hashSecret, issueApiKey, isWellFormedApiKey, refusalOf } from '../api-key.ts'
+import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, refusalOf } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { App } from '../http/app.ts'
 import { listen, readTls } from '../http/server.ts'
@@ -119,49 +119,77 @@ function ignoresHangup(): boolean {
   }
 }
 
-/** Prints the addresses, the first key of a store that has never had one, and a curl line to paste. */
+/** Prints the addresses, the first key of a store that has never had one, and curl lines to paste. */
 async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
   const { keys, location } = stores
-  const { environmentKey, publicUrl, databaseUrl, tlsCert } = settings
+  const { host, environmentKey, publicUrl, databaseUrl, tlsCert } = settings
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const first = environmentKey === undefined ? await keys.createFirst(record) : undefined
-  const isUsable = environmentKey !== undefined && (await mayRead(environmentKey, keys, log))
+  const access = environmentKey === undefined ? undefined : await accessOf(environmentKey, keys, log)
   // The flag takes precedence, and does not set the variable in the shell.
-  const isInShell = isUsable && environmentKey === io.env['PETSTORE_API_KEY']
+  const isInShell = access !== undefined && environmentKey === io.env['PETSTORE_API_KEY']
   const origin = originOf({ ...settings, port })
-  const newKey = `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`
+  const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host, port })}/`)
   const rows = [
-    ['Catalogue', `${origin}/`],
+    // Signs in to the page. A file or a service's journal would keep the key.
+    ['Catalogue', first && io.stdoutIsTerminal() ? `${origin}/#key=${key}` : `${origin}/`],
     ['Reference', `${origin}/docs`],
+    ...network.map((url, index) => [index === 0 ? 'Network' : '', url]),
     ...(publicUrl === undefined ? [] : [['Public', publicUrl]]),
     first
       ? ['API key', `${key} (shown only this once)`]
-      : isUsable
+      : access
         ? ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key']
-        : ['New key', newKey],
+        : ['New key', `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`],
   ]
   const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
+  const warning = tlsCert || isLoopback.test(host) ? '' : `\n${clearText}\n`
   const header = first ? `'Authorization: Bearer ${key}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
-  // -k: the certificate may be self-signed.
-  const trial = `\nTry it:\n  curl ${tlsCert ? '-k ' : ''}-H ${header} ${origin}/v1/pets\n`
+  const trial = trialOf(origin, header, !first && access === 'read-only')
   const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
   try {
-    await io.out(`${serves}\n\n${list}${first || isInShell ? trial : ''}\nStop with Ctrl-C.\n`)
+    await io.out(`${serves}\n\n${list}${warning}${first || isInShell ? trial : ''}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
   }
 }
 
-/** Whether the key in PETSTORE_API_KEY may list animals. Logs it if the store's record of the key decides that. */
-async function mayRead(environmentKey: string, keys: KeyStore, log: Log): Promise<boolean> {
+const isLoopback = /^(127\.|::1$|localhost$)/i
+const clearText = 'Without TLS, keys travel in the clear: set --tls-cert and --tls-key, or use a proxy with TLS.'
+const networkHostsMax = 5
+
+/** The addresses of this machine that others can reach, if the server listens on all of them; `::` includes IPv4. */
+async function networkHosts(host: string): Promise<readonly string[]> {
+  if (host !== '0.0.0.0' && host !== '::') return []
+  const { networkInterfaces } = await import('node:os')
+  const all = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
+  const isReachable = ({ internal, family, address }: (typeof all)[number]) =>
+    !internal && (family === 'IPv4' || host === '::') && !/^(fe[89ab]|169\.254\.)/i.test(address)
+  return all
+    .filter(isReachable)
+    .slice(0, networkHostsMax)
+    .map(({ address }) => address)
+}
+
+/** Lines that list and add animals. */
+function trialOf(origin: string, header: string, isReadOnly: boolean): string {
+  // -k: the certificate may be self-signed. The quotes are for shells that take brackets for a pattern.
+  const curl = `  curl ${origin.startsWith('https') ? '-k ' : ''}-w '\\n' -H ${header}`
+  const url = origin.includes('[') ? `'${origin}/v1/pets'` : `${origin}/v1/pets`
+  const post = `-H 'Content-Type: application/json' -d '{"name":"Rex","categoryId":7}'`
+  return `\nTry it:\n${curl} ${url}\n${isReadOnly ? '' : `${curl} ${post} ${url}\n`}`
+}
+
+/** What the key in PETSTORE_API_KEY may do with animals. Logs it if the store's record of the key decides that. */
+async function accessOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
   const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
-  if (!known) return true
+  if (!known) return 'read-write'
   const refusal = refusalOf(known, new Date())
   const access = [known.permission, refusal].filter(Boolean).join(', ')
   const what = `the stored key "${known.name}" (${access})`
   log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)
-  return known.permission !== 'metrics' && !refusal
+  return known.permission === 'metrics' || refusal ? undefined : known.permission
 }
 
 /** The flag with which another command in this shell opens the same store. It never shows a password. */

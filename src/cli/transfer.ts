@@ -34,7 +34,7 @@ export const exportCommand = command({
 })
 
 async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
-  const toTerminal = process.stdout.isTTY === true
+  const toTerminal = io.stdoutIsTerminal()
   const write = (text: string) => io.out(toTerminal ? visible(text) : text)
   const count = await exportTo(write, stores, signal, toTerminal ? undefined : io)
   io.err(`Exported ${animals(count)}\n`)

@@ -14,6 +14,38 @@ export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surrou
   })
 }
 
+/** A program in a pseudo-terminal. */
+export function spawnOnTerminal(command: readonly string[], { cwd, env = {} }: Surroundings) {
+  const closed = Promise.withResolvers<void>()
+  const child = Bun.spawn([...command], {
+    cwd,
+    env: { ...inherited, ...env },
+    timeout: 30_000,
+    terminal: {
+      data: (_, bytes) => {
+        terminal.shown += Buffer.from(bytes)
+      },
+      exit: () => closed.resolve(),
+    },
+  })
+  const terminal = {
+    /** Everything that the terminal has shown so far. */
+    shown: '',
+    hasEnded: () => child.exitCode !== null,
+    type: (text: string) => child.terminal?.write(text),
+    /** The exit code, once everything is shown. */
+    exited: async () => {
+      const [exitCode] = await Promise.all([child.exited, closed.promise])
+      return exitCode
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await child.terminal?.[Symbol.asyncDispose]()
+    },
+  }
+  return terminal
+}
+
 /** Creates a key in the store of this file, without the cost of starting the program. */
 export async function storeKey(file: string, permission: Permission = 'read-write', { isRevoked = false } = {}) {
   const stores = await openStores(`sqlite:${file}`, { create: true })

@@ -2,10 +2,10 @@ import { expect } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
-import { inherited, petstore, startServer, temporaryFolder, until } from '../support/process.ts'
+import { petstore, startServer, temporaryFolder, until } from '../support/process.ts'
 import { test } from '../support/test.ts'
 import { answering, changing, type Defect, startWrongServer } from '../support/wrong-server.ts'
-import { program } from './child.ts'
+import { program, spawnOnTerminal } from './child.ts'
 
 const apiKey = 'a-key-from-outside-0123456789'
 
@@ -92,28 +92,16 @@ test.each<[string, (url: string) => string, string, RegExp]>([
 async function conformOnTerminal(answer: string, ...options: string[]) {
   using server = startWrongServer()
   using folder = temporaryFolder()
-  const closed = Promise.withResolvers<void>()
-  let shown = ''
-  const child = Bun.spawn(['sh', '-c', `exec "${program}" conform "$@" > out`, '', server.url, ...options], {
-    cwd: folder.path,
-    env: { ...inherited, PETSTORE_API_KEY: server.key },
-    timeout: 30_000,
-    terminal: {
-      data: (_, bytes) => {
-        shown += Buffer.from(bytes)
-      },
-      exit: () => closed.resolve(),
-    },
-  })
-  await using terminal = child.terminal
-  await until('the question or the end', () => shown.includes('[y/N]') || child.exitCode !== null || undefined)
+  const command = ['sh', '-c', `exec "${program}" conform "$@" > out`, '', server.url, ...options]
+  const env = { PETSTORE_API_KEY: server.key }
+  await using terminal = spawnOnTerminal(command, { cwd: folder.path, env })
+  await until('the question or the end', () => terminal.shown.includes('[y/N]') || terminal.hasEnded() || undefined)
   const writesBefore = server.methods.filter(method => method !== 'GET').length
-  terminal?.write(answer)
-  const exitCode = await child.exited
-  await closed.promise
+  terminal.type(answer)
+  const exitCode = await terminal.exited()
   const writes = server.methods.filter(method => method !== 'GET').length
   const stdout = await Bun.file(join(folder.path, 'out')).text()
-  return { exitCode, shown, stdout, writesBefore, writes }
+  return { exitCode, shown: terminal.shown, stdout, writesBefore, writes }
 }
 
 test.each(['y\n', 'Yes\n'])('on a terminal, it asks before the first write, and goes on after %j', async answer => {

@@ -57,12 +57,26 @@ describe('demo', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  test('leaves nothing behind if its port is in use', async () => {
+  test('leaves nothing behind if the port that it was given is in use', async () => {
     using folder = temporaryFolder()
     await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-    const problem = await refusal(['demo', '-p', `${other.port}`], surroundings(folder.path))
-    expect(problem).toContain('the port is in use')
+    const { cwd, env } = surroundings(folder.path)
+    const byVariable = refusal(['demo'], { cwd, env: { ...env, PORT: `${other.port}` } })
+    for (const problem of [refusal(['demo', '-p', `${other.port}`], { cwd, env }), byVariable]) {
+      expect(await problem).toContain('the port is in use')
+    }
     expect(readdirSync(folder.path)).toEqual([])
+  })
+
+  // Only Linux has this address without set-up. There, nobody else needs the port.
+  test.skipIf(process.platform !== 'linux')('takes a free port if it was given none and 8080 is in use', async () => {
+    using folder = temporaryFolder()
+    const hostname = '127.0.0.2'
+    await using _ = Bun.serve({ port: 8080, hostname, reusePort: true, fetch: () => new Response() })
+    const env = { TMPDIR: folder.path, HOST: hostname }
+    await using server = await startServer({ args: ['demo'], cwd: folder.path, env })
+    expect(server.stderr).toBe('Port 8080 is in use: using a free port instead\n')
+    expect(server.port).not.toBe(8080)
   })
 
   test('says so if it cannot create a temporary folder', async () => {

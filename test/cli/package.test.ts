@@ -42,7 +42,7 @@ test('npx runs the package on a machine without Bun, and Ctrl-C ends all process
   expect(await run(['sh', '-c', 'command -v bun'], { cwd, env })).toMatchObject({ stdout: '' })
   await using server = await startServer({ command: [...npx, 'serve', '--port', '0'], cwd, env, waitMs })
   expect(server.stdout).toStartWith(`petstore ${manifest.version} serves `)
-  expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   expect(loggedBy(await server.stopAll('SIGINT'))).toEqual(['info Stopping'])
   await expect(fetch(server.url)).rejects.toThrow()
   expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])

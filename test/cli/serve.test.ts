@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { openCrowd } from '../support/connections.ts'
 import {
@@ -16,26 +17,28 @@ import {
   until,
 } from '../support/process.ts'
 import { test } from '../support/test.ts'
-import { program, storeKey } from './child.ts'
+import { program, spawnOnTerminal, storeKey } from './child.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'
 
-test('the first start ignores .env, creates a private store and shows a key in a curl line; the second shows none', async () => {
+test('the first start ignores .env, creates a private store and shows a key in curl lines; the second shows none', async () => {
   using folder = temporaryFolder()
   const ignored = 'PETSTORE_API_KEY=short\nHOST=192.0.2.1\nDATABASE_URL=sqlite:elsewhere.db\n'
   writeFileSync(join(folder.path, '.env'), ignored)
   await using first = await startServer({ cwd: folder.path })
   expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
   const [, key = ''] = /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(shown only this once\)$/m.exec(first.stdout) ?? []
-  expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
   const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
   expect(mode('data')).toBe('700')
   const files = readdirSync(join(folder.path, 'data'))
   expect(files).toContain('petstore.db')
   for (const file of files) expect([file, mode(`data/${file}`)]).toEqual([file, '600'])
-  await first.fetch('/pets', key, { method: 'POST', body: rex })
+  const added = '{"id":1,"name":"Rex","categoryId":7}\n'
+  expect(await pasteCurl(first, { cwd: folder.path }, 1)).toMatchObject({ exitCode: 0, stdout: added })
+  expect(first.stdout).not.toMatch(/#key|in the clear|Network/)
   await first.stop('SIGTERM')
 
   await using second = await startServer({ cwd: folder.path })
@@ -44,23 +47,66 @@ test('the first start ignores .env, creates a private store and shows a key in a
   expect(await (await second.fetch('/pets', key)).text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
 })
 
-test('it prints the addresses of the pages as this machine reaches them, and the public address', async () => {
-  const env = { HOST: '0.0.0.0', PETSTORE_PUBLIC_URL: 'https://pets.example.com/shop' }
-  await using server = await startServer({ env })
-  const [, catalogue = '', reference = '', publicUrl] =
-    /^ {2}Catalogue {2}(.+)\n {2}Reference {2}(.+)\n {2}Public {5}(.+)$/m.exec(server.stdout) ?? []
-  expect(publicUrl).toBe('https://pets.example.com/shop/v1')
-  expect([catalogue, reference]).toEqual([`http://127.0.0.1:${server.port}/`, `http://127.0.0.1:${server.port}/docs`])
-  for (const address of [catalogue, reference]) {
-    const { status, headers } = await fetch(address)
-    expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
+const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
+const hosts = ['0.0.0.0', '::'].filter(host => host === '0.0.0.0' || addresses.some(({ family }) => family === 'IPv6'))
+
+test.each(hosts)(
+  'with HOST=%s, it prints every address that reaches it, and warns about keys without TLS',
+  async HOST => {
+    const env = { HOST, PETSTORE_PUBLIC_URL: 'https://pets.example.com/shop' }
+    await using server = await startServer({ env })
+    const { origin } = new URL(server.url)
+    expect(origin).toBe(`http://${HOST === '::' ? '[::1]' : '127.0.0.1'}:${server.port}`)
+    const rows = server.stdout.match(/^ {2}\w* +http.+$/gm)?.map(row => row.trim().split(/ +/)) ?? []
+    const network = rows.slice(2, -1).map(row => row.at(-1) ?? '')
+    const named = network.map((url, index) => (index === 0 ? ['Network', url] : [url]))
+    const publicUrl = 'https://pets.example.com/shop/v1'
+    expect(rows).toEqual([
+      ['Catalogue', `${origin}/`],
+      ['Reference', `${origin}/docs`],
+      ...named,
+      ['Public', publicUrl],
+    ])
+    const reachable = addresses.filter(({ internal, family }) => !internal && (HOST === '::' || family === 'IPv4'))
+    expect(network.length > 0).toBe(reachable.length > 0)
+    for (const url of network) expect(url).not.toMatch(/\/(127\.|\[::1\]|\[fe80)/)
+    for (const url of network) {
+      const hostname = new URL(url).hostname.replace(/[[\]]/g, '')
+      ;(await Bun.connect({ hostname, port: server.port, socket: { data() {} } })).end()
+    }
+    for (const page of ['/', '/docs']) {
+      const { status, headers } = await fetch(`${origin}${page}`)
+      expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
+    }
+    expect(server.stdout).toContain('\nWithout TLS, keys travel in the clear: ')
+    expect(await pasteCurl(server, { cwd: server.cwd })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
+  },
+)
+
+test('on a terminal, the address of the catalogue has a new key, and no other', async () => {
+  using folder = temporaryFolder()
+  const catalogue = async (command: string, env: Record<string, string> = {}) => {
+    const line = ['sh', '-c', `exec "${program}" ${command}`]
+    await using terminal = spawnOnTerminal(line, { cwd: folder.path, env: { PORT: '0', ...env } })
+    await until('the greeting', () => terminal.shown.includes('Stop with Ctrl-C') || undefined)
+    // Ctrl-C
+    terminal.type('\u0003')
+    expect(await terminal.exited()).toBe(0)
+    const [, key = ''] = /API key {4}(pets_\w{36}) /.exec(terminal.shown) ?? []
+    return / {2}Catalogue {2}http:\/\/127\.0\.0\.1:\d+\/(\S*)\r/
+      .exec(terminal.shown)?.[1]
+      ?.replace(key || 'none', 'KEY')
   }
+  expect(await catalogue('serve', { PETSTORE_API_KEY: outsideKey })).toBe('')
+  expect(await catalogue('serve')).toBe('#key=KEY')
+  expect(await catalogue('serve')).toBe('')
+  expect(await catalogue('demo')).toBe('#key=KEY')
 })
 
 test('with PETSTORE_API_KEY, no key is created, and that key works but is never shown', async () => {
   const env = { PETSTORE_API_KEY: outsideKey }
   await using server = await startServer({ env })
-  expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   const { stdout, stderr } = await server.stop('SIGTERM')
   for (const key of [outsideKey, 'pets_']) expect(stdout + stderr).not.toContain(key)
   expect(await listKeys(server.cwd)).toEqual([])
@@ -79,10 +125,15 @@ test('bin/petstore runs no program that lies beside its folder', async () => {
   mkdirSync(planted, { recursive: true })
   writeFileSync(join(planted, 'bun'), '#!/bin/sh\necho planted\n', { mode: 0o755 })
   const started = (command: string) => run([join(folder.path, command), '--version'], { cwd: folder.path })
-  const advice = expect.stringMatching(/^petstore: Bun is not installed: run npm install in .*\n$/)
-  expect(await started('app/bin/petstore')).toEqual({ exitCode: 1, stdout: '', stderr: advice })
+  const advice = (npm: string) =>
+    `petstore: Bun is not installed. Install it with: npm ${npm} --prefix '${folder.path}/app'\n`
+  const stderr = advice('install --omit=dev --include=optional')
+  expect(await started('app/bin/petstore')).toEqual({ exitCode: 1, stdout: '', stderr })
   symlinkSync('app/bin/petstore', join(folder.path, 'petstore'))
-  expect(await started('petstore')).toEqual({ exitCode: 1, stdout: '', stderr: advice })
+  expect(await started('petstore')).toEqual({ exitCode: 1, stdout: '', stderr })
+  // Only a clone has it.
+  writeFileSync(join(folder.path, 'app/package-lock.json'), '{}')
+  expect(await started('petstore')).toMatchObject({ exitCode: 1, stderr: advice('ci --omit=dev') })
 
   // As npm installs it.
   const modules = join(folder.path, 'node_modules')
@@ -111,6 +162,7 @@ test.each([
   expect([created.status, listed.status, measured.status]).toEqual([...statuses])
 
   const reads = listed.status === 200
+  expect(server.stdout.match(/ curl .*-d /g) !== null).toBe(created.status === 201)
   expect(server.stdout.includes('curl')).toBe(reads)
   expect(server.stdout.includes('  New key  ')).toBe(!reads)
   if (reads) expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0 })
@@ -154,7 +206,7 @@ test('npm start serves, and Ctrl-C, which arrives twice under npm, stops it with
   using folder = temporaryFolder()
   const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
   await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
-  expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+  expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   expect((await server.stopAll('SIGINT')).exitCode).toBe(0)
   await expect(fetch(server.url)).rejects.toThrow()
 })

@@ -18,10 +18,11 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
   afterAll(() => folder[Symbol.dispose]())
 
   test('the server speaks HTTPS, and the curl line works when pasted', async () => {
-    const args = ['serve', '--port', '0', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
+    const args = ['serve', '--port', '0', '--host', '0.0.0.0', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
     await using server = await startServer({ cwd: folder.path, args })
+    expect(server.stdout).not.toMatch(/http:|in the clear/)
     expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+\/v1$/)
-    expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]' })
+    expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
     const health = await petstore(['health', '-p', `${server.port}`, '--tls-cert', 'cert.pem'], { cwd: folder.path })
     expect(health).toMatchObject({ exitCode: 0, stdout: 'ok\n' })
     await expect(fetch(`${server.url}/pets`)).rejects.toThrow()

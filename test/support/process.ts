@@ -92,7 +92,10 @@ export async function run(command: readonly string[], surroundings: Surroundings
   return await child.ended()
 }
 
-type ListedKey = Record<'name' | 'firstCharacters' | 'permission' | 'expiresAt' | 'revokedAt' | 'lastUsedAt', string | null>
+type ListedKey = Record<
+  'name' | 'firstCharacters' | 'permission' | 'expiresAt' | 'revokedAt' | 'lastUsedAt',
+  string | null
+>
 
 /** Creates a key on the command line, in the store of the folder `cwd`. */
 export async function createKey(cwd: string, name: string, ...options: string[]): Promise<string> {
@@ -118,9 +121,9 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
 }
 
-/** Runs the curl line that the server printed, as if pasted into a shell. */
-export function pasteCurl({ stdout }: Server, surroundings: Surroundings): Promise<Ended> {
-  const [line = 'echo no curl line'] = /^ +curl .*$/m.exec(stdout) ?? []
+/** Runs one of the curl lines that the server printed, as if pasted into a shell: one lists animals, one adds Rex. */
+export function pasteCurl({ stdout }: Server, surroundings: Surroundings, index: 0 | 1 = 0): Promise<Ended> {
+  const line = stdout.match(/^ +curl .*$/gm)?.[index] ?? 'echo no curl line'
   return run(['sh', '-c', line], surroundings)
 }
 
