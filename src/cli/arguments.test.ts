@@ -47,7 +47,7 @@ test.each<[string[], Record<string, string>, string[]]>([
 })
 
 describe('refused, without showing a secret:', () => {
-  const usage = '<animal> [food] [options]'
+  const usage = '<animal> [food] --name <name> [options]'
   test.each<[string[], string]>([
     [[], '<animal> is missing: expected the name of an animal'],
     [[''], '<animal> is empty: expected the name of an animal'],

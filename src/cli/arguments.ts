@@ -153,7 +153,7 @@ export function readValues<O extends Options>(
     const flag = flagName(option)
     const [label, text] = texts[flag] === undefined ? [variable, env[variable] || undefined] : [flag, texts[flag]]
     if (text === undefined) {
-      if (fallback === undefined) problems.push(missing(variable || flag, option))
+      if (fallback === undefined) problems.push(missing(variable ? `${flag} (${variable})` : flag, option))
       return [name, option.optional ? undefined : option.read(fallback ?? '')]
     }
     given.add(name)
@@ -175,8 +175,11 @@ const unexpected = (text: string) =>
 
 export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
-  const known = 'run' in entry ? listedFlagsOf(entry).map(flagName) : entry.commands.map(lastWord)
-  const advice = suggestion(name, known) ?? `${typed(entry, program)} --help lists the ${kind}s`
+  const isCommand = 'run' in entry
+  const known = isCommand ? listedFlagsOf(entry).map(flagName) : entry.commands.map(lastWord)
+  const isEarly = !isCommand && kind === 'option'
+  const lists = `${typed(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
+  const advice = isEarly ? `name a command first; ${lists}` : (suggestion(name, known) ?? lists)
   // A value behind the name may be a key or a password.
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
 }
@@ -240,5 +243,7 @@ function list(heading: string, rows: readonly Row[]): string {
 function usageOf(entry: Entry, program: string): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
   const expected = argumentsOf(entry).map(({ flag, optional }) => (optional ? ` [${flag.slice(1, -1)}]` : ` ${flag}`))
-  return `${typed(entry, program)}${expected.join('')} [options]`
+  const required = flagsOf(entry).filter(option => option.default === undefined && !option.variable)
+  const flags = required.map(option => ` ${flagName(option)} ${option.flag.replace(/^[^<]*/, '')}`)
+  return `${typed(entry, program)}${[...expected, ...flags].join('')} [options]`
 }

@@ -6,6 +6,7 @@ import { readNewPet } from '../pet.ts'
 import type { Stores } from '../store.ts'
 import { command, readValues } from './arguments.ts'
 import sampleAnimals from './demo-animals.json' with { type: 'json' }
+import type { Io } from './output.ts'
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
 
@@ -23,9 +24,7 @@ Of the variables of serve, only PORT and HOST apply.`,
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`
       const { values } = readValues({ options: settings }, {}, {})
-      const isTaken = given === undefined && isInUse(host, values.port)
-      if (isTaken) await io.err(`Port ${values.port} is in use: using a free port instead\n`)
-      const port = given ?? (isTaken ? 0 : values.port)
+      const port = given ?? choosePort(values.port, host, io)
       return await serve({ ...values, port, host, databaseUrl, logLevel: 'warn' }, io, addAnimals)
     } finally {
       rmSync(folder, { recursive: true, force: true })
@@ -33,13 +32,16 @@ Of the variables of serve, only PORT and HOST apply.`,
   },
 })
 
-/** Another program may still take the port before the server does, which then fails. */
-function isInUse(hostname: string, port: number): boolean {
+/** This port, or any free one. If another program takes it before the server does, the server fails. */
+function choosePort(port: number, hostname: string, io: Io): number {
   try {
     Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } }).stop(true)
-    return false
+    return port
   } catch (error) {
-    return codeOf(error) === 'EADDRINUSE'
+    // The server reports any other problem.
+    if (codeOf(error) !== 'EADDRINUSE') return port
+    io.err(`Port ${port} is in use: using a free port instead\n`)
+    return 0
   }
 }
 

@@ -73,7 +73,9 @@ test.each<[string, ...problems: string[]]>([
   ['xmport', 'Unknown command xmport: did you mean import?'],
   ['keys lsit', 'Unknown command lsit: did you mean list?'],
   ['bogus', 'Unknown command bogus: petstore --help lists the commands'],
-  ['--bogus', 'Unknown option --bogus: petstore --help lists the options'],
+  ['--port 1', 'Unknown option --port: name a command first; petstore --help lists the commands'],
+  ['keys create till', 'Unexpected argument "till": expected petstore keys create --name <name> [options]'],
+  ['pets add Rex 7', 'expected petstore pets add <name> --category <number> [options]'],
   ['keys list --port 1', 'Unknown option --port: petstore keys list --help lists the options'],
   ['serve --port abc', '--port is "abc": expected an integer from 0 to 65535'],
   ['serve --threads 2', '--threads was removed: run several processes of one store instead (docs/scaling.md'],
@@ -110,7 +112,7 @@ test.each<[string, ...problems: string[]]>([
 
 test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
   const stderr =
-    'petstore: PETSTORE_API_KEY is missing: expected an API key; petstore keys create --name NAME creates one\n'
+    'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; keys create --name NAME creates one\n'
   expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
 })
 

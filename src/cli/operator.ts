@@ -45,7 +45,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     return { status, text: new TextDecoder().decode(value?.subarray(0, textBytesMax)).trim() }
   } catch (cause) {
     const why = codeOf(cause) || (cause as Error).name
-    const advice = 'start the server, or set HOST, PORT and PETSTORE_TLS_CERT as it does'
+    const advice = 'start the server, or set --host, --port and --tls-cert (HOST, PORT, PETSTORE_TLS_CERT) as it does'
     throw new SetupError(`${url} does not answer (${why}): ${advice}`, { cause })
   }
 }

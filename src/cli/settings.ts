@@ -24,7 +24,7 @@ export const settings = {
     ...integer(0, 65_535),
   }),
   host: setting('HOST', '--host <address>', '127.0.0.1', {
-    help: 'Address to listen on: 0.0.0.0 for all IPv4 addresses, :: for all IPv6 addresses',
+    help: 'Address to listen on: 0.0.0.0 for all IPv4 addresses, :: for all addresses',
     expected: 'a host name or an IP address',
     read: readHost,
   }),
