@@ -239,7 +239,7 @@ function readOptions(options: ClientOptions): ClientSettings {
   // Any other character would fail in fetch, whose message may contain the key.
   if (!isVisibleAscii(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
   return {
-    baseUrl: readBaseUrl('baseUrl', options.baseUrl),
+    baseUrl: readBaseUrl(options.baseUrl),
     apiKey,
     headers: readHeaders(headers),
     ...numbers,
@@ -250,15 +250,15 @@ function readOptions(options: ClientOptions): ClientSettings {
 function ignore(): void {}
 
 /** A base address that ends in /v1, which is added. The TypeError does not show the value: it may contain a password. */
-function readBaseUrl(name: string, address: unknown): string {
+function readBaseUrl(address: unknown): string {
   const example = 'such as https://pets.example.com/v1'
   // Node 20 has no URL.parse.
   const url = orUndefined(() => new URL(String(address)))
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError(`${name} is not an http or https address: expected one ${example}`)
+    throw new TypeError(`baseUrl is not an http or https address: expected one ${example}`)
   }
   if (url.username + url.password + url.search + url.hash !== '') {
-    throw new TypeError(`${name} has a user, password, query or fragment: expected only the address, ${example}`)
+    throw new TypeError(`baseUrl has a user, password, query or fragment: expected only the address, ${example}`)
   }
   return `${url.origin}${url.pathname}`.replace(/(\/v1)?\/*$/, '/v1')
 }
