@@ -86,7 +86,7 @@ test.each(hosts)(
 test('on a terminal, the address of the catalogue has a new key, and no other', async () => {
   using folder = temporaryFolder()
   const catalogue = async (command: string, env: Record<string, string> = {}) => {
-    const line = ['sh', '-c', `exec "${program}" ${command}`]
+    const line = ['sh', '-c', `trap : INT; "${program}" ${command}`]
     await using terminal = spawnOnTerminal(line, { cwd: folder.path, env: { PORT: '0', ...env } })
     await until('the greeting', () => terminal.shown.includes('Stop with Ctrl-C') || undefined)
     // Ctrl-C
@@ -101,6 +101,7 @@ test('on a terminal, the address of the catalogue has a new key, and no other', 
   expect(await catalogue('serve')).toBe('#key=KEY')
   expect(await catalogue('serve')).toBe('')
   expect(await catalogue('demo')).toBe('#key=KEY')
+  expect(await catalogue('demo | (trap "" INT; exec cat)')).toBe('')
 })
 
 test('with PETSTORE_API_KEY, no key is created, and that key works but is never shown', async () => {
