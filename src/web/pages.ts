@@ -52,11 +52,16 @@ function pageOf(path: string) {
   return { type, read, headers }
 }
 
-/** Scripts become JavaScript with short names. Comments and indentation are removed. */
+/** Scripts become JavaScript with short names. Comments and unneeded white space are removed. */
 function minified(path: string, content: Uint8Array): Uint8Array {
   const text = new TextDecoder().decode(content)
   // Bun's types lack `minify`.
   const transpiler = new Bun.Transpiler({ loader: 'ts', minify: true } as Bun.TranspilerOptions)
-  const sent = path.endsWith('.ts') ? transpiler.transformSync(text) : text.replace(/^\s+|\/\*.*?\*\/\s*/gms, '')
+  if (path.endsWith('.ts')) return new TextEncoder().encode(transpiler.transformSync(text))
+  // In CSS, a space before a colon or around `+` matters. In HTML, a line break between tags does not matter here.
+  const short = text.replace(/^\s+|\/\*.*?\*\/\s*/gms, '').replace(/>\n+</g, '><')
+  const sent = path.endsWith('.css')
+    ? short.replace(/\s*([{},;>])\s*|(:)\s+/g, '$1$2').replace(/;(?=})|\b0(?=\.)/g, '')
+    : short
   return new TextEncoder().encode(sent)
 }
