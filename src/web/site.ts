@@ -24,10 +24,19 @@ export function store(name: string, value: string, storage = tabStorage) {
   }
 }
 
-const storedKey = () => tabStorage?.getItem(keyName) ?? deviceStorage?.getItem(keyName) ?? ''
+const storages = [tabStorage, deviceStorage].filter(storage => storage !== undefined)
 
-/** The key that the page uses: of this tab, or else of this device; '' if there is none that can be sent. */
+/** A stored key, without the mark of {@link markReadOnly}. */
+const keyIn = (storage: Storage) => storage.getItem(keyName)?.split(' ')[0]
+
+/** The key of this tab, or else of this device; '' if there is none that can be sent. */
+export function storedKey() {
+  const key = storages.map(keyIn).find(Boolean) ?? ''
+  return keyProblem(key) ? '' : key
+}
+
 export const session = {
+  /** The key that the page uses. */
   key: '',
   /** Called when the key is forgotten. By default nothing of this person remains on the page for the next one. */
   left: () => location.replace(location.pathname),
@@ -40,12 +49,19 @@ addEventListener('pageshow', ({ persisted }) => {
   if (persisted && !isKeyStored()) location.reload()
 })
 
-/** Another tab may have stored another key, which stays. */
+/** Another tab may have stored another key, which stays as it is. */
+const storagesOfKey = () => storages.filter(storage => keyIn(storage) === session.key)
+
 export function forgetKey() {
-  for (const storage of [tabStorage, deviceStorage]) {
-    if (storage?.getItem(keyName) === session.key) storage.removeItem(keyName)
-  }
+  for (const storage of storagesOfKey()) storage.removeItem(keyName)
 }
+
+/** The mark is stored with the key: it is valid after a reload and in other tabs, and goes with the key. */
+export function markReadOnly() {
+  for (const storage of storagesOfKey()) store(keyName, `${session.key} read-only`, storage)
+}
+
+export const isReadOnly = () => storagesOfKey().some(storage => storage.getItem(keyName) !== session.key)
 
 /** Relative to the page, which a proxy may serve under another path. Without user and password, which fetch refuses. */
 export const urlOf = (path: string) => new URL(path, location.origin + location.pathname)
@@ -55,7 +71,7 @@ export function newClient(options: Partial<Pick<ClientOptions, 'apiKey' | 'onReq
   return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey: session.key, retries: 0, ...options })
 }
 
-if (!keyProblem(storedKey())) session.key = storedKey()
+session.key = storedKey()
 
 /** Browsers hide the status and the address of a redirect. */
 export const redirected = 'The service redirects requests. Reload this page: you may have to log in again.'

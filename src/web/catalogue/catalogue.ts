@@ -7,17 +7,24 @@ import { petName, petStatus } from '../../pet.ts'
 import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
+/** Before anything else, which could fail and leave the key in the address. */
+const givenKey = takeKey()
+
 const restoredMax = 5_000
 const entriesMax = 10
 /** An animal that is not added yet. */
 const draftName = 'petstore-draft'
 const longNameChars = 60
 const shortNameChars = 40
+/** The service sends so many animals unless a limit asks for others, up to this one. */
+const pageSize = 20
+const pageSizeMax = 100
 const skeletons = 9
 const pets = byId('pets')
 const more = byId('more')
 const banner = byId('banner')
 const form = byId('new-pet') as HTMLFormElement
+const wide = matchMedia('(min-width: 60rem)')
 
 /** The filter of the list on the page. */
 let status = ''
@@ -49,7 +56,8 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   const label = find(card, '.status')
   label.textContent = status ? status.charAt(0).toUpperCase() + status.slice(1) : 'No status'
   label.dataset['status'] = status ?? ''
-  find(card, '.facts').textContent = `No. ${id} · Category ${categoryId}`
+  find(card, '[title=id]').textContent = `No. ${id}`
+  find(card, '[title=categoryId]').textContent = `Category ${categoryId}`
   return card
 }
 
@@ -83,15 +91,16 @@ function showBox(box: 'notice' | 'banner', title: string, text: string, action: 
 
 /** What went wrong, and what to do. */
 function explain({ status, code, message, requestId }: PetstoreError): [title: string, text: string] {
-  const reason = code === 'unexpected_response' ? '' : `${message}. `
+  const isOurs = code !== 'unexpected_response'
   if (status === undefined) return ['The service cannot be reached', 'Check your connection, then try again.']
   if (status === 0) return ['Unexpected response', site.redirected]
-  if (status === 401) return ['This key is not accepted', reason.trim()]
-  if (status === 403) return ['This key does not open the catalogue', reason.trim()]
-  if (status === 429) return ['Too many requests', `${reason}Wait a moment, then try again.`]
+  // It also says what to do.
+  if (isOurs && status < 500) return [message, '']
+  if (status === 401) return ['This key is not accepted', '']
+  if (status === 429) return ['Too many requests', 'Wait a moment, then try again.']
   const id = requestId ? ` the request id ${requestId}` : ''
-  const what = reason || `Unexpected response (status ${status}). `
-  return ['Something went wrong', `${what}Try again. If it happens again, tell the operator${id}.`]
+  const what = isOurs ? message : `Unexpected response (status ${status})`
+  return ['Something went wrong', `${what}. Try again. If it happens again, tell the operator${id}.`]
 }
 
 const explanation = (error: PetstoreError) => explain(error).filter(Boolean).join('. ')
@@ -109,8 +118,6 @@ function record({ method, url, requestHeaders, requestBody }: RequestAttempt, st
   find(entry, 'span').textContent = `${method} ${url.slice(location.origin.length)}`
   const code = find(entry, 'code')
   code.textContent = curlOf(url, requestHeaders, requestBody)
-  // It scrolls.
-  code.tabIndex = 0
   const button = find(entry, 'button')
   button.setAttribute('aria-label', `Copy ${method} as curl`)
   button.addEventListener('click', () => copy(code, button))
@@ -123,7 +130,22 @@ function show(screen: 'welcome' | 'catalogue') {
   const inside = screen === 'catalogue'
   byId('main').dataset['view'] = screen
   byId('welcome').hidden = inside
-  for (const part of document.querySelectorAll('#bar, aside, #list, #leave')) part.toggleAttribute('hidden', !inside)
+  for (const part of document.querySelectorAll('#bar, aside, #list, #developers, #leave')) {
+    part.toggleAttribute('hidden', !inside)
+  }
+  if (inside) showForm()
+}
+
+/** Hides the form from a key that may not use it. */
+function showForm(isReadOnly = site.isReadOnly()) {
+  form.hidden = isReadOnly
+  showProblem('form', form.hidden ? 'This key may only read: to add animals, change to a key that may write' : '')
+}
+
+/** Below the animals in a narrow window. */
+function placeDevelopers() {
+  const parent = wide.matches ? 'aside' : 'main'
+  document.querySelector(parent)?.append(byId('developers'))
 }
 
 const isInside = () => byId('welcome').hidden
@@ -153,11 +175,30 @@ async function enter() {
   byId('enter').textContent = 'Show the animals'
   if (!entered) return
   site.acceptKey()
-  showProblem('form', '')
-  form.hidden = false
   show('catalogue')
   byId('heading').focus({ preventScroll: true })
   goTo(placeIn(entry))
+}
+
+/** A key in the address, as `#key=pets_…`, which must not stay there. */
+function takeKey() {
+  const [found, key = ''] = /^#key=(.*)/.exec(location.hash) ?? []
+  if (found) history.replaceState(history.state, '', location.pathname + location.search)
+  return key
+}
+
+/** Uses a key from the address as if it was typed. False if there is none, or the person keeps the present key. */
+function enterGiven(key: string) {
+  const present = site.storedKey()
+  if (!key || (isInside() && key === session.key)) return false
+  if (present && present !== key && !confirm('Use the API key of this address, and no longer the present one?')) {
+    return false
+  }
+  show('welcome')
+  keyInput.value = key
+  inputOf('remember').checked = false
+  enter()
+  return true
 }
 
 // The filter is in the address, so that reload and back find it again.
@@ -183,13 +224,15 @@ async function list(wanted: string, place?: Place): Promise<boolean> {
   // They stay until the new list is there.
   const old = [...pets.children]
   const found: Pet[] = []
-  let filter: ListOptions | undefined = { status: petStatus.read(wanted), limit: place ? 100 : undefined }
+  let filter: ListOptions | undefined = { status: petStatus.read(wanted) }
   do {
-    const page = await fetchPage(filter, mine, () => list(wanted, place))
+    const missing = place ? place.count - found.length : 0
+    const limit = missing > pageSize ? Math.min(missing, pageSizeMax) : undefined
+    const page = await fetchPage({ ...filter, limit }, mine, () => list(wanted, place))
     if (!page) return false
     found.push(...page.pets)
     filter = page.next
-  } while (filter && place && found.length < restoredMax && (found.at(-1)?.id ?? 0n) < BigInt(place.last))
+  } while (filter && place && found.length < restoredMax && !isReached(place, found))
   rememberPlace()
   for (const card of old) card.remove()
   status = wanted
@@ -292,24 +335,25 @@ const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
 
 const topOf = (element: Element) => element.getBoundingClientRect().top
 
-/** While the page scrolls, the filter covers it down to here. */
-const topLine = () => Math.max(0, byId('bar').getBoundingClientRect().bottom)
-
-/** The first animal below the filter, and how far below the top of the window it is. */
+/** The first animal in the window, and how far below its top it is. */
 interface Place {
+  /** '' at the top of the page. */
   readonly at: string
   readonly top: number
-  /** The last animal on the page: without it, the page may be too short to scroll there. */
-  readonly last: string
+  /** How many animals are on the page: with fewer, it may be too short to scroll there. */
+  readonly count: number
 }
 
-/** Undefined at the top of the page. */
+const isReached = ({ at, count }: Place, found: readonly Pet[]) =>
+  found.length >= count && (found.at(-1)?.id ?? 0n) >= BigInt(at)
+
+/** Undefined without animals. */
 function placeNow(): Place | undefined {
-  const line = topLine()
-  const isBelow = (card: Element) => !card.matches('.new, .skeleton') && topOf(card) >= line
-  const card = scrollY > 0 ? [...pets.children].find(isBelow) : undefined
-  const idOf = ({ id }: Element) => id.slice('pet-'.length)
-  return card && { at: idOf(card), top: topOf(card), last: idOf(pets.lastElementChild ?? card) }
+  const isVisible = (card: Element) => !card.matches('.new') && topOf(card) >= 0
+  // Below the animals there are more things to scroll to.
+  const card = [...pets.children].find(isVisible) ?? pets.lastElementChild
+  if (!card?.id) return undefined
+  return { at: scrollY > 0 ? card.id.slice('pet-'.length) : '', top: topOf(card), count: pets.childElementCount }
 }
 
 // Places are in the storage of the tab: a page that is being left cannot change its entry of the history.
@@ -347,7 +391,9 @@ const rules: Readonly<Record<string, (typed: string) => string>> = {
   name: typed => (typed.trim() ? problemBy('The name', typed, petName) : 'Enter a name'),
   categoryId(typed) {
     if (!typed.trim()) return 'Enter a category number'
-    return /^\s*-?\d+\s*$/.test(typed) ? problemBy('The number', BigInt(typed), int64) : 'Use digits only'
+    return /^\s*-?\d+\s*$/.test(typed)
+      ? problemBy('The number', BigInt(typed), int64)
+      : 'Enter a whole number, such as 42'
   },
 }
 
@@ -390,14 +436,13 @@ async function save() {
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
   showProblem('form', refusalOf(result, name))
-  if (result.status !== 403) return
-  form.hidden = true
+  if (result.code !== 'read_only_key') return
+  site.markReadOnly()
+  showForm(true)
   byId('leave').focus()
 }
 
 function refusalOf(error: PetstoreError, name: string) {
-  if (error.status === 403) return 'This key may only read. To add animals, change to a key that may write.'
-  if (error.code === 'invalid_request') return `${error.message}.`
   if (error.status !== undefined) return explanation(error)
   // The person may have typed the next name already. The service may have added the animal without our seeing it.
   const isInForm = inputOf('name').value === name
@@ -415,7 +460,11 @@ function added(pet: Pet, sentName: string) {
   // Isolated, so that a name in another direction does not turn the sentence around.
   const name = document.createElement('bdi')
   name.textContent = shortName(pet.name)
-  byId('done').replaceChildren('Added ', name, ` as No. ${pet.id}.${isListed ? '' : ' The filter hides it.'}`)
+  byId('done').replaceChildren(
+    'Added ',
+    name,
+    ` as No. ${pet.id}.${isListed ? ' After a reload, it is last in the list.' : ' The filter hides it.'}`,
+  )
   byId('name').focus({ preventScroll: true })
   if (!isListed) return
   document.getElementById(`pet-${pet.id}`)?.remove()
@@ -453,16 +502,21 @@ addEventListener('online', () => {
   if (!banner.hidden) refresh()
 })
 addEventListener('popstate', () => {
-  if (!isInside()) return
+  const { hash } = location
+  if (enterGiven(takeKey()) || !isInside()) return
   rememberPlace()
   // The skip link changes only the hash.
-  if (location.hash && addressed() === status) nameEntry()
+  if (hash && addressed() === status) nameEntry()
   else open()
 })
 document.addEventListener('visibilitychange', rememberPlace)
 addEventListener('pagehide', rememberPlace)
 history.scrollRestoration = 'manual'
-if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
+if (wide.matches) byId('add').setAttribute('open', '')
+wide.addEventListener('change', placeDevelopers)
+placeDevelopers()
 restoreDraft()
-show(session.key ? 'catalogue' : 'welcome')
-if (session.key) open()
+if (!enterGiven(givenKey)) {
+  show(session.key ? 'catalogue' : 'welcome')
+  if (session.key) open()
+}
