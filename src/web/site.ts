@@ -165,12 +165,12 @@ export function isJson(text: string) {
 const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** A shell command. The key is a variable, so that it is not shown. */
-export function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: string, separator = ' ') {
+export function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: string) {
   const words = [`curl ${shellQuoted(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
   for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
   // Plain --data would read a file if the body starts with @.
   if (body !== undefined) words.push(`--data-raw ${shellQuoted(isJson(body) ? visible(body) : body)}`)
-  return words.join(separator)
+  return words.join(' \\\n  ')
 }
 
 /** JSON with its invisible characters escaped. They are always in strings. */

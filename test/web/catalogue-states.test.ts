@@ -1,6 +1,6 @@
 import { expect, setSystemTime } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { describeInBrowser, desktop, phone, visit } from '../support/browser.ts'
+import { describeInBrowser, desktop, phone, stock, visit } from '../support/browser.ts'
 import { keepAnimals } from '../support/service.ts'
 import { test } from '../support/test.ts'
 
@@ -40,11 +40,26 @@ describeInBrowser('the catalogue page', () => {
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 1)
       await screen.click('Change key')
+      await page.getByLabel('Remember on this device').check()
       await screen.typeKey(await service.newKey({ permission: 'read-only' }))
+      await screen.waitForCards(1)
+      // A proxy refuses the animal, not the key.
+      await page.route('**/v1/pets', route => route.fulfill({ status: 403, body: 'Blocked' }), { times: 1 })
       await screen.addAnimal('Rex', '7')
-      await screen.says('This key may only read. To add animals, change to a key that may write.')
-      expect(await page.getByLabel('Name').isVisible()).toBe(false)
+      await screen.says('Unexpected response (status 403)')
+      await screen.click('Add to the catalogue')
+      const why = 'This key may only read: to add animals, change to a key that may write'
+      await screen.says(why)
       expect(await screen.focused()).toBe('leave')
+      const other = await page.context().newPage()
+      await other.goto(service.origin)
+      await page.reload()
+      for (const tab of [page, other]) {
+        await tab.getByText(why).waitFor()
+        expect(await tab.getByLabel('Name').isVisible()).toBe(false)
+      }
+      await other.close()
+      await screen.waitForCards(1)
       await screen.expectAccessible()
       await screen.filter('Sold')
       await screen.says('No animal is sold')
@@ -53,7 +68,10 @@ describeInBrowser('the catalogue page', () => {
       await screen.waitForCards(1)
       expect(new URL(page.url()).search).toBe('')
       expect(await curlLines(page)).toHaveLength(1)
-      expect(await page.getByLabel('Name').inputValue()).toBe('')
+      expect([await page.getByLabel('Name').isVisible(), await page.getByLabel('Name').inputValue()]).toEqual([
+        true,
+        '',
+      ])
       // The way back leads to no page of the other person, not even if the browser has kept one.
       await page.goBack()
       await screen.untilTrue("location.search === '' && document.querySelectorAll('#log > li').length === 1")
@@ -77,13 +95,68 @@ describeInBrowser('the catalogue page', () => {
       setSystemTime(expiresAt)
       try {
         await screen.click('Refresh')
-        await screen.says('This key is not accepted')
+        await screen.says('The API key is expired: use another one')
       } finally {
         setSystemTime()
       }
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
       await screen.typeKey('schlüssel')
       await screen.says('A key has no spaces and no accents')
+    }))
+
+  test('takes a key from the address, and replaces another one only if the person agrees', () =>
+    visit(desktop, async (page, service, screen) => {
+      await stock(service, 5)
+      const other = await service.newKey()
+      const stored = () => page.evaluate("[sessionStorage.getItem('petstore-key'), localStorage.length].join()")
+      const held = await screen.hold('**/v1/pets?*')
+      await screen.goTo(`/?status=sold#key=${service.key}`)
+      await screen.says('Checking the key…')
+      expect(page.url()).toBe(`${service.origin}/?status=sold`)
+      held()
+      await screen.waitForCards(1)
+      expect(await stored()).toBe(`${service.key},0`)
+
+      const questions: string[] = []
+      let answer = false
+      page.on('dialog', dialog => {
+        questions.push(dialog.message())
+        return answer ? dialog.accept() : dialog.dismiss()
+      })
+      const giveKey = (key: string) => page.evaluate(`location.hash = 'key=${key}'`)
+      for (const key of [service.key, '', other]) await giveKey(key)
+      expect(questions).toEqual(['This link has another API key. Use it in this tab, instead of the present key?'])
+      expect([page.url(), await stored()]).toEqual([`${service.origin}/?status=sold`, `${service.key},0`])
+      await page.evaluate("location.hash = 'main'")
+      expect(page.url()).toEndWith('#main')
+      expect(await page.locator('#log > li').count()).toBe(1)
+      answer = true
+      for (const key of ['pets_%E0%A4%A', 'clé x']) {
+        await giveKey(key)
+        await screen.untilTrue("document.getElementById('key-problem').textContent.startsWith('Unknown API key')")
+        await screen.expectAccessible()
+        await page.reload()
+        await screen.waitForCards(1)
+      }
+      await giveKey(other)
+      await screen.untilTrue(`sessionStorage.getItem('petstore-key') === '${other}'`)
+      await screen.waitForCards(1)
+      expect(questions).toHaveLength(4)
+      const history = await (await page.context().newCDPSession(page)).send('Page.getNavigationHistory')
+      expect(history.entries.length).toBeGreaterThan(4)
+      expect(history.entries.map(({ url }) => url).join()).not.toContain('key')
+
+      // Another tab uses the key of this device. Nobody answers its question, which means no.
+      await page.evaluate(`localStorage.setItem('petstore-key', '${service.key}')`)
+      const tab = await page.context().newPage()
+      await tab.goto(`${service.origin}/#key=${other}`)
+      await tab.locator('#pet-5').waitFor()
+      expect(await tab.evaluate("sessionStorage.getItem('petstore-key') + location.hash")).toBe('null')
+      await tab.evaluate('localStorage.clear()')
+      await tab.goto(`${service.origin}/?#key=`)
+      await tab.getByLabel('API key').waitFor()
+      expect(await tab.locator('#key-problem').textContent()).toBe('')
+      expect(tab.url()).toBe(`${service.origin}/`)
     }))
 
   test('shows the typed key on request, and remembers it on the device on request', () =>
@@ -181,10 +254,11 @@ describeInBrowser('the catalogue page', () => {
       const hostile = [
         '<img src=x onerror="document.title=1"><script>document.title=1</script>',
         '\u202eright to left שלום',
-        'W'.repeat(1_000),
         '{"id":9007199254740993} \\" 12345678901234567890',
+        ...['W', 'א', '🐈', 'many words '].map(text => text.repeat(1_000 / [...text].length)),
+        `e${'\u0301'.repeat(999)}`,
       ]
-      const ids = [9007199254740993n, 9007199254740995n, 9007199254740997n, 9007199254740999n]
+      const ids = hostile.map((_, index) => 9007199254740993n + BigInt(index))
       const pets = ids.map((id, index) => ({ id, name: hostile[index] ?? '', categoryId: 2n ** 63n - 1n }))
       await keepAnimals(service, pets)
       await screen.enter(service.key)
@@ -194,16 +268,25 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.locator('.facts').allTextContents()).toEqual(facts)
       expect(await page.title()).toBe('Catalogue · Pet store')
       expect(await page.locator('#pets img, #pets script').count()).toBe(0)
-      const heightPx = async () => (await screen.cards.nth(2).boundingBox())?.height ?? 0
-      const cutPx = await heightPx()
-      expect(cutPx).toBeLessThan(250)
-      await screen.cards.nth(2).getByRole('button', { name: 'Show the whole name' }).click()
-      expect(await heightPx()).toBeGreaterThan(cutPx)
-      expect(await screen.overflowPx()).toBe(0)
+      expect(await page.getByTitle('id', { exact: true }).allTextContents()).toEqual(ids.map(id => `No. ${id}`))
+      expect(await page.getByTitle('categoryId').first().textContent()).toBe('Category 9223372036854775807')
+      const heights = () => screen.cards.evaluateAll(cards => cards.map(card => card.getBoundingClientRect().height))
+      const lineMaxPx = 24
+      for (const { viewport } of [desktop, phone]) {
+        await page.setViewportSize(viewport)
+        const cut = await heights()
+        expect(Math.max(...cut) - Math.min(...cut)).toBeLessThan(lineMaxPx)
+        const button = screen.cards.nth(3).getByRole('button')
+        await button.click()
+        expect((await heights())[3]).toBeGreaterThan(cut[3] ?? 0)
+        expect(await screen.overflowPx()).toBe(0)
+        await screen.expectAccessible()
+        await button.click()
+      }
 
       await page.getByText('Add an animal').click()
       await screen.addAnimal(hostile[0] ?? '', '9007199254740993')
-      await screen.says('as No. 9007199254741000.')
+      await screen.says(`as No. ${9007199254740993n + BigInt(hostile.length)}.`)
       expect(await page.locator('.name').allTextContents()).toEqual([hostile[0] ?? '', ...hostile])
       expect(await screen.overflowPx()).toBe(0)
     }))
@@ -223,7 +306,19 @@ describeInBrowser('the catalogue page', () => {
 
       expect(await page.locator('#log').isVisible()).toBe(false)
       await page.getByText('For developers').click()
-      await screen.expectAccessible()
+      for (const [parent, { viewport }] of [
+        ['MAIN', phone],
+        ['ASIDE', desktop],
+      ] as const) {
+        await page.setViewportSize(viewport)
+        await screen.untilTrue(`document.getElementById('developers').parentElement.tagName === '${parent}'`)
+        const isWhole =
+          '[...document.querySelectorAll("#log, #log code")].every(box => box.scrollWidth <= box.clientWidth)'
+        expect(await page.evaluate(isWhole)).toBe(true)
+        const isLast = 'document.getElementById("developers").matches("#list ~ *")'
+        expect(await page.evaluate(isLast)).toBe(parent === 'MAIN')
+        await screen.expectAccessible()
+      }
       await screen.click('Copy POST as curl')
       const copied = String(await page.evaluate('navigator.clipboard.readText()'))
       expect(copied).toBe(lines[1] ?? '')

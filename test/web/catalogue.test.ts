@@ -68,12 +68,18 @@ describeInBrowser('the catalogue page', () => {
         await page.locator('#categoryId-problem').textContent(),
       ]
       const long = 'The name is too long: expected 1 to 1,000 characters'
+      const notWhole = 'Enter a whole number, such as 42'
       const large = 'The number is too large: expected at most 9223372036854775807'
       const small = 'The number is too small: expected at least -9223372036854775808'
       const cases: [name: string, categoryId: string, problems: string[], focused: string][] = [
         [' \u3000', ' ', ['Enter a name', 'Enter a category number'], 'name'],
-        ['🐈'.repeat(1_001), '1.5', [long, 'Enter a whole number, such as 42'], 'name'],
-        ['🐈'.repeat(1_000), '1,000', ['', 'Enter a whole number, such as 42'], 'categoryId'],
+        ['🐈'.repeat(1_001), '1.5', [long, notWhole], 'name'],
+        ...['1,000', '+1', '-', '1e3', '0x1', '１'].map((typed): (typeof cases)[number] => [
+          '🐈'.repeat(1_000),
+          typed,
+          ['', notWhole],
+          'categoryId',
+        ]),
         ['Rex', '9223372036854775808', ['', large], 'categoryId'],
         ['Rex', '-9223372036854775809', ['', small], 'categoryId'],
       ]
@@ -102,7 +108,7 @@ describeInBrowser('the catalogue page', () => {
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 25)
       await screen.addAnimal('Bella', '42', 'sold')
-      await screen.says('Added Bella as No. 26.')
+      await screen.says('Added Bella as No. 26. After a reload, it is last in the list.')
       expect(await screen.focused()).toBe('name')
       await page.keyboard.type('Max the Dog Who Was Given a Very Long Name')
       await page.keyboard.press('Enter')
@@ -238,14 +244,40 @@ describeInBrowser('the catalogue page', () => {
       await page.locator('.skeleton').first().waitFor()
       releaseList()
       await screen.untilTrue(isAt(6, ''))
-
-      // To click on the link, a person scrolls to the top.
-      await page.getByRole('link', { name: 'API docs' }).click()
-      await page.waitForURL('**/docs')
-      await page.goBack()
-      await screen.waitForCards(20)
-      await screen.untilTrue(isAtTop(''))
     }))
+
+  test.each([
+    ['phone', phone],
+    ['desktop', desktop],
+  ])('keeps the link to the reference in view, and leads back to the same animals from there (%s)', (_, look) =>
+    visit(look, async (page, service, screen) => {
+      await screen.enterStocked(service, 90)
+      for (const shown of [40, 60]) {
+        await screen.scrollDown()
+        await screen.waitForCards(shown)
+      }
+      const link = page.getByRole('link', { name: 'API docs' })
+      const ways: [scroll: string, isThere: string, leave: () => Promise<void>][] = [
+        [scrollTo(30), isAt(30, ''), () => link.click()],
+        [scrollTo(30), isAt(30, ''), () => link.press('Enter')],
+        ['scrollTo(0, 0)', isAtTop(''), () => link.click()],
+      ]
+      for (const [scroll, isThere, leave] of ways) {
+        await page.evaluate(scroll)
+        await leave()
+        await page.waitForURL('**/docs')
+        await page.reload()
+        await page.goBack()
+        await screen.waitForCards(60)
+        await screen.untilTrue(isThere)
+        await page.goForward()
+        await page.waitForURL('**/docs')
+        await page.goBack({ waitUntil: 'commit' })
+        await screen.untilTrue(isThere)
+        await screen.waitForCards(60)
+      }
+    }),
+  )
 
   test('works with the keyboard alone', () =>
     visit(phone, async (page, service, screen) => {
@@ -282,11 +314,11 @@ describeInBrowser('the catalogue page', () => {
       await press('Tab', 'ArrowDown', 'Tab', 'Enter')
       await screen.says('Added Kim as No. 22.')
       expect(await screen.focused()).toBe('name')
-      await press('Tab', 'Tab', 'Tab', 'Tab')
-      expect(await screen.focused()).toBe('For developers')
       // The focus is on the button that loads more, and goes to the first animal that it loads.
-      await press('Tab')
+      await press('Tab', 'Tab', 'Tab', 'Tab')
       await screen.waitForCards(22)
       expect(await screen.focused()).toBe('pet-21')
+      await press('Tab')
+      expect(await screen.focused()).toBe('For developers')
     }))
 })

@@ -14,7 +14,7 @@ const restoredMax = 5_000
 const entriesMax = 10
 /** An animal that is not added yet. */
 const draftName = 'petstore-draft'
-const longNameChars = 60
+const longNameChars = 40
 const shortNameChars = 40
 /** The service sends so many animals unless a limit asks for others, up to this one. */
 const pageSize = 20
@@ -49,7 +49,8 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   card.id = `pet-${id}`
   const badge = find(card, '.badge')
   badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
-  badge.style.setProperty('--hue', String(hueOf(categoryId)))
+  // The same category always has the same colour, and the next one a very different one.
+  badge.style.setProperty('--hue', String(Number(categoryId % 360n) * 137))
   const shown = find(card, '.name')
   shown.textContent = name
   if (name.length > longNameChars) shown.after(wholeNameButton(shown))
@@ -65,17 +66,12 @@ function wholeNameButton(name: HTMLElement) {
   const button = copyOf('whole')
   const toggle = () => {
     const isCut = name.classList.toggle('cut')
-    button.textContent = isCut ? 'Show the whole name' : 'Show less'
+    button.textContent = isCut ? 'More' : 'Less'
     button.ariaExpanded = String(!isCut)
   }
   button.addEventListener('click', toggle)
   toggle()
   return button
-}
-
-/** The same category always has the same colour. */
-function hueOf(categoryId: bigint) {
-  return [...String(categoryId)].reduce((hue, digit) => (hue * 31 + digit.charCodeAt(0) * 47) % 360, 0)
 }
 
 /** A notice is in place of the list, a banner above it. */
@@ -191,9 +187,9 @@ function takeKey() {
 function enterGiven(key: string) {
   const present = site.storedKey()
   if (!key || (isInside() && key === session.key)) return false
-  if (present && present !== key && !confirm('Use the API key of this address, and no longer the present one?')) {
-    return false
-  }
+  const question = 'This link has another API key. Use it in this tab, instead of the present key?'
+  if (present && present !== key && !confirm(question)) return false
+  listNumber++
   show('welcome')
   keyInput.value = key
   inputOf('remember').checked = false

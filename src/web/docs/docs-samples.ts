@@ -56,11 +56,9 @@ export function requestOf({ method, path, parameters }: Operation, values: Value
 /** The texts of the parameters by name. */
 export type Values = Readonly<Record<string, string>>
 
-const newLine = ' \\\n  '
-
 export function curlSampleOf({ path, query, headers, body }: ReturnType<typeof requestOf>) {
   const search = String(new URLSearchParams(query))
-  return curlOf(baseUrl() + path + (search && `?${search}`), headers, body, newLine)
+  return curlOf(baseUrl() + path + (search && `?${search}`), headers, body)
 }
 
 /** What matters in JSON: strings, white space between tokens, and brackets, commas and colons. */
@@ -123,7 +121,7 @@ for (const pet of pets) console.log(pet.categoryId, stringify(pet))`,
 })
 
 const petsCurl = (options: string, headers: Values = {}, body?: string) =>
-  curlOf(`${baseUrl()}/pets`, headers, body, newLine) + newLine + options
+  `${curlOf(`${baseUrl()}/pets`, headers, body)} \\\n  ${options}`
 
 const clientStart = (more = '') => `import { PetstoreClient${more && `, ${more}`} } from 'petstore-client'
 
