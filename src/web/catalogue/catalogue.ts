@@ -7,7 +7,7 @@ import { petName, petStatus } from '../../pet.ts'
 import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
-/** Before anything else, which could fail and leave the key in the address. */
+/** Taken before anything that could fail and leave the key in the address. */
 const givenKey = takeKey()
 
 const restoredMax = 5_000
@@ -16,7 +16,7 @@ const entriesMax = 10
 const draftName = 'petstore-draft'
 const longNameChars = 40
 const shortNameChars = 40
-/** The service sends so many animals unless a limit asks for others, up to this one. */
+/** The service sends this many animals unless a request has a limit. */
 const pageSize = 20
 const pageSizeMax = 100
 const skeletons = 9
@@ -135,7 +135,7 @@ function show(screen: 'welcome' | 'catalogue') {
 /** Hides the form from a key that may not use it. */
 function showForm(isReadOnly = site.isReadOnly()) {
   form.hidden = isReadOnly
-  showProblem('form', form.hidden ? 'This key may only read: to add animals, change to a key that may write' : '')
+  showProblem('form', isReadOnly ? 'This key may only read: to add animals, change to a key that may write.' : '')
 }
 
 /** Below the animals in a narrow window. */
@@ -387,9 +387,8 @@ const rules: Readonly<Record<string, (typed: string) => string>> = {
   name: typed => (typed.trim() ? problemBy('The name', typed, petName) : 'Enter a name'),
   categoryId(typed) {
     if (!typed.trim()) return 'Enter a category number'
-    return /^\s*-?\d+\s*$/.test(typed)
-      ? problemBy('The number', BigInt(typed), int64)
-      : 'Enter a whole number, such as 42'
+    if (!/^\s*-?\d+\s*$/.test(typed)) return 'Enter a whole number, such as 42'
+    return problemBy('The number', BigInt(typed), int64)
   },
 }
 
@@ -456,11 +455,8 @@ function added(pet: Pet, sentName: string) {
   // Isolated, so that a name in another direction does not turn the sentence around.
   const name = document.createElement('bdi')
   name.textContent = shortName(pet.name)
-  byId('done').replaceChildren(
-    'Added ',
-    name,
-    ` as No. ${pet.id}.${isListed ? ' After a reload, it is last in the list.' : ' The filter hides it.'}`,
-  )
+  const where = isListed ? 'After a reload, it is last in the list.' : 'The filter hides it.'
+  byId('done').replaceChildren('Added ', name, ` as No. ${pet.id}. ${where}`)
   byId('name').focus({ preventScroll: true })
   if (!isListed) return
   document.getElementById(`pet-${pet.id}`)?.remove()
