@@ -241,7 +241,7 @@ function panelOf(operation: Operation) {
 function errorRowsOf(operations: readonly Operation[]) {
   const responses = operations
     .flatMap(({ responses }) => Object.entries(responses))
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .sort(([a], [b]) => a.localeCompare(b))
   const lines = new Set(responses.flatMap(([, { description }]) => linesOf(description)))
   return [...lines].flatMap(line => {
     const [, code = '', meaning, action = ''] = /^`(\w+)`: (.+?\.) (.+)$/.exec(line) ?? []
@@ -333,7 +333,7 @@ addEventListener('storage', () => {
 })
 onSubmit(byId('key-form'), () => {
   if (!site.useTypedKey()) return
-  // The key before may have been refused.
+  // The responses to a refused key go, too.
   forgetResponses()
   site.acceptKey()
   showKey()
