@@ -273,8 +273,8 @@ describeInBrowser('the catalogue page', () => {
         await page.goForward()
         await page.waitForURL('**/docs')
         await page.goBack({ waitUntil: 'commit' })
-        await screen.untilTrue(isThere)
         await screen.waitForCards(60)
+        await screen.untilTrue(isThere)
       }
     }),
   )
