@@ -1,28 +1,25 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
-import { inspectStore, Load } from '../support/load.ts'
-import { documentedConfiguration, startNginx } from '../support/nginx.ts'
-import { startCluster } from '../support/postgres.ts'
-import { freePort, projectFolder, type Server } from '../support/process.ts'
+import { inspectStore } from '../support/load.ts'
+import { freePort, projectFolder, type Server, temporaryFolder } from '../support/process.ts'
 import { setTestLimit, test } from '../support/test.ts'
-import { filesOf, nodeFiles, Podman, runFlags } from './podman.ts'
+import { filesOf, importImage, nodeContent, writeNpmSettings } from './images.ts'
+import { Podman, runFlags } from './podman.ts'
 
 const programs =
   process.getuid?.() === 0
-    ? await findPrograms('the tests of the container', { podman: 'podman', crun: 'crun', nginx: 'nginx' })
+    ? await findPrograms('the tests of the container', { podman: 'podman', crun: 'crun' })
     : skipped('the tests of the container need root')
 
-type Service = Readonly<Record<'command' | 'cap_drop' | 'security_opt', readonly string[]>> & {
-  readonly environment: Readonly<Record<string, string>>
+type Service = Readonly<Record<'cap_drop' | 'security_opt', readonly string[]>> & {
   readonly stop_grace_period: string
   readonly read_only: boolean
 }
 
 const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')
-const compose = Bun.YAML.parse(textOf('compose.yaml')) as { services: Record<'petstore-1' | 'petstore-2', Service> }
+const compose = Bun.YAML.parse(textOf('compose.yaml')) as { services: Record<'petstore-1', Service> }
 const instance = compose.services['petstore-1']
 
 /** The restrictions of compose.yaml as options of podman. */
@@ -34,7 +31,6 @@ const restrictions = [
 const graceSeconds = Number.parseInt(instance.stop_grace_period, 10)
 const { version } = JSON.parse(textOf('package.json'))
 const image = 'petstore'
-const clients = 16
 
 setTestLimit(300_000)
 
@@ -43,13 +39,13 @@ describe.skipIf(!programs)('the container image', () => {
 
   beforeAll(async () => {
     podman = new Podman(programs?.podman ?? '')
-    const { file, certificates } = await podman.npmSettings()
-    const { files, containerfile } = await nodeFiles()
-    await podman.buildFrom('node', [...files, ...certificates], containerfile)
-    await podman.buildFrom('base', await filesOf('libc6'))
+    using folder = temporaryFolder()
+    const npmrc = join(folder.path, 'npmrc')
+    await importImage(podman, 'node', await nodeContent(...(await writeNpmSettings(npmrc))))
+    await importImage(podman, 'base', { files: await filesOf('libc6') })
     const values = { BUILD_IMAGE: 'localhost/node', BASE_IMAGE: 'localhost/base', VERSION: version, COMMIT: 'abc1234' }
     const options = Object.entries(values).map(([name, value]) => `--build-arg=${name}=${value}`)
-    await podman.build(image, '.', `--secret=id=npmrc,src=${file}`, '--file=Containerfile', ...options)
+    await podman.build(image, '.', `--secret=id=npmrc,src=${npmrc}`, '--file=Containerfile', ...options)
   })
   afterAll(() => podman?.[Symbol.asyncDispose]())
 
@@ -108,41 +104,5 @@ describe.skipIf(!programs)('the container image', () => {
     for (const file of ['petstore.db', 'copy.db']) {
       expect(inspectStore(join(data, file))).toEqual({ integrity: 'ok', animals: 1 })
     }
-  })
-
-  test('with PostgreSQL and nginx as in compose.yaml, a stop and start of an instance fails no read', async () => {
-    await using cluster = await startCluster()
-    const { url } = await cluster.newDatabase()
-    const ports = [freePort(), freePort()]
-    const [one, two] = ['petstore-1', 'petstore-2'] as const
-    const flagsOf = (name: typeof one | typeof two, port = 0) => {
-      const env = { ...compose.services[name].environment, DATABASE_URL: url, PETSTORE_PUBLIC_URL: '', PORT: port }
-      return Object.entries(env).map(([variable, value]) => `--env=${variable}=${value}`)
-    }
-    const start = (name: typeof one | typeof two, port?: number) =>
-      podman.start(name, '--rm', ...restrictions, ...flagsOf(name, port), image, ...compose.services[name].command)
-    const key = await createKey(...flagsOf(one))
-    await using first = await start(one, ports[0])
-    await using second = await start(two, ports[1])
-    expect(first.stdout + second.stdout).not.toContain('API key')
-    const port = freePort()
-    const configuration = documentedConfiguration(port, `127.0.0.1:${ports[0]}`, `127.0.0.1:${ports[1]}`)
-    await using _ = await startNginx(configuration, port)
-    const load = new Load(port, key, clients, { restMs: 5 })
-    await load.makesProgress(200)
-    expect((await stop(one, first)).exitCode).toBe(0)
-    await load.makesProgress(200)
-    await using again = await start(one, ports[0])
-    await load.makesProgress(200)
-    await load.stop()
-    // nginx does not repeat a creation that it sent while the instance closed its port: the client does.
-    const isRetried = (each: string) => /^POST \/v1\/pets: 502 .*"bad_gateway".*Retry-After 1$/.test(each)
-    const [retried, wrong] = [load.wrong.filter(isRetried), load.wrong.filter(each => !isRetried(each))]
-    expect(wrong).toEqual([])
-    expect(retried.length).toBeLessThanOrEqual(clients)
-    load.wrong.length = 0
-    using client = new KeepAliveClient(port, key)
-    await load.expectEachOnce(client)
-    expect([(await stop(one, again)).exitCode, (await stop(two, second)).exitCode]).toEqual([0, 0])
   })
 })

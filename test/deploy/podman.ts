@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { type Ended, projectFolder, run, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 /** crun needs cgroups version 2 alone. On other machines, root mounts them where only this podman sees them. */
@@ -61,26 +61,6 @@ export class Podman implements AsyncDisposable {
     return this.call('build', ...flags, ...args, context)
   }
 
-  /** An image of files of this machine, under the same paths. */
-  async buildFrom(tag: string, files: readonly string[], containerfile = ''): Promise<void> {
-    const context = join(this.#folder, tag)
-    mkdirSync(context)
-    await shell('cp', '--parents', '--recursive', '--dereference', ...files, context)
-    writeFileSync(join(context, 'Containerfile'), `FROM scratch\nCOPY . /\n${containerfile}`)
-    await this.build(tag, context)
-  }
-
-  /** A file that npm reads in a build: this machine's settings. */
-  async npmSettings(): Promise<{ readonly file: string; readonly certificates: readonly string[] }> {
-    const get = (name: string) => shell('npm', 'config', 'get', name)
-    const [user, registry, cafile] = [await get('userconfig'), await get('registry'), await get('cafile')]
-    const lines = [existsSync(user) ? readFileSync(user, 'utf8') : '', `registry=${registry}`]
-    if (existsSync(cafile)) lines.push(`cafile=${cafile}`)
-    const file = join(this.#folder, 'npmrc')
-    writeFileSync(file, `${lines.join('\n')}\n`)
-    return { file, certificates: existsSync(cafile) ? [cafile] : [] }
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#cleaner.stdin.end()
     await this.#cleaner.exited
@@ -90,27 +70,3 @@ export class Podman implements AsyncDisposable {
 /** A sandbox may allow neither networks of its own, nor cgroups, nor higher limits. */
 const limits = ['--ulimit=nofile=1024:1024', '--ulimit=nproc=1024:1024']
 export const runFlags = ['--network=host', '--cgroups=disabled', ...limits]
-
-/** The files of a Debian package. */
-export async function filesOf(debianPackage: string): Promise<readonly string[]> {
-  const listed = await shell('dpkg', '-L', debianPackage)
-  return listed.split('\n').filter(path => !path.startsWith('/usr/share/doc') && statSync(path).isFile())
-}
-
-/** This machine's Node, npm and shell, with the libraries that they need. */
-export async function nodeFiles() {
-  const node = realpathSync(Bun.which('node') ?? 'node')
-  const others = ['/bin/sh', '/bin/mkdir', '/usr/bin/env']
-  const libraries = await shell('sh', '-c', `ldd ${[node, ...others].join(' ')} | grep -o '/[^ :]* ' | sort -u`)
-  const npm = dirname(dirname(realpathSync(Bun.which('npm') ?? 'npm')))
-  const files = [node, ...others, npm, ...libraries.split(/\s+/)]
-  const link = `RUN ["${node}", "-e", "fs.symlinkSync('${npm}/bin/npm-cli.js', '/bin/npm')"]`
-  return { files, containerfile: `ENV PATH=${dirname(node)}:/usr/bin:/bin\n${link}\n` }
-}
-
-async function shell(...command: readonly string[]): Promise<string> {
-  const env = Object.fromEntries(Object.entries(process.env).map(([name, value = '']) => [name, value]))
-  const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder, env })
-  if (exitCode !== 0) throw new Error(`${command.join(' ')} failed: ${stderr}`)
-  return stdout.trim()
-}

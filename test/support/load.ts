@@ -125,10 +125,12 @@ export class Load extends Ledger {
   /** The service has ended, or our patience with it. */
   #gone = false
   readonly #working: Promise<unknown>
+  readonly #headers: Record<string, string>
 
   /** Each client waits for `restMs` after every request. */
-  constructor(port: number, key: string, count = 16, { restMs = 10 } = {}) {
+  constructor(port: number, key: string, count = 16, { restMs = 10, headers = {} } = {}) {
     super()
+    this.#headers = headers
     this.#working = withClients({ port, key, count }, async (client, index) => {
       while (!this.#stopping && !this.#gone) {
         await (index % 4 === 3 ? this.#read(client) : this.#add(client, index % 4 !== 2))
@@ -138,7 +140,7 @@ export class Load extends Ledger {
   }
 
   async #ask(client: KeepAliveClient, sent: Sent): Promise<Reply | undefined> {
-    const outcome = await client.send(sent)
+    const outcome = await client.send({ ...sent, headers: { ...this.#headers, ...sent.headers } })
     const problem = problemIn(outcome, sent.method === 'POST' ? 201 : 200)
     if (problem !== undefined) this.wrong.push(`${sent.method} ${sent.path}: ${problem}`)
     if (outcome.kind !== 'answered') this.#gone = true

@@ -1,0 +1,72 @@
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { network } from '../support/package.ts'
+import { type Ended, projectFolder, run, type Surroundings, temporaryFolder, until } from '../support/process.ts'
+import { shell } from './images.ts'
+
+/** Runs the daemon until the end of its input, then removes the containers and networks, and the folder "$0". */
+const supervise = `
+  "$@" >"$0/log" 2>&1 &
+  cat
+  docker ps --all --quiet | xargs --no-run-if-empty docker rm --force --volumes
+  docker network prune --force
+  kill $!
+  wait
+  rm -rf "$0"`
+
+/** A daemon with a folder of its own, gone with this object or with this process. It leaves the firewall alone. */
+export class Docker implements AsyncDisposable {
+  readonly folder = temporaryFolder().path
+  readonly #env = { ...network, DOCKER_CONFIG: this.folder, DOCKER_HOST: `unix://${join(this.folder, 'socket')}` }
+  readonly #supervisor: Bun.Subprocess<'pipe', 'ignore', 'ignore'>
+
+  constructor(dockerd: string) {
+    const folders = ['data-root', 'exec-root', 'pidfile'].map(option => `--${option}=${join(this.folder, option)}`)
+    const machine = ['--bridge=none', '--iptables=false', '--ip-forward=false', '--oom-score-adjust=0']
+    const flags = [`--host=${this.#env.DOCKER_HOST}`, ...folders, '--storage-driver=vfs', ...machine]
+    // In a session of its own, which Ctrl-C does not reach.
+    this.#supervisor = Bun.spawn(['sh', '-c', supervise, this.folder, dockerd, ...flags], {
+      cwd: '/',
+      env: { ...process.env, ...this.#env },
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+  }
+
+  try(command: readonly string[], { cwd, env }: Surroundings = { cwd: projectFolder }): Promise<Ended> {
+    return run(command, { cwd, env: { ...this.#env, ...env }, waitMs: 300_000 })
+  }
+
+  /** What the command prints. Throws if it fails. */
+  async call(...args: readonly string[]): Promise<string> {
+    const { exitCode, stdout, stderr } = await this.try(['docker', ...args])
+    if (exitCode !== 0) throw new Error(`docker ${args.join(' ')} failed: ${stderr}`)
+    return stdout.trim()
+  }
+
+  /** Waits for the daemon, and installs Compose for it: Debian 12 has only version 1, which cannot read our file. */
+  async ready(): Promise<void> {
+    const works = async (...args: string[]) => (await this.try(['docker', ...args])).exitCode === 0 || undefined
+    await until('the Docker daemon', () => works('version'))
+    if (await works('compose', 'version')) return
+    const apt = join(this.folder, 'apt')
+    for (const each of ['lists', 'cache']) mkdirSync(join(apt, each, 'partial'), { recursive: true })
+    writeFileSync(join(apt, 'sources'), 'deb http://deb.debian.org/debian trixie main\n')
+    const settings = {
+      'Etc::SourceList': 'sources',
+      'Etc::SourceParts': 'none',
+      'State::Lists': 'lists',
+      Cache: 'cache',
+    }
+    const options = Object.entries(settings).map(([name, value]) => `-o Dir::${name}=${join(apt, value)}`)
+    const get = `cd ${apt}; apt-get ${options.join(' ')}`
+    await shell('sh', '-euc', `${get} update; ${get} download docker-compose; dpkg-deb --extract *.deb .`)
+    await shell('cp', '-r', join(apt, 'usr/libexec/docker/cli-plugins'), this.folder)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#supervisor.stdin.end()
+    await this.#supervisor.exited
+    if (existsSync(this.folder)) throw new Error(`Docker left files in ${this.folder}`)
+  }
+}
