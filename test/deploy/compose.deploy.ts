@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { Load } from '../support/load.ts'
-import { freePort, projectFolder, temporaryFolder } from '../support/process.ts'
+import { freePort, projectFolder, temporaryFolder, until } from '../support/process.ts'
 import { setTestLimit, test } from '../support/test.ts'
 import { Docker } from './docker.ts'
 import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } from './images.ts'
@@ -43,7 +43,7 @@ setTestLimit(300_000)
 
 describe.skipIf(!programs)('compose.yaml in Docker', () => {
   const port = freePort()
-  const clone = temporaryFolder()
+  let clone: ReturnType<typeof temporaryFolder>
   let docker: Docker
   let key = ''
 
@@ -72,6 +72,7 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
   }
 
   beforeAll(async () => {
+    clone = temporaryFolder()
     docker = new Docker(programs?.dockerd ?? '')
     await docker.ready()
     if (programs) await importImages(programs)
@@ -87,7 +88,7 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
   })
   afterAll(async () => {
     await docker?.[Symbol.asyncDispose]()
-    clone[Symbol.dispose]()
+    clone?.[Symbol.dispose]()
   })
 
   const sh = async (script: string, env = {}) => {
@@ -98,9 +99,19 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
 
+  /** Compose waits for nginx to run, not to listen. */
+  const nginxAnswers = () =>
+    until('nginx', () =>
+      ask('/livez').then(
+        ({ ok }) => ok || undefined,
+        () => undefined,
+      ),
+    )
+
   test('the documented commands start PostgreSQL, two instances and nginx', async () => {
     const printed = await sh(start)
     key = /^pets_\w{36}$/m.exec(printed)?.[0] ?? ''
+    await nginxAnswers()
     expect((await ask('/v1/pets', { method: 'POST', body: rex })).status).toBe(201)
     expect(await (await ask('/v1/pets')).json()).toMatchObject([{ name: 'Rex' }])
     expect((await ask('/metrics')).status).toBe(403)
@@ -113,6 +124,7 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
     await sh('docker compose down')
     await expect(ask('/livez')).rejects.toThrow()
     await sh('docker compose up --detach --wait')
+    await nginxAnswers()
     expect(await (await ask('/v1/pets')).json()).toMatchObject([{ name: 'Rex' }])
   })
 
