@@ -81,8 +81,8 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
       cpSync(join(projectFolder, name), join(clone.path, name), { recursive: true })
     }
     // Another port, because 8080 may be in use, and the host's network for npm, because the daemon has no other.
-    const build = { build: { network: 'host' } }
-    const services = { 'petstore-1': build, 'petstore-2': build, nginx: { ports: [`127.0.0.1:${port}:8080`] } }
+    const build = { network: 'host' }
+    const services = { 'petstore-1': { build }, nginx: { ports: [`127.0.0.1:${port}:8080`] } }
     const override = JSON.stringify({ services }).replace('"ports":', '"ports": !override ')
     writeFileSync(join(clone.path, 'compose.override.yaml'), override)
   })
