@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
-import { cpSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { Load } from '../support/load.ts'
-import { freePort, projectFolder, temporaryFolder, until } from '../support/process.ts'
+import { freePort, projectFolder, until } from '../support/process.ts'
 import { setTestLimit, test } from '../support/test.ts'
 import { Docker } from './docker.ts'
 import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } from './images.ts'
@@ -43,13 +43,13 @@ setTestLimit(300_000)
 
 describe.skipIf(!programs)('compose.yaml in Docker', () => {
   const port = freePort()
-  let clone: ReturnType<typeof temporaryFolder>
   let docker: Docker
+  let clone = ''
   let key = ''
 
   /** Stand-ins for the images that the files name, because a sandbox may not reach a registry of images. */
   async function importImages({ nginx, pg_rewind }: NonNullable<typeof programs>): Promise<void> {
-    const npmrc = join(clone.path, 'npmrc')
+    const npmrc = join(clone, 'npmrc')
     const node = await nodeContent(npmrc, ...(await writeNpmSettings(npmrc)))
     const [, build = '', base = ''] = /BUILD_IMAGE=(\S+)\nARG BASE_IMAGE=(\S+)/.exec(textOf('Containerfile')) ?? []
     await importImage(docker, build, { ...node, changes: [...node.changes, `ENV NPM_CONFIG_GLOBALCONFIG=${npmrc}`] })
@@ -72,27 +72,25 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
   }
 
   beforeAll(async () => {
-    clone = temporaryFolder()
     docker = new Docker(programs?.dockerd ?? '')
     await docker.ready()
+    clone = join(docker.folder, 'clone')
+    mkdirSync(clone)
     if (programs) await importImages(programs)
     const sources = ['package.json', 'package-lock.json', '.npmrc', '.dockerignore', 'scripts', 'src']
     for (const name of [...sources, 'Containerfile', 'compose.yaml', 'deploy']) {
-      cpSync(join(projectFolder, name), join(clone.path, name), { recursive: true })
+      cpSync(join(projectFolder, name), join(clone, name), { recursive: true })
     }
     // Another port, because 8080 may be in use, and the host's network for npm, because the daemon has no other.
     const build = { network: 'host' }
     const services = { 'petstore-1': { build }, nginx: { ports: [`127.0.0.1:${port}:8080`] } }
     const override = JSON.stringify({ services }).replace('"ports":', '"ports": !override ')
-    writeFileSync(join(clone.path, 'compose.override.yaml'), override)
+    writeFileSync(join(clone, 'compose.override.yaml'), override)
   })
-  afterAll(async () => {
-    await docker?.[Symbol.asyncDispose]()
-    clone?.[Symbol.dispose]()
-  })
+  afterAll(() => docker?.[Symbol.asyncDispose]())
 
   const sh = async (script: string, env = {}) => {
-    const { exitCode, stdout, stderr } = await docker.try(['sh', '-euc', script], { cwd: clone.path, env })
+    const { exitCode, stdout, stderr } = await docker.try(['sh', '-euc', script], { cwd: clone, env })
     expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' })
     return stdout
   }
