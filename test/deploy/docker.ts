@@ -52,14 +52,8 @@ export class Docker implements AsyncDisposable {
     const apt = join(this.folder, 'apt')
     for (const each of ['lists', 'cache']) mkdirSync(join(apt, each, 'partial'), { recursive: true })
     writeFileSync(join(apt, 'sources'), 'deb http://deb.debian.org/debian trixie main\n')
-    const settings = {
-      'Etc::SourceList': 'sources',
-      'Etc::SourceParts': 'none',
-      'State::Lists': 'lists',
-      Cache: 'cache',
-    }
-    const options = Object.entries(settings).map(([name, value]) => `-o Dir::${name}=${join(apt, value)}`)
-    const get = `cd ${apt}; apt-get ${options.join(' ')}`
+    const options = ['Etc::SourceList=sources', 'Etc::SourceParts=none', 'State::Lists=lists', 'Cache=cache']
+    const get = `cd ${apt}; apt-get ${options.map(each => `-o Dir::${each.replace('=', `=${apt}/`)}`).join(' ')}`
     await shell('sh', '-euc', `${get} update; ${get} download docker-compose; dpkg-deb --extract *.deb .`)
     await shell('cp', '-r', join(apt, 'usr/libexec/docker/cli-plugins'), this.folder)
   }
