@@ -72,7 +72,7 @@ describe.skipIf(!programs)('the container image', () => {
     expect((await once(image, '--version')).stdout).toStartWith(`petstore ${version} (commit abc1234,`)
   })
 
-  test('serves from /data alone as process 1 without rights, and stops cleanly on SIGTERM', async () => {
+  test('serves from /data alone as process 1 without rights, stops cleanly on SIGTERM, and restores into a new volume', async () => {
     const port = freePort()
     const store = ['--volume=pets:/data', `--env=PORT=${port}`]
     const key = await createKey(...store)
@@ -104,5 +104,14 @@ describe.skipIf(!programs)('the container image', () => {
     for (const file of ['petstore.db', 'copy.db']) {
       expect(inspectStore(join(data, file))).toEqual({ integrity: 'ok', animals: 1 })
     }
+    const restored = await once(
+      '--volume=pets:/old',
+      '--volume=pets-2:/data',
+      image,
+      'restore',
+      '--yes',
+      '/old/copy.db',
+    )
+    expect(restored).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('\nRestored 1 animal\n') })
   })
 })

@@ -51,7 +51,9 @@ export class Docker implements AsyncDisposable {
     if (await works('compose', 'version')) return
     const apt = join(this.folder, 'apt')
     for (const each of ['lists', 'cache']) mkdirSync(join(apt, each, 'partial'), { recursive: true })
-    writeFileSync(join(apt, 'sources'), 'deb http://deb.debian.org/debian trixie main\n')
+    // This machine's mirror, for Debian 13.
+    const [mirror] = /\S+\/debian\/?$/m.exec(await shell('apt-get', 'indextargets', '--format', '$(REPO_URI)')) ?? []
+    writeFileSync(join(apt, 'sources'), `deb ${mirror} trixie main\n`)
     const options = ['Etc::SourceList=sources', 'Etc::SourceParts=none', 'State::Lists=lists', 'Cache=cache']
     const get = `cd ${apt}; apt-get ${options.map(each => `-o Dir::${each.replace('=', `=${apt}/`)}`).join(' ')}`
     await shell('sh', '-euc', `${get} update; ${get} download docker-compose; dpkg-deb --extract *.deb .`)
