@@ -182,6 +182,11 @@ describe('JSON', () => {
     expect(parseJson(text)).toEqual({ ok: false, problem: expect.any(String), at: { line, column } })
   })
 
+  test('the reason has whole characters, and says if text follows the value', () => {
+    expect(parseJson('{😀')).toMatchObject({ problem: "Unrecognized token '\ufffd'" })
+    expect(parseJson('{"a":1}}')).toMatchObject({ problem: 'Unexpected text after the value' })
+  })
+
   test('is accepted as by JSON.parse, and otherwise refused with a reason', () => {
     const refused = [
       ...['', ' ', '{', '[1,]', '{"a":1,}', "{'a':1}", '{a:1}', '01', '+1', '.5', '1.', '1e', '0x10', 'NaN'],

@@ -22,10 +22,14 @@ export function parseJson(text: string): ParsedJson {
     return { ok: true, value: mayBeInexact.test(text) ? JSON.parse(text, keepInexact) : JSON.parse(text) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    // Whitespace at the end would move a missing brace to a line that looks empty.
+    // Otherwise a missing brace would be reported on an empty line.
     const before = text.slice(0, firstInvalid(text.trimEnd())).split(/\r\n|\n|\r/)
     const at = { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 }
-    return { ok: false, problem: error.message.replace(/^JSON Parse error: /, ''), at }
+    const problem = error.message
+      .replace(/^JSON Parse error: /, '')
+      .replace(/^Unable to.*/, 'Unexpected text after the value')
+    // It may end with half a character.
+    return { ok: false, problem: problem.toWellFormed(), at }
   }
 }
 
@@ -38,7 +42,7 @@ const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 /** The index of the first token that is not JSON, in linear time: JavaScriptCore's errors have no position. */
 function firstInvalid(text: string): number {
   let index = 0
-  const has = (token: RegExp): boolean => {
+  const accept = (token: RegExp): boolean => {
     space.lastIndex = index
     space.test(text)
     token.lastIndex = index = space.lastIndex
@@ -46,18 +50,18 @@ function firstInvalid(text: string): number {
     if (isNext) index = token.lastIndex
     return isNext
   }
-  const hasItems = (end: RegExp, hasItem: () => boolean): boolean => {
-    if (has(end)) return true
-    while (hasItem()) if (!has(mark[','])) return has(end)
+  const acceptItems = (end: RegExp, acceptItem: () => boolean): boolean => {
+    if (accept(end)) return true
+    while (acceptItem()) if (!accept(mark[','])) return accept(end)
     return false
   }
   // Recursion is safe: the nesting was checked.
-  const hasValue = (): boolean => {
-    if (has(mark['{'])) return hasItems(mark['}'], () => has(string) && has(mark[':']) && hasValue())
-    return has(mark['[']) ? hasItems(mark[']'], hasValue) : has(string) || has(scalar)
+  const acceptValue = (): boolean => {
+    if (accept(mark['{'])) return acceptItems(mark['}'], () => accept(string) && accept(mark[':']) && acceptValue())
+    return accept(mark['[']) ? acceptItems(mark[']'], acceptValue) : accept(string) || accept(scalar)
   }
-  // Nothing may follow the value but whitespace.
-  if (hasValue()) has(nothing)
+  // Whitespace may follow the value, and is skipped: the index is then at the text behind it.
+  if (acceptValue()) accept(nothing)
   return index
 }
 

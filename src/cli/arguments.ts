@@ -168,15 +168,17 @@ export function readValues<O extends Options>(
 }
 
 const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
-/** A key has at least 16 characters, and a password is in a URL or behind a colon. */
-const mayBeSecret = (text: string) => /^[^.\s]{16}|pets_|:(?!\/\/)/.test(text)
+/** A key has at least 16 characters, and a password follows a colon or `password=`. */
+const mayBeSecret = (text: string) => /[^.\s]{16}|pets_|[=?]|:(?!\/\/)/.test(text)
 const unexpected = (text: string) =>
   mayBeSecret(withoutUser(text)) ? 'Too many arguments' : `Unexpected argument ${show(withoutUser(text))}`
 
 export function unknownName(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
   const isCommand = 'run' in entry
-  const known = isCommand ? listedFlagsOf(entry).map(flagName) : entry.commands.map(lastWord)
+  const known = isCommand
+    ? listedFlagsOf(entry).flatMap(({ flag }) => flag.match(/--[\w-]+/g) ?? [])
+    : entry.commands.map(lastWord)
   const isEarly = !isCommand && kind === 'option'
   const lists = `${typed(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
   const advice = isEarly ? `name a command first; ${lists}` : (suggestion(name, known) ?? lists)

@@ -6,7 +6,6 @@ import { readNewPet } from '../pet.ts'
 import type { Stores } from '../store.ts'
 import { command, readValues } from './arguments.ts'
 import sampleAnimals from './demo-animals.json' with { type: 'json' }
-import type { Io } from './output.ts'
 import { serve } from './serve.ts'
 import { settings } from './settings.ts'
 
@@ -24,26 +23,13 @@ Of the variables of serve, only PORT and HOST apply.`,
     try {
       const databaseUrl = `sqlite:${join(folder, 'petstore.db')}`
       const { values } = readValues({ options: settings }, {}, {})
-      const port = given ?? choosePort(values.port, host, io)
-      return await serve({ ...values, port, host, databaseUrl, logLevel: 'warn' }, io, addAnimals)
+      const own = { ...values, port: given ?? values.port, host, databaseUrl, logLevel: 'warn' } as const
+      return await serve(own, io, { prepare: addAnimals, takesAnyPort: given === undefined })
     } finally {
       rmSync(folder, { recursive: true, force: true })
     }
   },
 })
-
-/** This port, or any free one. If another program takes it before the server does, the server fails. */
-function choosePort(port: number, hostname: string, io: Io): number {
-  try {
-    Bun.listen({ hostname, port, exclusive: true, socket: { data() {} } }).stop(true)
-    return port
-  } catch (error) {
-    // The server reports any other problem.
-    if (codeOf(error) !== 'EADDRINUSE') return port
-    io.err(`Port ${port} is in use: using a free port instead\n`)
-    return 0
-  }
-}
 
 function newFolder(): string {
   try {

@@ -112,7 +112,7 @@ test.each<[string, ...problems: string[]]>([
 
 test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
   const stderr =
-    'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; keys create --name NAME creates one\n'
+    'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; petstore keys create --name NAME creates one\n'
   expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
 })
 

@@ -24,7 +24,7 @@ export const baseUrlOption = { ...baseUrl, problem: () => `is invalid: expected 
 export const apiKeyOption = {
   variable: 'PETSTORE_API_KEY',
   help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
-  expected: 'an API key; keys create --name NAME creates one',
+  expected: 'an API key; petstore keys create --name NAME creates one',
   problem: () => 'is invalid: expected visible ASCII characters',
   read: (key: string) => (/^[\x21-\x7e]+$/.test(key) ? key : undefined),
 }

@@ -37,12 +37,15 @@ const logReaderMs = 2_000
 /** If the process is killed, at most this much recorded use of keys is lost. */
 const flushEveryMs = 5_000
 
-/** Builds the service, runs it until a signal, and shuts it down. `prepare` may fill the store first. */
-export async function serve(
-  settings: ServeSettings,
-  io: Io,
-  prepare?: (stores: Stores) => unknown,
-): Promise<undefined> {
+interface Demo {
+  /** Fills the store. */
+  prepare(stores: Stores): unknown
+  /** Whether to take a free port if the given one is in use. */
+  readonly takesAnyPort: boolean
+}
+
+/** Builds the service, runs it until a signal, and shuts it down. */
+export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promise<undefined> {
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
@@ -57,11 +60,12 @@ export async function serve(
   const sweep = startSweep(stores.pets, log)
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
-    await prepare?.(stores)
+    await demo?.prepare(stores)
     const app = new App({ ...settings, ...stores, sweep, log, build, pages: createPages() })
     await writing
     await app.checkStore()
-    const listener = listen(app, { host, port, reusePort, tls })
+    const listener = listen(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort })
+    if (port !== 0 && listener.port !== port) await io.err(`Port ${port} is in use: using a free port instead\n`)
     const flushing = repeat(log, flushEveryMs, () => app.flush())
     try {
       await greet(settings, listener.port, stores, log, io)
@@ -131,7 +135,7 @@ async function greet(settings: ServeSettings, port: number, stores: Stores, log:
   const origin = originOf({ ...settings, port })
   const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host, port })}/`)
   const rows = [
-    // Signs in to the page. A file or a service's journal would keep the key.
+    // It signs a person in to the page.
     ['Catalogue', first && io.stdoutIsTerminal() ? `${origin}/#key=${key}` : `${origin}/`],
     ['Reference', `${origin}/docs`],
     ...network.map((url, index) => [index === 0 ? 'Network' : '', url]),
@@ -181,7 +185,7 @@ function trialOf(origin: string, header: string, isReadOnly: boolean): string {
   return `\nTry it:\n${curl} ${url}\n${isReadOnly ? '' : `${curl} ${post} ${url}\n`}`
 }
 
-/** What the key in PETSTORE_API_KEY may do with animals. Logs it if the store's record of the key decides that. */
+/** What the key in PETSTORE_API_KEY may do with animals. Warns if the store knows the key: its record decides. */
 async function accessOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
   const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
   if (!known) return 'read-write'

@@ -196,7 +196,8 @@ function listOf(isValid: (item: string) => boolean) {
 }
 
 /** Stricter than the client's check: only RFC 3986 characters, because a public URL goes into headers. */
-const strictUrl = /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
+const strictUrl =
+  /^https?:\/\/(?:\[[0-9a-f:.]+\]|[\w.\u0080-\uffff-]+)(?::\d+)?(?:\/(?:[\w.~!$&'()*+,;=:@/-]|%[0-9a-f]{2})*)?$/i
 
 /** The interface's base addresses end in /v1: it is added if it is missing. */
 function readBaseUrl(text: string): string | undefined {

@@ -249,7 +249,7 @@ function readOptions(options: ClientOptions): ClientSettings {
 
 function ignore(): void {}
 
-/** A base address that ends in /v1, which is added. The TypeError does not show the value: it may contain a password. */
+/** The base address, with /v1 added if it is missing. The TypeError does not show it: it may contain a password. */
 function readBaseUrl(address: unknown): string {
   const example = 'such as https://pets.example.com/v1'
   // Node 20 has no URL.parse.

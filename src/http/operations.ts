@@ -90,7 +90,7 @@ export const errorCodes = {
   not_found: keyError(404, 'There is nothing at this path. Correct the address.'),
   pet_not_found: operationError(404, 'No animal has this identifier. Check the identifier.'),
   method_not_allowed: keyError(405, 'The path does not support this method. Use one from the Allow header.', 'Allow'),
-  request_timeout: operationError(408, 'The body arrived too slowly. Retry, and send it faster.'),
+  request_timeout: operationError(408, 'The body arrived too slowly. Retry with a faster connection.'),
   body_too_large: operationError(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send a smaller body.`),
   unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
   unsupported_content_encoding: operationError(

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { SetupError } from '../errors.ts'
+import { codeOf, SetupError } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
 
@@ -9,6 +9,8 @@ export interface Address {
   /** Whether other processes may listen on the same port. Linux distributes the connections. */
   readonly reusePort?: boolean | undefined
   readonly tls?: Tls | undefined
+  /** Whether to take a free port if this one is in use. */
+  readonly takesAnyPort?: boolean | undefined
 }
 
 export interface Tls {
@@ -86,7 +88,8 @@ const tlsOptions = {
   secureOptions: 0x0040_0000,
 }
 
-function startServer(app: App, { host: hostname, port, reusePort = false, tls }: Address) {
+function startServer(app: App, address: Address): Bun.Server<undefined> {
+  const { host: hostname, port, reusePort = false, tls, takesAnyPort } = address
   try {
     return Bun.serve({
       hostname,
@@ -101,7 +104,9 @@ function startServer(app: App, { host: hostname, port, reusePort = false, tls }:
       ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {
-    throw listenError(error, { host: hostname, port, tls })
+    if (takesAnyPort && codeOf(error) === 'EADDRINUSE')
+      return startServer(app, { ...address, port: 0, takesAnyPort: false })
+    throw listenError(error, address)
   }
 }
 
@@ -114,6 +119,7 @@ function listenError(error: unknown, { host, port, tls }: Address): SetupError {
     EADDRINUSE: `the port is in use; stop the other program, or use another port, such as --port ${other} or PORT=${other}`,
     EACCES: 'permission denied; use a port above 1023, such as --port 8080 or PORT=8080',
   }
-  const message = `Cannot listen on ${host}:${port}: ${advice[code] ?? `check --host (HOST) and --port (PORT) (${code})`}`
+  const shownHost = host.includes(':') ? `[${host}]` : host
+  const message = `Cannot listen on ${shownHost}:${port}: ${advice[code] ?? `check --host and --port, or HOST and PORT (${code})`}`
   return new SetupError(message, { cause: error })
 }

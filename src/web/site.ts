@@ -38,15 +38,19 @@ export function storedKey() {
 export const session = {
   /** The key that the page uses. */
   key: '',
-  /** Called when the key is forgotten. By default nothing of this person remains on the page for the next one. */
+  /** Called after the key is forgotten. By default, nothing of this person remains on the page for the next one. */
   left: () => location.replace(location.pathname),
 }
 
-/** False after the key was changed, here or in another tab. */
+/** False after the key was changed, here or in another tab, or if it could not be stored. */
 export const isKeyStored = () => storedKey() === session.key
 
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted && !isKeyStored()) location.reload()
+})
+addEventListener('storage', ({ key }) => {
+  // Another tab has forgotten or replaced the key of this device.
+  if (session.key && [null, keyName].includes(key) && !isKeyStored()) session.left()
 })
 
 /** Another tab may have stored another key, which stays as it is. */
@@ -56,7 +60,7 @@ export function forgetKey() {
   for (const storage of storagesOfKey()) storage.removeItem(keyName)
 }
 
-/** The mark is stored with the key: it is valid after a reload and in other tabs, and goes with the key. */
+/** The mark is stored with the key: it is valid after a reload and in other tabs, and is removed with the key. */
 export function markReadOnly() {
   for (const storage of storagesOfKey()) store(keyName, `${session.key} read-only`, storage)
 }

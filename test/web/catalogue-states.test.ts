@@ -125,7 +125,7 @@ describeInBrowser('the catalogue page', () => {
       })
       const giveKey = (key: string) => page.evaluate(`location.hash = 'key=${key}'`)
       for (const key of [service.key, '', other]) await giveKey(key)
-      expect(questions).toEqual(['This link has another API key. Use it in this tab, instead of the present key?'])
+      expect(questions).toEqual(['This link contains another API key. Use it in this tab, instead of the present key?'])
       expect([page.url(), await stored()]).toEqual([`${service.origin}/?status=sold`, `${service.key},0`])
       await page.evaluate("location.hash = 'main'")
       expect(page.url()).toEndWith('#main')
@@ -146,7 +146,7 @@ describeInBrowser('the catalogue page', () => {
       expect(history.entries.length).toBeGreaterThan(4)
       expect(history.entries.map(({ url }) => url).join()).not.toContain('key')
 
-      // Another tab uses the key of this device. Nobody answers its question, which means no.
+      // Another tab uses the key of this device. Its question is dismissed, so the answer is no.
       await page.evaluate(`localStorage.setItem('petstore-key', '${service.key}')`)
       const tab = await page.context().newPage()
       await tab.goto(`${service.origin}/#key=${other}`)
@@ -157,6 +157,31 @@ describeInBrowser('the catalogue page', () => {
       await tab.getByLabel('API key').waitFor()
       expect(await tab.locator('#key-problem').textContent()).toBe('')
       expect(tab.url()).toBe(`${service.origin}/`)
+    }))
+
+  test('shows the person with a key in the address nothing of the previous one, not even a late response', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 1)
+      await screen.click('Change key')
+      await screen.typeKey(await service.newKey({ permission: 'read-only' }))
+      await screen.waitForCards(1)
+      const held = Promise.withResolvers<void>()
+      await page.route('**/v1/pets', async route => {
+        if (route.request().method() === 'POST') await held.promise
+        await route.continue()
+      })
+      await screen.addAnimal('Rex', '7')
+      const asked = page.waitForEvent('dialog').then(dialog => dialog.accept())
+      // Another tab has changed the key of this device: the question is about the key in use.
+      await page.evaluate('sessionStorage.clear()')
+      await page.evaluate(`location.hash = 'key=${service.key}'`)
+      await screen.untilTrue(`sessionStorage.getItem('petstore-key') === '${service.key}'`)
+      await asked
+      held.resolve()
+      await screen.untilTrue("document.getElementById('save').textContent === 'Add to the catalogue'")
+      expect(await page.getByLabel('Name').inputValue()).toBe('')
+      expect(await page.locator('#log > li').count()).toBe(1)
+      expect(await page.evaluate("sessionStorage.getItem('petstore-key')")).toBe(service.key)
     }))
 
   test('shows the typed key on request, and remembers it on the device on request', () =>
@@ -174,7 +199,11 @@ describeInBrowser('the catalogue page', () => {
       const other = await page.context().newPage()
       await other.goto(service.origin)
       await other.getByText('No animals yet').waitFor()
+      const third = await page.context().newPage()
+      await third.goto(service.origin)
+      await third.getByText('No animals yet').waitFor()
       await other.getByRole('button', { name: 'Change key' }).click()
+      await third.getByLabel('API key').waitFor()
       await other.getByLabel('API key').waitFor()
       expect(await other.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
     }))
@@ -257,6 +286,7 @@ describeInBrowser('the catalogue page', () => {
         '{"id":9007199254740993} \\" 12345678901234567890',
         ...['W', 'א', '🐈', 'many words '].map(text => text.repeat(1_000 / [...text].length)),
         `e${'\u0301'.repeat(999)}`,
+        'W'.repeat(40),
       ]
       const ids = hostile.map((_, index) => 9007199254740993n + BigInt(index))
       const pets = ids.map((id, index) => ({ id, name: hostile[index] ?? '', categoryId: 2n ** 63n - 1n }))
@@ -271,11 +301,13 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.getByTitle('id', { exact: true }).allTextContents()).toEqual(ids.map(id => `No. ${id}`))
       expect(await page.getByTitle('categoryId').first().textContent()).toBe('Category 9223372036854775807')
       const heights = () => screen.cards.evaluateAll(cards => cards.map(card => card.getBoundingClientRect().height))
-      const lineMaxPx = 24
+      const lineHeightPx = 24
+      for (const index of [1, 3])
+        expect(await screen.cards.nth(index).getByRole('button').count()).toBe(index === 3 ? 1 : 0)
       for (const { viewport } of [desktop, phone]) {
         await page.setViewportSize(viewport)
         const cut = await heights()
-        expect(Math.max(...cut) - Math.min(...cut)).toBeLessThan(lineMaxPx)
+        expect(Math.max(...cut) - Math.min(...cut)).toBeLessThan(lineHeightPx)
         const button = screen.cards.nth(3).getByRole('button')
         await button.click()
         expect((await heights())[3]).toBeGreaterThan(cut[3] ?? 0)
@@ -289,6 +321,15 @@ describeInBrowser('the catalogue page', () => {
       await screen.says(`as No. ${9007199254740993n + BigInt(hostile.length)}.`)
       expect(await page.locator('.name').allTextContents()).toEqual([hostile[0] ?? '', ...hostile])
       expect(await screen.overflowPx()).toBe(0)
+    }))
+
+  test('in a narrow window, loads animals beyond 100 by the button only, so that the end can be reached', () =>
+    visit(phone, async (page, service, screen) => {
+      await screen.enterStocked(service, 130)
+      await screen.untilTrue("scrollTo(0, 1e6), document.querySelectorAll('.card').length === 100")
+      await page.getByText('For developers').click()
+      await screen.click('Load more')
+      await screen.waitForCards(120)
     }))
 
   test('gives each request as a curl line that does the same and does not show the key', () =>

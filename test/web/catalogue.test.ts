@@ -108,7 +108,7 @@ describeInBrowser('the catalogue page', () => {
     visit(desktop, async (page, service, screen) => {
       await screen.enterStocked(service, 25)
       await screen.addAnimal('Bella', '42', 'sold')
-      await screen.says('Added Bella as No. 26. After a reload, it is last in the list.')
+      await screen.says('Added Bella as No. 26. After a reload, it is at the end of the list.')
       expect(await screen.focused()).toBe('name')
       await page.keyboard.type('Max the Dog Who Was Given a Very Long Name')
       await page.keyboard.press('Enter')

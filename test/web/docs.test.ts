@@ -177,7 +177,7 @@ describeInBrowser('the reference page', () => {
       await page.goBack()
       await panelOf(page, 'createPet').locator('form').waitFor()
       expect([addressOf(page), await answersOf(page)]).toEqual(['/docs#/pets/createPet', ['', '', '']])
-      // Neither does a page that the browser has kept.
+      // A page from the back/forward cache shows no response either.
       await screen.typeKey(service.key)
       await send(page, 'createPet')
       await page.evaluate(
@@ -263,7 +263,7 @@ describeInBrowser('the reference page', () => {
       // Back to the form that asked for the key.
       expect(await screen.focused()).toBe('Send')
       await page.keyboard.press('Enter')
-      await answerOf(page, 'getPet').getByText('This key is not accepted. Enter another one').waitFor()
+      await answerOf(page, 'getPet').getByText('Enter another key at the top of this page').waitFor()
       await answerOf(page, 'getPet').getByText('"code": "invalid_api_key"').waitFor()
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
       await screen.typeKey(service.key)

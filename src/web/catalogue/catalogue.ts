@@ -7,18 +7,19 @@ import { petName, petStatus } from '../../pet.ts'
 import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
-/** Taken before anything that could fail and leave the key in the address. */
+/** Taken first, so that the key leaves the address even if a later line fails. */
 const givenKey = takeKey()
 
 const restoredMax = 5_000
 const entriesMax = 10
-/** An animal that is not added yet. */
+/** The stored animal that is not added yet. */
 const draftName = 'petstore-draft'
-const longNameChars = 40
 const shortNameChars = 40
 /** The service sends this many animals unless a request has a limit. */
 const pageSize = 20
 const pageSizeMax = 100
+/** In a narrow window, more animals load by the button only: something is below them. */
+const automaticMax = 100
 const skeletons = 9
 const pets = byId('pets')
 const more = byId('more')
@@ -51,9 +52,7 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
   // The same category always has the same colour, and the next one a very different one.
   badge.style.setProperty('--hue', String(Number(categoryId % 360n) * 137))
-  const shown = find(card, '.name')
-  shown.textContent = name
-  if (name.length > longNameChars) shown.after(wholeNameButton(shown))
+  find(card, '.name').textContent = name
   const label = find(card, '.status')
   label.textContent = status ? status.charAt(0).toUpperCase() + status.slice(1) : 'No status'
   label.dataset['status'] = status ?? ''
@@ -62,16 +61,18 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   return card
 }
 
-function wholeNameButton(name: HTMLElement) {
-  const button = copyOf('whole')
-  const toggle = () => {
-    const isCut = name.classList.toggle('cut')
-    button.textContent = isCut ? 'More' : 'Less'
-    button.ariaExpanded = String(!isCut)
+/** Adds a button to each name that does not fit into its lines. */
+function markLongNames() {
+  for (const name of document.querySelectorAll('.cut')) {
+    if (name.scrollHeight <= name.clientHeight || name.nextElementSibling?.matches('.whole')) continue
+    const button = copyOf('whole')
+    button.addEventListener('click', () => {
+      const isCut = name.classList.toggle('cut')
+      button.textContent = isCut ? 'More' : 'Less'
+      button.ariaExpanded = String(!isCut)
+    })
+    name.after(button)
   }
-  button.addEventListener('click', toggle)
-  toggle()
-  return button
 }
 
 /** A notice is in place of the list, a banner above it. */
@@ -129,16 +130,18 @@ function show(screen: 'welcome' | 'catalogue') {
   for (const part of document.querySelectorAll('#bar, aside, #list, #developers, #leave')) {
     part.toggleAttribute('hidden', !inside)
   }
-  if (inside) showForm()
+  if (!inside) return
+  showForm()
+  markLongNames()
 }
 
-/** Hides the form from a key that may not use it. */
+/** Hides the form if the key is read-only, and says why. */
 function showForm(isReadOnly = site.isReadOnly()) {
   form.hidden = isReadOnly
   showProblem('form', isReadOnly ? 'This key may only read: to add animals, change to a key that may write.' : '')
 }
 
-/** Below the animals in a narrow window. */
+/** In a narrow window, the panel is below the animals. */
 function placeDevelopers() {
   const parent = wide.matches ? 'aside' : 'main'
   document.querySelector(parent)?.append(byId('developers'))
@@ -146,13 +149,14 @@ function placeDevelopers() {
 
 const isInside = () => byId('welcome').hidden
 
-/** Sends one request, and adds it to the log. */
+/** Sends one request, and adds it to the log, unless the key has changed meanwhile. */
 async function ask<T extends object>(call: (pets: Pets) => Promise<T>): Promise<T | PetstoreError> {
+  const { key } = session
   const sent: RequestAttempt[] = []
   const { pets } = site.newClient({ onRequest: request => sent.push(request) })
   const result = await call(pets).catch((error: PetstoreError) => error)
   const { status = 0 } = result instanceof PetstoreError ? result : (responseOf(result) ?? {})
-  for (const request of sent) record(request, status)
+  if (key === session.key) for (const request of sent) record(request, status)
   return result
 }
 
@@ -183,12 +187,18 @@ function takeKey() {
   return key
 }
 
-/** Uses a key from the address as if it was typed. False if there is none, or the person keeps the present key. */
+/** Uses a key from the address as if it had been typed. False if there is none, or the person keeps the present key. */
 function enterGiven(key: string) {
-  const present = site.storedKey()
+  const present = isInside() ? session.key : site.storedKey()
   if (!key || (isInside() && key === session.key)) return false
-  const question = 'This link has another API key. Use it in this tab, instead of the present key?'
-  if (present && present !== key && !confirm(question)) return false
+  if (present && present !== key) {
+    if (!confirm('This link contains another API key. Use it in this tab, instead of the present key?')) return false
+    // Nothing of this person remains for the next one.
+    byId('log').replaceChildren()
+    form.reset()
+    attempt = { body: '', idempotencyKey: '' }
+    storeDraft()
+  }
   listNumber++
   show('welcome')
   keyInput.value = key
@@ -286,6 +296,7 @@ function append(found: readonly Pet[], following: ListOptions | undefined) {
   // A new animal is already at the top.
   const cards = found.filter(({ id }) => !document.getElementById(`pet-${id}`)).map(cardOf)
   pets.append(...cards)
+  markLongNames()
   next = following
   setLoading(false)
   const atButton = document.activeElement === more
@@ -325,6 +336,7 @@ async function loadMore() {
 }
 
 const loadVisible: IntersectionObserverCallback = entries => {
+  if (!wide.matches && pets.childElementCount >= automaticMax) return
   if (banner.hidden && entries.some(entry => entry.isIntersecting)) loadMore()
 }
 const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
@@ -423,15 +435,16 @@ async function save() {
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   storeDraft()
+  const { key } = session
   saving = true
   byId('save').textContent = 'Adding…'
   const result = await ask(client => client.create(pet, { idempotencyKey: attempt.idempotencyKey }))
   byId('save').textContent = 'Add to the catalogue'
   saving = false
+  if (key !== session.key) return
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
-  showProblem('form', refusalOf(result, name))
-  if (result.code !== 'read_only_key') return
+  if (result.code !== 'read_only_key') return showProblem('form', refusalOf(result, name))
   site.markReadOnly()
   showForm(true)
   byId('leave').focus()
@@ -455,7 +468,7 @@ function added(pet: Pet, sentName: string) {
   // Isolated, so that a name in another direction does not turn the sentence around.
   const name = document.createElement('bdi')
   name.textContent = shortName(pet.name)
-  const where = isListed ? 'After a reload, it is last in the list.' : 'The filter hides it.'
+  const where = isListed ? 'After a reload, it is at the end of the list.' : 'The filter hides it.'
   byId('done').replaceChildren('Added ', name, ` as No. ${pet.id}. ${where}`)
   byId('name').focus({ preventScroll: true })
   if (!isListed) return
@@ -464,6 +477,7 @@ function added(pet: Pet, sentName: string) {
   card.classList.add('new')
   find(card, '.labels').prepend(copyOf('new'))
   pets.prepend(card)
+  markLongNames()
   if (!loading) count()
 }
 
@@ -506,6 +520,7 @@ addEventListener('pagehide', rememberPlace)
 history.scrollRestoration = 'manual'
 if (wide.matches) byId('add').setAttribute('open', '')
 wide.addEventListener('change', placeDevelopers)
+addEventListener('resize', markLongNames)
 placeDevelopers()
 restoreDraft()
 if (!enterGiven(givenKey)) {

@@ -106,7 +106,7 @@ export const guideSamples = (): Values => ({
 }`,
   retries: petsCurl(
     '--include --retry 5 --retry-all-errors',
-    { 'Content-Type': 'application/json', 'Idempotency-Key': 'order-4711' },
+    { 'Content-Type': 'application/json', 'Idempotency-Key': '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11' },
     '{"name":"Rex","categoryId":7}',
   ),
   errors: `${clientStart('PetstoreError')}try {

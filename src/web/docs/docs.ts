@@ -203,8 +203,7 @@ function showAnswer(answer: HTMLElement, method: string, response: RawResponse |
     session.key = ''
     showKey()
     showProblem('key', 'This key is not accepted')
-    const advice = 'This key is not accepted. Enter another one at the top of this page.'
-    state.append(el('p', { class: 'problem' }, advice))
+    state.append(el('p', { class: 'problem' }, 'Enter another key at the top of this page.'))
   }
   answer.append(
     codeBlock('Response body', indented(text)),
@@ -327,10 +326,6 @@ session.left = () => {
   showKey()
   keyInput.focus()
 }
-addEventListener('storage', () => {
-  // Another tab has forgotten the key of this device.
-  if (session.key && !site.isKeyStored()) session.left()
-})
 onSubmit(byId('key-form'), () => {
   if (!site.useTypedKey()) return
   // The responses to a refused key go, too.
