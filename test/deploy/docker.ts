@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { network } from '../support/package.ts'
 import { type Ended, projectFolder, run, type Surroundings, temporaryFolder, until } from '../support/process.ts'
+import { extractFromDebian13 } from './debian-13.ts'
 import { shell } from './images.ts'
 
 /** Runs the daemon until the end of its input, then removes the containers and networks, and the folder "$0". */
@@ -50,13 +51,7 @@ export class Docker implements AsyncDisposable {
     await until('the Docker daemon', () => works('version'))
     if (await works('compose', 'version')) return
     const apt = join(this.folder, 'apt')
-    for (const each of ['lists', 'cache']) mkdirSync(join(apt, each, 'partial'), { recursive: true })
-    // This machine's mirror, for Debian 13.
-    const [mirror] = /\S+\/debian\/?$/m.exec(await shell('apt-get', 'indextargets', '--format', '$(REPO_URI)')) ?? []
-    writeFileSync(join(apt, 'sources'), `deb ${mirror} trixie main\n`)
-    const options = ['Etc::SourceList=sources', 'Etc::SourceParts=none', 'State::Lists=lists', 'Cache=cache']
-    const get = `cd ${apt}; apt-get ${options.map(each => `-o Dir::${each.replace('=', `=${apt}/`)}`).join(' ')}`
-    await shell('sh', '-euc', `${get} update; ${get} download docker-compose; dpkg-deb --extract *.deb .`)
+    await extractFromDebian13('docker-compose', apt)
     await shell('cp', '-r', join(apt, 'usr/libexec/docker/cli-plugins'), this.folder)
   }
 

@@ -7,6 +7,7 @@ import { allAnimals, key, Ledger, Load } from '../support/load.ts'
 import { ask, newDatabase } from '../support/postgres.ts'
 import { freePort, projectFolder, startServer, until } from '../support/process.ts'
 import { setTestLimit, test } from '../support/test.ts'
+import { extractFromDebian13 } from './debian-13.ts'
 import { PatroniCluster, type Role } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
 
@@ -37,7 +38,10 @@ function startHaproxy(folder: ProcessFolder, cluster: PatroniCluster, program: s
 async function deploy(paths: NonNullable<typeof programs>) {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(new ProcessFolder())
-  const cluster = new PatroniCluster(folder, paths)
+  // Until 3.0.2, which Debian 12 has, a node that was frozen could take the leader's key from the new primary.
+  const newer = folder.folder('debian-13')
+  await extractFromDebian13('patroni', newer)
+  const cluster = new PatroniCluster(folder, paths, join(newer, 'usr/lib/python3/dist-packages'))
   const ports = startHaproxy(folder, cluster, paths.haproxy)
   await cluster.complete()
   const through = (port: number, database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}`

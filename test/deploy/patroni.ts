@@ -16,11 +16,16 @@ type Member = Readonly<Record<'name' | 'role' | 'state', string>> & { readonly t
 export class PatroniCluster {
   readonly nodes = ['db1', 'db2', 'db3'].map(name => ({ name, port: freePort(), restPort: freePort() }))
   readonly #folder: ProcessFolder
-  readonly #patroni: string
+  readonly #patroni: readonly string[]
 
-  constructor(folder: ProcessFolder, programs: Readonly<Record<'patroni' | 'etcd' | 'pg_rewind', string>>) {
+  /** `modules` is the folder with Patroni's Python modules. */
+  constructor(
+    folder: ProcessFolder,
+    programs: Readonly<Record<'patroni' | 'etcd' | 'pg_rewind', string>>,
+    modules: string,
+  ) {
     this.#folder = folder
-    this.#patroni = programs.patroni
+    this.#patroni = ['env', `PYTHONPATH=${modules}`, programs.patroni]
     const [client, peer] = [freePort(), freePort()].map(port => `http://127.0.0.1:${port}`)
     const urls = [`--listen-client-urls=${client}`, `--advertise-client-urls=${client}`, `--listen-peer-urls=${peer}`]
     folder.start('etcd', programs.etcd, '--data-dir=data', ...urls)
@@ -33,7 +38,7 @@ export class PatroniCluster {
 
   /** Starts Patroni on a node, and Patroni starts PostgreSQL. */
   start(name: string): void {
-    this.#folder.start(name, this.#patroni, 'patroni.yml')
+    this.#folder.start(name, ...this.#patroni, 'patroni.yml')
   }
 
   /** The address of a database, naming all nodes. */
