@@ -182,6 +182,17 @@ describe('JSON', () => {
     expect(parseJson(text)).toEqual({ ok: false, problem: expect.any(String), at: { line, column } })
   })
 
+  test('the position is behind everything that is JSON', () => {
+    const valid = '[1E5,2e-5,-3.25e+3,0,"\\u00e9\\u00E9x\\n\\"yz",true,null'
+    const json = fc.json({ depthSize: 'medium' }).map(text => `[${text}`)
+    fc.assert(
+      fc.property(json, text => {
+        expect(parseJson(`${text} ?`)).toMatchObject({ at: { line: 1, column: [...text].length + 2 } })
+      }),
+      { examples: [[valid]] },
+    )
+  })
+
   test('the reason has whole characters, and says if text follows the value', () => {
     expect(parseJson('{😀')).toMatchObject({ problem: "Unrecognized token '\ufffd'" })
     expect(parseJson('{"a":1}}')).toMatchObject({ problem: 'Unexpected text after the value' })

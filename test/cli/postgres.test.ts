@@ -3,7 +3,16 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { ask, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
-import { loggedBy, petstore, refusal, startServer, temporaryFolder, until } from '../support/process.ts'
+import {
+  loggedBy,
+  petstore,
+  program,
+  refusal,
+  Server,
+  startServer,
+  temporaryFolder,
+  until,
+} from '../support/process.ts'
 import { test } from '../support/test.ts'
 import { animalLines } from '../support/workplace.ts'
 import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
@@ -137,25 +146,16 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
 
   test('serve waits for a server that starts later', async () => {
     await cluster.stop('SIGINT')
-    const tried = Promise.withResolvers<void>()
-    const open = (socket: Bun.Socket) => {
-      socket.end()
-      tried.resolve()
-    }
-    const [hostname = '', port] = cluster.host.split(':')
-    const closed = Bun.listen({ hostname, port: Number(port), socket: { open, data() {} } })
-    const starting = tried.promise.then(() => {
-      closed.stop(true)
-      return cluster.start()
-    })
+    using folder = temporaryFolder()
     const env = { PETSTORE_API_KEY: key, DATABASE_URL: cluster.url() }
-    const args = ['serve', '--port', '0', '--wait-for-database', '300s']
-    await using server = await startServer({ env, args })
-    await starting
+    const command = [program, 'serve', '--port', '0', '--wait-for-database', '300s']
+    await using server = new Server(command, { cwd: folder.path, env })
+    await server.says('that it retries', () => server.stderr.includes('retrying') || undefined)
+    await cluster.start()
+    server.url = await server.says('the address on stdout', () => server.greetedAt())
     expect((await server.fetch('/pets', key)).status).toBe(200)
     const ended = await server.stop('SIGTERM')
-    // The next attempt may find it already starting.
-    const retrying = expect.stringMatching(/(does not answer|is starting up).*; retrying for 300 s$/)
+    const retrying = expect.stringMatching(/ does not answer.*; retrying for 300 s$/)
     expect(loggedBy(ended)).toEqual([retrying, 'info Stopping'])
   })
 
