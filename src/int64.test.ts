@@ -175,6 +175,7 @@ describe('JSON', () => {
     ['a brace too many, and a no-break space', '{"a":"b"}}\u00a0', 1, 10],
     ['a string without an end, after characters of two code units', '{"😀é":"x\ny"}', 1, 7],
     ['an escape of another language', '["a", "\\x41"]', 1, 7],
+    ['a short escape', '["a", "\\u12"]', 1, 7],
     ['a word of another language', '{"a":None}', 1, 6],
     ['a leading zero', '{"a":[], "b":01}', 1, 15],
     ['nothing but white space', ' \n ', 1, 1],
