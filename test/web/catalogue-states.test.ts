@@ -323,13 +323,20 @@ describeInBrowser('the catalogue page', () => {
       expect(await screen.overflowPx()).toBe(0)
     }))
 
-  test('in a narrow window, loads animals beyond 100 by the button only, so that the end can be reached', () =>
+  test('in a narrow window, loads animals beyond 100 by the button only, and covers nothing with the header', () =>
     visit(phone, async (page, service, screen) => {
       await screen.enterStocked(service, 130)
       await screen.untilTrue("scrollTo(0, 1e6), document.querySelectorAll('.card').length === 100")
       await page.getByText('For developers').click()
       await screen.click('Load more')
       await screen.waitForCards(120)
+      // Even narrower, the header has two lines.
+      await page.setViewportSize({ width: 360, height: 740 })
+      await page.evaluate("refresh.scrollIntoView({ block: 'nearest' })")
+      const edges =
+        "document.querySelector('header').getBoundingClientRect().bottom, refresh.getBoundingClientRect().top"
+      const [headerBottom = 0, refreshTop] = (await page.evaluate(`[${edges}]`)) as number[]
+      expect(refreshTop).toBeGreaterThanOrEqual(headerBottom)
     }))
 
   test('gives each request as a curl line that does the same and does not show the key', () =>
