@@ -121,6 +121,18 @@ function changeIndex(file: string): void {
   writeFileSync(file, readFileSync(file, 'latin1').replace('available\u0002', 'available\u0005'), 'latin1')
 }
 
+/** A table of animals with the same columns, and these ids. */
+const otherPets = (strict: string, ...ids: readonly unknown[]) => [
+  'DROP TABLE pets',
+  `CREATE TABLE pets (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, category_id INTEGER NOT NULL, status TEXT) ${strict}`,
+  ...ids.map(id => `INSERT INTO pets VALUES (${id}, 'Rex', 7, NULL)`),
+]
+const endless = 'WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)'
+const keyWith = (shown: string, createdAtMs: string) =>
+  `INSERT INTO api_keys (name, hash, shown, read_only, created_at_ms) VALUES ('x', 'y', ${shown}, 0, ${createdAtMs})`
+
+const otherTables = 'Cannot restore bad.db: its tables are not those of this program; use another backup'
+const impossible = 'Cannot restore bad.db: it contains values that this program never writes'
 const notOurs = 'Cannot restore bad.db: it is not a backup of this program'
 const damaged = 'Cannot restore bad.db: it is damaged; use another backup (SQLITE_CORRUPT)'
 const itself = 'Cannot restore bad.db: it is the store itself; name a backup'
@@ -131,8 +143,32 @@ test.each<[string, string, (path: string) => unknown]>([
   ['empty', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, '')],
   ['text', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, 'no database '.repeat(1_000))],
   ["another program's", `${notOurs} (SQLITE_NOTADB)`, path => change(path, 'CREATE TABLE invoices (id)')],
-  ['without a table', `${notOurs} (SQLITE_ERROR)`, path => change(path, 'DROP TABLE creation_keys')],
-  ['without a column', `${notOurs} (SQLITE_ERROR)`, path => change(path, 'ALTER TABLE pets RENAME category_id TO x')],
+  ['without a table', otherTables, path => change(path, 'DROP TABLE creation_keys')],
+  ['without a column', otherTables, path => change(path, 'ALTER TABLE pets RENAME category_id TO x')],
+  [
+    'with an endless view',
+    otherTables,
+    path =>
+      change(
+        path,
+        'DROP TABLE pets',
+        `CREATE VIEW pets AS ${endless} SELECT id, 'Rex' AS name, 7 AS category_id, NULL AS status FROM n`,
+      ),
+  ],
+  [
+    'with a virtual table',
+    otherTables,
+    path => change(path, 'DROP TABLE pets', 'CREATE VIRTUAL TABLE pets USING fts5(id, name, category_id, status)'),
+  ],
+  ['with columns of any type', otherTables, path => change(path, ...otherPets('', 1))],
+  ['with ids below 1', impossible, path => change(path, ...otherPets('STRICT', -1, 0, 5))],
+  [
+    'with a last id that is text',
+    impossible,
+    path => change(path, "UPDATE sqlite_sequence SET seq = 'abc' WHERE name = 'pets'"),
+  ],
+  ['with a key of no date', impossible, path => change(path, keyWith("'pets_1234'", '9000000000000000000'))],
+  ['with a key that controls a terminal', impossible, path => change(path, keyWith("'pets_' || char(27)", '0'))],
   ['damaged', damaged, path => writeFileSync(path, readFileSync(path).fill(0xff, 4_096))],
   ['damaged in an index', damaged, changeIndex],
   ['of a later version', `${version(5)} up to 4: upgrade the program`, path => change(path, 'PRAGMA user_version = 5')],
@@ -141,7 +177,7 @@ test.each<[string, string, (path: string) => unknown]>([
   ['a link to the store', itself, path => linkSync(join(path, '../pets.db'), path)],
 ])('a file that is %s is refused, and nothing changes', async (name, problem, make) => {
   using place = await withBackup()
-  const isCopy = /^(without|damaged|of|too)/.test(name)
+  const isCopy = /^(with|damaged|of|too)/.test(name)
   if (isCopy) copyFileSync(place.file('backup.db'), place.file('bad.db'))
   make(place.file('bad.db'))
   for (const store of problem === itself ? ['pets.db'] : ['pets.db', 'new.db']) {
@@ -156,6 +192,24 @@ test.each<[string, string, (path: string) => unknown]>([
 })
 
 const lostHistory = /^The store may not know what happened after the backup:\n.*valid again.*\n.*assigned again\.\n$/m
+
+test('animals that the store does not take are noticed, and nothing changes', async () => {
+  using place = await withBackup()
+  const [, second = ''] = (await place.exported()).split('\n')
+  change(
+    place.file('pets.db'),
+    `CREATE TRIGGER odd BEFORE INSERT ON pets WHEN new.id = ${JSON.parse(second).id} BEGIN SELECT raise(IGNORE); END`,
+  )
+  const before = await place.exported()
+  const stderr = await refusal(
+    ['restore', '--yes', 'backup.db', '--database-url', 'sqlite:pets.db'],
+    place.surroundings,
+  )
+  expect(stderr).toEndWith(
+    'and nothing has changed: it has 2 animals, and 1 of them can be stored; use another backup\n',
+  )
+  expect(await place.exported()).toBe(before)
+})
 
 test('a damaged store is refused with a way out; the new store does not know what happened after the backup', async () => {
   using place = await withBackup()

@@ -102,12 +102,23 @@ const idempotencyColumns = 'scope, key, fingerprint, pet_id, created_at_ms'
 const lastId = (schema: string) => `SELECT seq FROM ${schema}.sqlite_sequence WHERE name = 'pets'`
 const missingKeys = `SELECT ${keyColumnsWithoutId} FROM backup.api_keys WHERE hash NOT IN (SELECT hash FROM store.api_keys)`
 
-/** What the restore needs of a backup. */
-const backupColumns = [
-  `SELECT ${petColumns} FROM backup.pets`,
-  `SELECT ${idempotencyColumns} FROM backup.creation_keys`,
-  `SELECT ${keyColumnsWithoutId} FROM backup.api_keys`,
-  lastId('backup'),
+/** The columns of the tables that a restore reads. In a strict table, each value has the type of its column. */
+const columnsIn = (schema: string) => `
+  SELECT found.name, found.strict, each.name, each.type, each."notnull", each.pk, each.hidden
+  FROM pragma_table_list AS found JOIN pragma_table_xinfo(found.name, found.schema) AS each
+  WHERE found.schema = '${schema}' AND found.type = 'table' AND found.name IN ('pets', 'creation_keys', 'api_keys')
+  ORDER BY found.name, each.cid`
+
+const keyDates = ['created_at_ms', 'expires_at_ms', 'revoked_at_ms', 'last_used_at_ms', 'deprecated_last_used_at_ms']
+/** The last date of JavaScript. */
+const dateMsMax = 8_640_000_000_000_000n
+
+/** Finds values that the tables allow and this program never writes. */
+const impossibleValues = [
+  'SELECT 1 FROM backup.pets WHERE id < 1',
+  `SELECT 1 FROM backup.sqlite_sequence WHERE name = 'pets' AND (typeof(seq) <> 'integer' OR seq < 0)`,
+  `SELECT 1 FROM backup.api_keys WHERE shown GLOB '*[^0-9A-Za-z_]*'`,
+  ...keyDates.map(column => `SELECT 1 FROM backup.api_keys WHERE ${column} NOT BETWEEN 0 AND ${dateMsMax}`),
 ]
 
 const copyPets = `
@@ -156,10 +167,15 @@ export async function openSqliteRestore(file: string, backup: string) {
         database.run('BEGIN IMMEDIATE')
         database.run('DELETE FROM store.pets')
         const copy = database.query(copyPets)
-        for (let copied = 0, changes = copy.run().changes; changes > 0; changes = copy.run().changes) {
+        let copied = 0
+        for (let { changes } = copy.run(); changes > 0; { changes } = copy.run()) {
           copied += changes
           onProgress(copied / Number(pets))
           await nextTick(signal)
+        }
+        if (BigInt(copied) !== pets) {
+          const problem = `it has ${pets} animals, and ${copied} of them can be stored; use another backup`
+          throw new SetupError(`Cannot restore ${backup}, and nothing has changed: ${problem}`)
         }
         for (const sql of copyTheRest) {
           database.run(sql)
@@ -198,12 +214,24 @@ function attachChecked(database: Database, backup: string, file: string): Date {
     const version = isOurs(database, 'backup') ? versionOf(database, 'backup') : 0
     if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
     missingMigrations(backup, version, migrations)
-    for (const sql of backupColumns) database.run(`${sql} LIMIT 0`)
+    checkTables(database, version, backup)
     checkIntegrity(database, 'backup.integrity_check')
+    if (impossibleValues.some(sql => database.query(`${sql} LIMIT 1`).get())) {
+      throw new SetupError(`Cannot restore ${backup}: it contains values that this program never writes`)
+    }
     return found.mtime
   } catch (error) {
     throw explained(`Cannot restore ${backup}`, error, backupProblems)
   }
+}
+
+/** Refuses other tables than ours: reading a view can take for ever, and other columns can hold anything. */
+function checkTables(database: Database, version: number, backup: string): void {
+  using expected = new Database(':memory:')
+  for (const migration of migrations) if (migration.version <= version) expected.run(migration.sql)
+  const ours = expected.query(columnsIn('main')).values()
+  if (Bun.deepEquals(database.query(columnsIn('backup')).values(), ours)) return
+  throw new SetupError(`Cannot restore ${backup}: its tables are not those of this program; use another backup`)
 }
 
 /** Creates the store if it is missing, migrates it, and returns the identity of its file. */
