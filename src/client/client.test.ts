@@ -309,6 +309,14 @@ describe('a request of the caller', () => {
   })
 })
 
+test('a key too short for a service may be a part of a cursor and of a next link', async () => {
+  const Link = '</v1/pets?cursor=abc>; rel="next"'
+  await using server = startScriptedServer(Response.json([], { headers: { Link } }), Response.json([]))
+  const list = newClient({ baseUrl: server.url, apiKey: 'a' }).pets.list({ cursor: 'ab' })
+  expect(await list.toArray({ max: 1 })).toEqual([])
+  expect(server.requests.map(({ path }) => path)).toEqual(['/v1/pets?limit=1&cursor=ab', '/v1/pets?cursor=abc'])
+})
+
 test('a key too short for a service may be a part of a path, and onResponse gets how long the response took', async () => {
   const durations: number[] = []
   const onResponse = ({ durationMs }: { readonly durationMs: number }) => void durations.push(durationMs)

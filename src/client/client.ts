@@ -2,7 +2,7 @@ import { readHeaders, readLinks, reservedHeader } from './headers.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
 import { definedIn, InvalidResponse, newPetToJson, orUndefined, readPet, readPets, toInt64 } from './json.ts'
 import type { CallOptions, RawResponse, RequestOptions, RequestSettings } from './request.ts'
-import { send, sendOnce } from './request.ts'
+import { hasKey, send, sendOnce } from './request.ts'
 
 export interface ClientOptions extends RequestOptions {
   /** Such as `https://pets.example.com/v1`; `/v1` is added if it is missing. */
@@ -111,9 +111,9 @@ export class PetstoreClient {
       throw new TypeError('path is invalid: expected one below the base address, such as /pets')
     }
     url.search = String(new URLSearchParams(query))
-    // Errors and hooks show URLs, but never the key. A service has no shorter one.
-    const hasKey = [path, url.pathname, ...[...url.searchParams].flat()].some(text => text.includes(apiKey))
-    if (hasKey && apiKey.length >= 16) throw new TypeError('path or query contains the API key: remove it')
+    if ([path, url.pathname, ...[...url.searchParams].flat()].some(text => hasKey(text, apiKey))) {
+      throw new TypeError('path or query contains the API key: remove it')
+    }
     const own = readHeaders(headers, reservedHeader)
     const isJson = body !== undefined && !('content-type' in own)
     const added = isJson ? { 'Content-Type': 'application/json' } : {}
@@ -147,8 +147,7 @@ export class Pets {
   /** The animals in ascending order of id. */
   list({ limit, status, cursor, ...options }: ListOptions = {}): PetList {
     return new PetList({ limit, status, cursor }, async filter => {
-      // Errors and hooks show URLs, but never the key.
-      if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || cursor.includes(this.#settings.apiKey))) {
+      if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || hasKey(cursor, this.#settings.apiKey))) {
         throw new TypeError('cursor is invalid: expected the nextCursor of a page')
       }
       return await this.#page(String(new URLSearchParams({ ...filter } as Record<string, string>)), options)
@@ -199,7 +198,7 @@ function nextIn(headers: Headers, url: string, apiKey: string) {
   if (href === undefined) return undefined
   const { searchParams } = new URL(href)
   const cursor = headers.get('x-next-cursor') ?? searchParams.get('cursor')
-  if ([cursor, ...[...searchParams].flat()].join(' ').includes(apiKey)) {
+  if (hasKey([cursor, ...[...searchParams].flat()].join(' '), apiKey)) {
     throw new InvalidResponse('the next link contains the API key')
   }
   const query = String(searchParams)

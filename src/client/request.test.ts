@@ -64,6 +64,28 @@ test('a response may be JSON with parameters and in any case', async () => {
   }
 })
 
+test('a response of 16 MiB is read, and a longer one is not read further', async () => {
+  const mebibyte = 1024 ** 2
+  let sent = 0
+  const lines = (mebibytes: number) =>
+    new ReadableStream({
+      pull(controller) {
+        if (sent < mebibytes) controller.enqueue(Buffer.alloc(mebibyte, sent++ === 0 ? '[]'.padEnd(mebibyte) : ' '))
+        else controller.close()
+      },
+    })
+  const fetch = async () => new Response(lines(16), { headers: { 'content-type': 'application/json' } })
+  const url = 'http://127.0.0.1/v1'
+  expect(await petsAt({ url }, { fetch }).list().page()).toEqual({ pets: [] })
+  sent = 0
+  const endless = async () => new Response(lines(Infinity), { headers: { 'x-request-id': 'find-me' } })
+  const error = await failureOf(petsAt({ url }, { fetch: endless }).list().page())
+  expect(error).toBeInstanceOf(client.UnexpectedResponseError)
+  expect(error).toMatchObject({ status: 200, requestId: 'find-me', message: expect.stringContaining('16777216 bytes') })
+  // A stream may be some chunks ahead of its reader.
+  expect(sent).toBeLessThan(32)
+})
+
 test('a request carries the key, and the headers of the client, which a call may override', async () => {
   await using server = startScriptedServer(errorAnswer(503, 'a'), created)
   const ofClient = { 'x-A': 'd', 'User-Agent': 'import/1' }
@@ -229,7 +251,8 @@ describe('the wait before a retry', () => {
     const { InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ServerError } = client
     const lasting = [InvalidRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ServerError]
     const errors = [...lasting, client.UnexpectedResponseError].map(newError)
-    for (const error of [...errors, new ServiceUnavailableError('', { code: 'ids_exhausted' }), limited(6)]) {
+    const permanent = ['ids_exhausted', 'store_damaged'].map(code => new ServiceUnavailableError('', { code }))
+    for (const error of [...errors, ...permanent, limited(6)]) {
       expect(waitMsBeforeRetry(error, 1, settings)).toBeUndefined()
     }
   })

@@ -84,7 +84,7 @@ type Read<T> = (body: unknown, headers: Headers) => T
 interface Received {
   readonly response: Response
   readonly details: ResponseDetails
-  readonly bytes: ArrayBuffer
+  readonly bytes: Uint8Array
 }
 
 /** Weak and outside of the animals, so that these stay plain objects. */
@@ -155,8 +155,13 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
       redirect: 'manual',
       signal: controller.signal,
     })
-    const bytes = await response.arrayBuffer()
-    return { response, details: readDetails(response, apiKey), bytes }
+    const bytes = await readBytes(response)
+    const details = readDetails(response, apiKey)
+    if (bytes) return { response, details, bytes }
+    abort()
+    const { status, requestId } = details
+    const message = `Unexpected response to ${method} ${url}: ${status}, more than ${bodyBytesMax} bytes`
+    return new errors.UnexpectedResponseError(message, { status, requestId, code: 'unexpected_response' })
   } catch (error) {
     signal?.throwIfAborted()
     const late = `No complete response from ${url} within ${timeoutMs} ms`
@@ -169,15 +174,43 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
   }
 }
 
+/** A page of 100 animals takes 1.3 MB at most. */
+const bodyBytesMax = 16 * 1024 ** 2
+
+/** Undefined if the body is longer. One buffer, because a hostile server can send many small chunks. */
+async function readBytes({ body }: Response): Promise<Uint8Array | undefined> {
+  let bytes = new Uint8Array()
+  let length = 0
+  const reader = body?.getReader()
+  for (let read = await reader?.read(); read?.value; read = await reader?.read()) {
+    const { value } = read
+    const end = length + value.length
+    if (end > bodyBytesMax) return undefined
+    if (end > bytes.length) {
+      const smaller = bytes
+      bytes = new Uint8Array(2 * end)
+      bytes.set(smaller)
+    }
+    bytes.set(value, length)
+    length = end
+  }
+  return bytes.subarray(0, length)
+}
+
 function readDetails({ status, headers: received }: Response, apiKey: string): ResponseDetails {
   const headers = new Headers([...received].map(([name, value]) => [name, mask(value, apiKey)]))
   const requestId = headers.get('x-request-id') ?? undefined
   return { status, requestId, rateLimit: readRateLimit(headers), headers }
 }
 
+/** Errors and hooks show URLs, but never the key. A service has no key of less than 16 characters. */
+export function hasKey(text: string, apiKey: string): boolean {
+  return apiKey.length >= 16 && text.includes(apiKey)
+}
+
 /** No error and no hook shows the key, even if the server or `fetch` echoes it. */
 function mask(text: string, apiKey: string): string {
-  return text.replaceAll(apiKey, '***')
+  return hasKey(text, apiKey) ? text.replaceAll(apiKey, '***') : text
 }
 
 /** Copies only these fields, because others may hold the request with its key. */
@@ -256,13 +289,14 @@ function describe(headers: Headers, text: string | undefined, apiKey: string): s
   return `(${type}): ${JSON.stringify(masked.slice(0, 80))}${masked.length > 80 ? '…' : ''}`
 }
 
+/** 503 that only the operator can end. */
+const permanent = ['ids_exhausted', 'store_damaged']
 const temporary = [errors.ConnectionError, errors.TimeoutError, errors.RateLimitedError, errors.ServiceUnavailableError]
 
 /** Undefined if there is no further attempt. Repeating is safe: every creation carries an Idempotency-Key. */
 export function waitMsBeforeRetry(error: errors.PetstoreError, attemptsMade: number, settings: RequestSettings) {
   const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
-  // Waiting does not give a store new ids.
-  const isTemporary = error.code !== 'ids_exhausted' && temporary.some(ErrorClass => error instanceof ErrorClass)
+  const isTemporary = !permanent.includes(error.code) && temporary.some(ErrorClass => error instanceof ErrorClass)
   const retryAfterMs = (error.retryAfterSeconds ?? 0) * 1_000
   if (!isTemporary || attemptsMade > retries || retryAfterMs > retryAfterMaxMs) return undefined
   // The random part spreads the retries of many clients.
