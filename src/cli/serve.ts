@@ -52,8 +52,12 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
   const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
   const stores = await Promise.race([openWithRetry(settings, log), stopped])
-  // Returning would wait for the pending connection attempt.
-  if (!stores) process.exit(exitCode.success)
+  if (!stores) {
+    log.write('info', 'Stopping')
+    log.end()
+    // Returning would wait for the pending connection attempt.
+    process.exit(exitCode.success)
+  }
   // Writing starts while the server is built. A failure is reported when the server waits for it.
   const writing = stores.startWriting()
   writing.catch(() => {})
@@ -135,8 +139,7 @@ async function greet(settings: ServeSettings, port: number, stores: Stores, log:
   const origin = originOf({ ...settings, port })
   const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host, port })}/`)
   const rows = [
-    // It signs a person in to the page.
-    ['Catalogue', first && io.stdoutIsTerminal() ? `${origin}/#key=${key}` : `${origin}/`],
+    ['Catalogue', `${origin}/`],
     ['Reference', `${origin}/docs`],
     ...network.map((url, index) => [index === 0 ? 'Network' : '', url]),
     ...(publicUrl === undefined ? [] : [['Public', publicUrl]]),

@@ -30,7 +30,7 @@ const storages = [tabStorage, deviceStorage].filter(storage => storage !== undef
 const keyIn = (storage: Storage) => storage.getItem(keyName)?.split(' ')[0]
 
 /** The key of this tab, or else of this device; '' if there is none that can be sent. */
-export function storedKey() {
+function storedKey() {
   const key = storages.map(keyIn).find(Boolean) ?? ''
   return keyProblem(key) ? '' : key
 }

@@ -83,7 +83,8 @@ describe('--wait-for-database', () => {
     child.kill(signal)
     expect(await child.exited).toBe(0)
     expect(await child.stdout.text()).toBe('')
-    expect((await new Response(all).text()).trimEnd().split('\n')).toHaveLength(1)
+    const stderr = await new Response(all).text()
+    expect(loggedBy({ stderr })).toEqual([expect.stringMatching(/retrying for 300 s$/), 'info Stopping'])
   })
 })
 
@@ -228,7 +229,8 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
 
   test('a server that waits while another instance creates the tables is ended by SIGTERM, without a key', async () => {
     await using waiting = await startWaiting(`SELECT pg_advisory_lock(${0x50455453})`, ['serve', '--port', '0'])
-    expect(await waiting.interrupt('SIGTERM')).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+    const { stderr, ...ended } = await waiting.interrupt('SIGTERM')
+    expect([ended, loggedBy({ stderr })]).toEqual([{ exitCode: 0, stdout: '' }, ['info Stopping']])
   })
 })
 

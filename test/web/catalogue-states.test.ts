@@ -104,84 +104,15 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('A key has no spaces and no accents')
     }))
 
-  test('takes a key from the address, and replaces another one only if the person agrees', () =>
+  test('takes no key from the address, and waits for one: paste it, Enter', () =>
     visit(desktop, async (page, service, screen) => {
       await stock(service, 5)
-      const other = await service.newKey()
-      const stored = () => page.evaluate("[sessionStorage.getItem('petstore-key'), localStorage.length].join()")
-      const held = await screen.hold('**/v1/pets?*')
-      await screen.goTo(`/?status=sold#key=${service.key}`)
-      await screen.says('Checking the key…')
-      expect(page.url()).toBe(`${service.origin}/?status=sold`)
-      held()
-      await screen.waitForCards(1)
-      expect(await stored()).toBe(`${service.key},0`)
-
-      const questions: string[] = []
-      let answer = false
-      page.on('dialog', dialog => {
-        questions.push(dialog.message())
-        return answer ? dialog.accept() : dialog.dismiss()
-      })
-      const giveKey = (key: string) => page.evaluate(`location.hash = 'key=${key}'`)
-      for (const key of [service.key, '', other]) await giveKey(key)
-      expect(questions).toEqual(['This link contains another API key. Use it in this tab, instead of the present key?'])
-      expect([page.url(), await stored()]).toEqual([`${service.origin}/?status=sold`, `${service.key},0`])
-      await page.evaluate("location.hash = 'main'")
-      expect(page.url()).toEndWith('#main')
-      expect(await page.locator('#log > li').count()).toBe(1)
-      answer = true
-      for (const key of ['pets_%E0%A4%A', 'clé x']) {
-        await giveKey(key)
-        await screen.untilTrue("document.getElementById('key-problem').textContent.startsWith('Unknown API key')")
-        await screen.expectAccessible()
-        await page.reload()
-        await screen.waitForCards(1)
-      }
-      await giveKey(other)
-      await screen.untilTrue(`sessionStorage.getItem('petstore-key') === '${other}'`)
-      await screen.waitForCards(1)
-      expect(questions).toHaveLength(4)
-      const history = await (await page.context().newCDPSession(page)).send('Page.getNavigationHistory')
-      expect(history.entries.length).toBeGreaterThan(4)
-      expect(history.entries.map(({ url }) => url).join()).not.toContain('key')
-
-      // Another tab uses the key of this device. Its question is dismissed, so the answer is no.
-      await page.evaluate(`localStorage.setItem('petstore-key', '${service.key}')`)
-      const tab = await page.context().newPage()
-      await tab.goto(`${service.origin}/#key=${other}`)
-      await tab.locator('#pet-5').waitFor()
-      expect(await tab.evaluate("sessionStorage.getItem('petstore-key') + location.hash")).toBe('null')
-      await tab.evaluate('localStorage.clear()')
-      await tab.goto(`${service.origin}/?#key=`)
-      await tab.getByLabel('API key').waitFor()
-      expect(await tab.locator('#key-problem').textContent()).toBe('')
-      expect(tab.url()).toBe(`${service.origin}/`)
-    }))
-
-  test('shows the person with a key in the address nothing of the previous one, not even a late response', () =>
-    visit(desktop, async (page, service, screen) => {
-      await screen.enterStocked(service, 1)
-      await screen.click('Change key')
-      await screen.typeKey(await service.newKey({ permission: 'read-only' }))
-      await screen.waitForCards(1)
-      const held = Promise.withResolvers<void>()
-      await page.route('**/v1/pets', async route => {
-        if (route.request().method() === 'POST') await held.promise
-        await route.continue()
-      })
-      await screen.addAnimal('Rex', '7')
-      const asked = page.waitForEvent('dialog').then(dialog => dialog.accept())
-      // Another tab has changed the key of this device: the question is about the key in use.
-      await page.evaluate('sessionStorage.clear()')
-      await page.evaluate(`location.hash = 'key=${service.key}'`)
-      await screen.untilTrue(`sessionStorage.getItem('petstore-key') === '${service.key}'`)
-      await asked
-      held.resolve()
-      await screen.untilTrue("document.getElementById('save').textContent === 'Add to the catalogue'")
-      expect(await page.getByLabel('Name').inputValue()).toBe('')
-      expect(await page.locator('#log > li').count()).toBe(1)
-      expect(await page.evaluate("sessionStorage.getItem('petstore-key')")).toBe(service.key)
+      await screen.goTo(`/#key=${service.key}`)
+      await screen.untilTrue("document.activeElement.id === 'key' && document.activeElement.value === ''")
+      expect(await page.evaluate('sessionStorage.length + localStorage.length')).toBe(0)
+      await page.keyboard.insertText(service.key)
+      await page.keyboard.press('Enter')
+      await screen.waitForCards(5)
     }))
 
   test('shows the typed key on request, and remembers it on the device on request', () =>

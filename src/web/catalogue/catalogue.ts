@@ -7,9 +7,6 @@ import { petName, petStatus } from '../../pet.ts'
 import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
-/** Taken first, so that the key leaves the address even if a later line fails. */
-const givenKey = takeKey()
-
 const restoredMax = 5_000
 const entriesMax = 10
 /** The stored animal that is not added yet. */
@@ -178,33 +175,6 @@ async function enter() {
   show('catalogue')
   byId('heading').focus({ preventScroll: true })
   goTo(placeIn(entry))
-}
-
-/** A key in the address, as `#key=pets_…`, which must not stay there. */
-function takeKey() {
-  const [found, key = ''] = /^#key=(.*)/.exec(location.hash) ?? []
-  if (found) history.replaceState(history.state, '', location.pathname + location.search)
-  return key
-}
-
-/** Uses a key from the address as if it had been typed. False if there is none, or the person keeps the present key. */
-function enterGiven(key: string) {
-  const present = isInside() ? session.key : site.storedKey()
-  if (!key || (isInside() && key === session.key)) return false
-  if (present && present !== key) {
-    if (!confirm('This link contains another API key. Use it in this tab, instead of the present key?')) return false
-    // Nothing of this person remains for the next one.
-    byId('log').replaceChildren()
-    form.reset()
-    attempt = { body: '', idempotencyKey: '' }
-    storeDraft()
-  }
-  listNumber++
-  show('welcome')
-  keyInput.value = key
-  inputOf('remember').checked = false
-  enter()
-  return true
 }
 
 // The filter is in the address, so that reload and back find it again.
@@ -508,11 +478,10 @@ addEventListener('online', () => {
   if (!banner.hidden) refresh()
 })
 addEventListener('popstate', () => {
-  const { hash } = location
-  if (enterGiven(takeKey()) || !isInside()) return
+  if (!isInside()) return
   rememberPlace()
   // The skip link changes only the hash.
-  if (hash && addressed() === status) nameEntry()
+  if (location.hash && addressed() === status) nameEntry()
   else open()
 })
 document.addEventListener('visibilitychange', rememberPlace)
@@ -523,7 +492,7 @@ wide.addEventListener('change', placeDevelopers)
 addEventListener('resize', markLongNames)
 placeDevelopers()
 restoreDraft()
-if (!enterGiven(givenKey)) {
-  show(session.key ? 'catalogue' : 'welcome')
-  if (session.key) open()
-}
+if (session.key) {
+  show('catalogue')
+  open()
+} else welcome('')
