@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import { expectDescribed } from '../../test/support/described.ts'
 import { temporaryFolder } from '../../test/support/process.ts'
-import { IdsExhausted, StoreUnavailable } from '../errors.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
 import { writeCursor } from '../page.ts'
 import { openStores } from '../store/open.ts'
@@ -249,6 +249,8 @@ describe('a response', () => {
     expect(await linkOf('/v1/pets/1')).toBe(
       `<${documentation}>; rel="deprecation"; type="text/html", <${base}/pets?status=available>; rel="successor-version"`,
     )
+    const sold = await stores.pets.create({ name: 'Tom', categoryId: 7n, status: 'sold' })
+    expect(await linkOf(`/v1/pets/${sold.id}`)).toEndWith(`<${base}/pets?status=sold>; rel="successor-version"`)
     expect(await linkOf('/v1/pets?limit=1')).toStartWith(`<${base}/pets?limit=1&cursor=`)
     const { headers } = await send('/v1/pets', { method: 'POST', body: '{"name":"Rex","categoryId":7}' })
     expect(headers.get('location')).toStartWith(`${base}/pets/`)
@@ -281,6 +283,7 @@ describe('an operation', () => {
 describe('a failure', () => {
   test.each<[Error, number, string, string | null]>([
     [new StoreUnavailable('full'), 503, 'store_unavailable', '1'],
+    [new StoreDamaged('malformed'), 503, 'store_damaged', null],
     [new IdsExhausted('none left'), 503, 'ids_exhausted', null],
     [new Error('a bug'), 500, 'internal_error', null],
   ])('%#: %s has the status %p', async (cause, status, code, retryAfter) => {
@@ -294,18 +297,24 @@ describe('a failure', () => {
     expect([response.status, problem.code, response.headers.get('retry-after')]).toEqual([status, code, retryAfter])
     expect(problem.message).not.toContain(cause.message)
     expect(problem.message.includes('find-me')).toBe(status === 500)
-    expect(logged).toMatchObject([{ requestId: 'find-me', cause: expect.stringContaining(cause.message) }, { status }])
+    const line = { requestId: 'find-me', cause: expect.stringContaining(cause.message) }
+    // The store itself logs its damage.
+    expect(logged).toMatchObject([...(code === 'store_damaged' ? [] : [line]), { status }])
   })
 
-  test('after the client has gone is logged as 499 only', async () => {
+  test.each<[string, unknown, object[]]>([
+    ['a locked store', new StoreUnavailable('locked'), [{ message: 'store unavailable', cause: 'locked' }]],
+    ['a bug', new Error('oops'), [{ message: 'internal error', cause: expect.stringContaining('oops') }]],
+    ['its leaving', new DOMException('The connection was closed.', 'AbortError'), []],
+  ])('after the client has gone is 499, and the log names the cause if that is %s', async (_what, cause, lines) => {
     const gone = new AbortController()
     const get = () => {
       gone.abort()
-      throw new Error('no client')
+      throw cause
     }
     start({ pets: { ...stores.pets, get } })
     expect((await send('/v1/pets/1', { signal: gone.signal })).status).toBe(499)
-    expect(logged).toMatchObject([{ status: 499 }])
+    expect(logged).toMatchObject([...lines, { status: 499 }])
   })
 })
 
@@ -342,7 +351,7 @@ describe("the log has the client's address", () => {
 describe('the body of a refused request', () => {
   const length = { 'content-length': '30' }
   test.each<[string, Record<string, string>, () => void, string | null, number | 'unread']>([
-    ['is read to its end, and the connection stays open', {}, () => {}, null, 4],
+    ['is read to its end, and the connection stays open', { 'transfer-encoding': 'chunked' }, () => {}, null, 4],
     ['is read to its end if the client closes the connection', { connection: 'Close' }, () => {}, 'close', 4],
     ['is read to its end if the app drains', length, () => app.drain(), 'close', 4],
     ['is left to the runtime if its length is known', length, () => {}, null, 'unread'],

@@ -1,4 +1,4 @@
-import { IdsExhausted, StoreUnavailable } from '../errors.ts'
+import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
@@ -13,6 +13,7 @@ import { type PeerLookup, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
 import { operationFor, Router } from './router.ts'
 import { type Asset, Health, type SiteHandler, siteHandlers } from './site.ts'
+import { Turns } from './turns.ts'
 
 export interface AppParts extends PublishedUrls {
   readonly pets: PetStore
@@ -66,6 +67,7 @@ export class App {
   readonly #site: ReadonlyMap<string, SiteHandler>
   readonly #discardMs: number
   readonly #health: Health
+  readonly #turns = new Turns()
   #isDraining = false
   requestsSinceDrain = 0
 
@@ -95,6 +97,7 @@ export class App {
     if (this.#isDraining) this.requestsSinceDrain++
     const { path } = context
     try {
+      if (this.#turns.isOver(context)) await this.#turns.next(context)
       if (!isVersioned(path)) {
         context.lookUpPeer()
         return this.#respond(context, await this.#siteReply(context))
@@ -138,7 +141,9 @@ export class App {
     await this.#health.isStoreUp()
   }
 
+  /** Writes what is counted in memory: failed requests to the log, uses of keys to the store. */
   flush(): Promise<void> {
+    this.#observer.reportUnavailable()
     return this.#usage.flush()
   }
 
@@ -161,11 +166,14 @@ export class App {
   }
 
   #failureReply(context: RequestContext, cause: unknown): Reply {
+    const { aborted } = context.request.signal
+    const isAbort = aborted && cause instanceof DOMException && cause.name === 'AbortError'
+    if (!isAbort) this.#observer.requestFailed(context, cause)
     // No client receives this response: the status is for the log and the metrics.
-    if (context.request.signal.aborted) {
-      return { status: clientClosedRequest, body: null, headers: new Headers() }
+    if (aborted) return { status: clientClosedRequest, body: null, headers: new Headers() }
+    if (cause instanceof StoreDamaged) {
+      return problem('store_damaged', 'The store is damaged: the operator has to restore a backup')
     }
-    this.#observer.requestFailed(context, cause)
     if (cause instanceof StoreUnavailable) {
       const message = `The store is unavailable: retry in ${retryAfterSeconds} s`
       return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
@@ -177,17 +185,17 @@ export class App {
     return problem('internal_error', `The service failed: report the request id ${context.id}`)
   }
 
-  /** An error response may leave the body unread: discards it first, unless Bun does. */
+  /** The operation may have left the body unread: discards it first, unless Bun does. */
   #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
     const draining = this.#isDraining
-    if (reply.status < 400) return this.#response(context, reply, draining)
-    const { request } = context
+    const { request, inChunks } = context
+    if (reply.status < 400 && !inChunks) return this.#response(context, reply, draining)
     context.lookUpPeer()
     const closes = draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
     // On a connection that stays open, Bun discards a body of known length by itself.
-    if ((!closes && request.headers.has('content-length')) || request.body === null) {
-      return this.#response(context, reply, draining)
-    }
+    if (!closes && !inChunks) return this.#response(context, reply, false)
+    // Bun shows no body of a GET, and would read its chunks for ever.
+    if (request.body === null || context.isRushed) return this.#response(context, reply, closes || inChunks)
     return discardBody(request, this.#discardMs).then(ended =>
       this.#response(context, reply, closes || !ended || this.#isDraining),
     )

@@ -1,7 +1,7 @@
 import { show } from '../field.ts'
 import { parseJson } from '../json.ts'
 import { withTimeout } from '../timeout.ts'
-import { bodyBytesMax } from './operations.ts'
+import { bodyBytesMax, bodyPiecesMax } from './operations.ts'
 import { problem, type Reply } from './response.ts'
 
 export type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
@@ -23,9 +23,9 @@ export async function readJsonBody(request: Request, bodyMs: number): Promise<Re
     const message = `The body arrived too slowly: expected all of it within ${bodyMs / 1_000} s`
     return refuse(problem('request_timeout', message, { Connection: 'close' }))
   }
-  if (bytes?.length === 0) return refuse(missingBody())
+  if (bytes instanceof Uint8Array && bytes.length === 0) return refuse(missingBody())
   if (typeRefusal) return refuse(typeRefusal)
-  return bytes ? parse(bytes) : refuse(tooLarge())
+  return bytes instanceof Uint8Array ? parse(bytes) : refuse(bytes)
 }
 
 // Unlike request.text(), which replaces invalid bytes.
@@ -44,35 +44,40 @@ function parse(bytes: Uint8Array): ReadBody {
   return refuse(problem('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`))
 }
 
-/** All bytes of a body without a known length; undefined if there are too many. */
-async function readChunks({ body, signal }: Request): Promise<Uint8Array | undefined> {
+/** All bytes of a body without a known length, or the refusal of one that is too large or in too many pieces. */
+async function readChunks({ body, signal }: Request): Promise<Uint8Array | Reply> {
   if (!body) return new Uint8Array()
-  const chunks: Uint8Array[] = []
+  const pieces: Uint8Array[] = []
   let length = 0
   const reader = body.getReader()
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     length += read.value.byteLength
+    pieces.push(read.value)
+    // The reader is not released: discardBody does not read on.
+    if (pieces.length > bodyPiecesMax) return tooManyPieces()
     if (length > bodyBytesMax) {
-      // Not cancelled: discardBody may have to read the rest.
       reader.releaseLock()
-      return undefined
+      return tooLarge()
     }
-    chunks.push(read.value)
   }
+  reader.releaseLock()
   // Bun refuses a trailer with 400 one event-loop tick after the end of the body: do not create an animal then.
   await new Promise(setImmediate)
   signal.throwIfAborted()
-  return Buffer.concat(chunks)
+  return Buffer.concat(pieces)
 }
 
 const discardedBytesMax = 16 * 1024 ** 2
+/** Of pieces with less than 1 KiB on average. A network packet is larger. */
+const discardedPiecesMax = 1_024
 
 /**
- * Reads and drops the rest of a body, and returns whether it has ended. Closing a connection with unread data resets
- * it, and the client would not receive the response (RFC 9112, section 9.6).
+ * Reads and drops the rest of a body, and returns whether it has ended; if not, the connection has to be closed.
+ * Closing it with unread data resets it, and the client may not receive the response (RFC 9112, section 9.6).
  */
 export async function discardBody({ body }: Request, discardMs: number): Promise<boolean> {
-  if (!body || body.locked) return true
+  if (!body) return true
+  if (body.locked) return false
   const reader = body.getReader()
   let late = false
   const timer = setTimeout(() => {
@@ -80,10 +85,12 @@ export async function discardBody({ body }: Request, discardMs: number): Promise
     void reader.cancel().catch(() => {})
   }, discardMs)
   try {
-    let discarded = 0
+    let bytes = 0
+    let pieces = 0
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
-      discarded += read.value.byteLength
-      if (discarded > discardedBytesMax) return false
+      bytes += read.value.byteLength
+      pieces++
+      if (bytes > discardedBytesMax || pieces > discardedPiecesMax + bytes / 1024) return false
     }
     return !late
   } catch {
@@ -113,6 +120,10 @@ function missingBody(): Reply {
 
 function tooLarge(): Reply {
   return problem('body_too_large', `The body is too large: expected at most ${bodyBytesMax} bytes`)
+}
+
+function tooManyPieces(): Reply {
+  return problem('body_too_large', `The body arrived in too many pieces: expected at most ${bodyPiecesMax}`)
 }
 
 function refuse(refusal: Reply): ReadBody {

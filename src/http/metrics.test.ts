@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, type Mock, mock, spyOn, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, jest, type Mock, mock, spyOn, test } from 'bun:test'
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import perfHooks from 'node:perf_hooks'
+import { standingClock } from '../../test/support/clock.ts'
 import { until } from '../../test/support/process.ts'
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
@@ -236,16 +237,23 @@ describe('the log', () => {
   test.each<[string, Error]>([
     ['store unavailable', new StoreUnavailable('The disk is full')],
     ['ids exhausted', new IdsExhausted('No id is left')],
-  ])('has one line a second while requests fail: %s', (message, cause) => {
-    for (const ms of [10_000, ...Array(30).fill(10_999), 11_000, 11_001]) {
-      clock.mockReturnValue(ms)
-      observer.requestFailed(begin(), cause)
+  ])('has one line a second while requests fail, and counts none into the next outage: %s', (message, cause) => {
+    using _ = standingClock()
+    const fail = (requests: number) => {
+      for (let i = 0; i < requests; i++) observer.requestFailed(begin(), cause)
     }
+    fail(31)
+    jest.advanceTimersByTime(1_000)
+    fail(2)
+    // The process stops.
+    observer.reportUnavailable()
+    fail(3)
+    jest.advanceTimersByTime(1_000)
+    jest.advanceTimersByTime(86_400_000)
+    fail(1)
     const fields = { requestId: 'id-1', cause: cause.message }
-    expect(lines).toEqual([
-      { level: 'error', message, fields: { ...fields, requests: 1 } },
-      { level: 'error', message, fields: { ...fields, requests: 31 } },
-    ])
+    const counts = [1, 30, 2, 3, 1]
+    expect(lines).toEqual(counts.map(requests => ({ level: 'error', message, fields: { ...fields, requests } })))
   })
 
   test.each<[unknown, string]>([

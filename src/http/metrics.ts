@@ -8,8 +8,16 @@ import { TrustedProxies } from './client-address.ts'
 import { loggedPath } from './masking.ts'
 import type { RequestContext } from './request.ts'
 
-/** While the store is unavailable, one line in this time reports all requests that failed for one cause. */
+/** During an outage, one line in this time reports all requests that failed for one cause. */
 const unavailableEveryMs = 1_000
+
+interface Outage {
+  readonly message: string
+  readonly cause: string
+  /** Requests that are not in the log yet, and the id of the last one. */
+  requests: number
+  requestId: string
+}
 
 export class RequestObserver {
   readonly #log: Log
@@ -17,7 +25,7 @@ export class RequestObserver {
   readonly #environmentKey: string | undefined
   readonly #trustedProxies: TrustedProxies
   /** By cause. */
-  readonly #unavailable = new Map<string, { loggedMs: number; requests: number }>()
+  readonly #outages = new Map<string, Outage>()
 
   constructor(log: Log, metrics: Metrics, environmentKey?: string, trustedProxies: readonly string[] = []) {
     this.#log = log
@@ -59,15 +67,30 @@ export class RequestObserver {
     }
   }
 
+  /** Logs the first failure at once and then counts. An outage is over after a second without a failure. */
   #logUnavailable(message: string, requestId: string, { message: cause }: Error): void {
-    const failed = this.#unavailable.get(cause) ?? { loggedMs: Number.NEGATIVE_INFINITY, requests: 0 }
-    this.#unavailable.set(cause, failed)
-    failed.requests++
-    const nowMs = performance.now()
-    if (nowMs - failed.loggedMs < unavailableEveryMs) return
-    this.#log.write('error', message, { requestId, cause, requests: failed.requests })
-    failed.loggedMs = nowMs
-    failed.requests = 0
+    const known = this.#outages.get(cause)
+    if (known) return void Object.assign(known, { requests: known.requests + 1, requestId })
+    const outage = { message, cause, requests: 1, requestId }
+    this.#outages.set(cause, outage)
+    this.#report(outage)
+    const reporting = setInterval(() => {
+      if (outage.requests > 0) return this.#report(outage)
+      clearInterval(reporting)
+      this.#outages.delete(cause)
+    }, unavailableEveryMs)
+    reporting.unref()
+  }
+
+  /** Logs all failed requests that are not in the log yet. */
+  reportUnavailable(): void {
+    for (const outage of this.#outages.values()) if (outage.requests > 0) this.#report(outage)
+  }
+
+  #report(outage: Outage): void {
+    const { message, requestId, cause, requests } = outage
+    this.#log.write('error', message, { requestId, cause, requests })
+    outage.requests = 0
   }
 }
 

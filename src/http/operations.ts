@@ -1,6 +1,6 @@
 import type { Field } from '../field.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
-import { petStatus } from '../pet.ts'
+import { type PetStatus, petStatus } from '../pet.ts'
 import { idempotencyKeyMs } from '../store.ts'
 import { idempotencyKey, int64Text, type Parameter, strictHandling } from './request.ts'
 
@@ -10,21 +10,23 @@ export const versionPrefix = '/v1'
 const petsPath = '/pets'
 
 export const bodyBytesMax = 64 * 1024
+/** Of a body without Content-Length. Each chunk is a piece, and costs about 1 µs of the event loop. */
+export const bodyPiecesMax = 4_096
 
 /** Announced on 15 November 2026; the interface gives the date of removal. */
 const getPetDeprecation = {
   since: '@1794700800',
   sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
-  successor: `${petsPath}?status=available`,
 }
 
 /** Valid with `status=available`, the example of that parameter. */
 const exampleCursor = writeCursor(20n, 'available')
 
-/** `baseUrl` ends in the version prefix. */
-export function deprecationLinks(id: string, { successor }: typeof getPetDeprecation, baseUrl: string): string {
+/** `baseUrl` ends in the version prefix. The successor lists the animals of this status. */
+export function deprecationLinks(baseUrl: string, status: PetStatus): string {
   const siteUrl = baseUrl.slice(0, -versionPrefix.length)
-  return `<${siteUrl}/docs#/pets/${id}>; rel="deprecation"; type="text/html", <${baseUrl}${successor}>; rel="successor-version"`
+  const successor = `${baseUrl}${petsPath}?status=${status}`
+  return `<${siteUrl}/docs#/pets/getPet>; rel="deprecation"; type="text/html", <${successor}>; rel="successor-version"`
 }
 
 const header = (description: string, example: string, name?: string) => ({ description, example, name })
@@ -58,7 +60,7 @@ export const headers = {
   Sunset: header('When the operation will be removed (RFC 8594).', getPetDeprecation.sunset),
   DeprecationLinks: header(
     '`rel="deprecation"`: the documentation. `rel="successor-version"`: the replacement.',
-    deprecationLinks('getPet', getPetDeprecation, versionPrefix),
+    deprecationLinks(versionPrefix, 'sold'),
     'Link',
   ),
 }
@@ -91,7 +93,10 @@ export const errorCodes = {
   pet_not_found: operationError(404, 'No animal has this identifier. Check the identifier.'),
   method_not_allowed: keyError(405, 'The path does not support this method. Use one from the Allow header.', 'Allow'),
   request_timeout: operationError(408, 'The body arrived too slowly. Retry with a faster connection.'),
-  body_too_large: operationError(413, `The body is larger than ${bodyBytesMax / 1024} KiB. Send a smaller body.`),
+  body_too_large: operationError(
+    413,
+    `The body is larger than ${bodyBytesMax / 1024} KiB, or in too many pieces. Send a smaller body.`,
+  ),
   unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
   unsupported_content_encoding: operationError(
     415,
@@ -112,6 +117,7 @@ export const errorCodes = {
     'The service failed. Report the request id. Repeat a creation only with its Idempotency-Key.',
   ),
   ids_exhausted: operationError(503, 'The store has no id left. Do not retry; tell the operator.'),
+  store_damaged: operationError(503, 'The store is damaged. Do not retry; the operator has to restore a backup.'),
   store_unavailable: operationError(
     503,
     'The store is unavailable. Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
@@ -185,7 +191,7 @@ export const sharedErrors: Readonly<Record<string, readonly ErrorCode[]>> = {
   Forbidden: ['insufficient_permission'],
   TooManyRequests: ['rate_limited'],
   InternalError: ['internal_error'],
-  Unavailable: ['store_unavailable'],
+  Unavailable: ['store_unavailable', 'store_damaged'],
 }
 
 /** Everything that the interface says of each operation. The handlers are in `pets.ts`. */

@@ -2,7 +2,7 @@ import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
 import { petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type PageRequest, type PetPage, writeCursor } from '../page.ts'
-import { type Pet, readNewPet } from '../pet.ts'
+import { type Pet, type PetStatus, readNewPet } from '../pet.ts'
 import type { Awaitable, Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
@@ -109,8 +109,10 @@ function creationReply(creation: Creation, baseUrl: string): Reply {
 function getPet({ pets, baseUrl }: PetParts): Handler {
   const { getPet: row } = operations
   const { since, sunset } = row.deprecated
-  const Link = deprecationLinks('getPet', row.deprecated, baseUrl)
-  const headers = headersWith({ Deprecation: since, Sunset: sunset, Link })
+  const headersFor = (status: PetStatus) =>
+    headersWith({ Deprecation: since, Sunset: sunset, Link: deprecationLinks(baseUrl, status) })
+  const headersOf = { available: headersFor('available'), pending: headersFor('pending'), sold: headersFor('sold') }
+  const headers = headersOf.available
   return ({ params, query }) => {
     if (query.problems.length > 0) {
       return { ...problem('invalid_request', query.problems.join('; ')), headers }
@@ -120,7 +122,7 @@ function getPet({ pets, baseUrl }: PetParts): Handler {
     const id = field.read(sent)
     const reply = (pet: Pet | undefined): Reply =>
       pet
-        ? json(row.status, petToJson(pet), headers)
+        ? json(row.status, petToJson(pet), headersOf[pet.status ?? 'available'])
         : { ...problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), headers }
     const found = id === undefined ? undefined : pets.get(id)
     // Without a promise this request costs a fifth less.

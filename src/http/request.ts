@@ -24,6 +24,10 @@ export class RequestContext {
   readonly path: string
   readonly query: Query
   readonly startedMs = performance.now()
+  /** The body has no known length: Bun shows its chunks one by one. */
+  readonly inChunks: boolean
+  /** Others wait: there is no time to discard its chunks. */
+  isRushed = false
   caller = anonymous
   operationId: string | undefined
   params: Readonly<Record<string, string>> = {}
@@ -40,6 +44,7 @@ export class RequestContext {
     const { path, query } = splitUrl(request.url)
     this.path = path
     this.query = new Query(query)
+    this.inChunks = request.headers.has('transfer-encoding')
     const sentId = request.headers.get('x-request-id')
     // Reading a header costs: the credential is needed only to compare it with a sent id.
     this.id = requestId(sentId, sentId && request.headers.get('authorization'), environmentKey)

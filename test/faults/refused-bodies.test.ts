@@ -139,16 +139,47 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
     ['an invalid escape', 400, 'bad_request', ask('GET /%zz')],
     ['a path above the root', 400, 'bad_request', ask('GET /../..')],
     ['a long path', 414, 'bad_request', ask(`GET /v1/pets?${long}`)],
-    ['a long header', 400, 'bad_request', ask('GET /v1/pets', `X: ${long}`)],
+    ['a long header', 431, 'headers_too_large', ask('GET /v1/pets', `X: ${long}`)],
+    ['20 KB of headers', 431, 'headers_too_large', ask('GET /v1/pets', `X: ${'a'.repeat(5_000)}\r\n`.repeat(4))],
+    ['300 headers', 431, 'headers_too_large', ask('GET /v1/pets', 'X: 1\r\n'.repeat(300))],
+    ['an invalid chunk', 400, 'bad_request', `${ask('POST /v1/pets', 'Transfer-Encoding: chunked')}zz\r\n\r\n`],
     ['another Transfer-Encoding', 501, 'bad_request', ask('POST /v1/pets', 'Transfer-Encoding: gzip')],
     ['TRACE', 405, 'method_not_allowed', ask('TRACE /v1/pets')],
-    ['an unknown method', 400, 'bad_request', ask('get /v1/pets')],
+    ['a method in lower case', 400, 'bad_request', ask('get /v1/pets')],
     ['another version of HTTP', 505, 'bad_request', ask('GET /v1/pets').replace('1.1', '3.0')],
     ['the page of its errors', 404, 'not_found', ask('GET /proxy-error')],
   ])('nginx refuses %s with %p and an Error body, code %s', async (_, status, code, request) => {
     const [reply] = (await exchange(port, [request], { expected: 1 })).replies
     const body = { code, message: expect.any(String), status }
     expect([reply?.status, JSON.parse(reply?.text ?? '')]).toEqual([status, body])
+  })
+
+  const withKey = (line: string, body = '') =>
+    ask(line, `Authorization: Bearer ${key}\r\nX-Request-Id: find-me\r\nContent-Length: ${body.length}`) + body
+  test.each([
+    ['an unknown method', 'FOO', '/v1/pets?limit=1', 'GET, HEAD, POST'],
+    ['an unknown method elsewhere', 'FOO', '/v1/pets/1', 'GET, HEAD'],
+    ['a method that the path does not support', 'PUT', '/v1/pets', 'GET, HEAD, POST'],
+  ])('%s is 405 in the words of the service, with Allow and the request id', async (_, method, path, allow) => {
+    const [reply] = (await exchange(port, [withKey(`${method} ${path}`)], { expected: 1 })).replies
+    const message = `Method ${method} is not allowed here: expected ${allow}`
+    expect(JSON.parse(reply?.text ?? '')).toEqual({ code: 'method_not_allowed', message, status: 405 })
+    expect([reply?.headers.get('allow'), reply?.headers.get('x-request-id')]).toEqual([allow, 'find-me'])
+  })
+
+  test.each([
+    [400, withKey('POST /v1/pets', '{}')],
+    [401, ask('GET /v1/pets')],
+    [404, withKey('GET /v1/pets/0')],
+    [404, withKey('GET /v1/nothing')],
+    [405, withKey('PATCH /v1/pets')],
+    [413, withKey('POST /v1/pets', ' '.repeat(70_000))],
+    [400, `${ask('POST /v1/pets', `Authorization: Bearer ${key}\r\nTransfer-Encoding: chunked`)}2\r\n{}\r\n0\r\n\r\n`],
+  ])('%p of the service passes unchanged: %#', async (status, request) => {
+    const [direct, proxied] = await Promise.all(
+      [server.port, port].map(async to => (await exchange(to, [request], { expected: 1 })).replies[0]),
+    )
+    expect([proxied?.status, proxied?.text]).toEqual([status, direct?.text])
   })
 
   test('nginx has an Error body with Retry-After when the service is gone', async () => {

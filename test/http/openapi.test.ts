@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import type { Permission } from '../../src/api-key.ts'
-import { StoreUnavailable } from '../../src/errors.ts'
+import { StoreDamaged, StoreUnavailable } from '../../src/errors.ts'
 import { int64 } from '../../src/field.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { bodyBytesMax, type ErrorCode } from '../../src/http/operations.ts'
@@ -155,6 +155,7 @@ describe('an operation sends every code that the document lists for it', () => {
     rate_limited: { parts: { rateLimit: { requests: 1, seconds: 60 } }, first: '' },
     internal_error: { parts: { pets: failing(new Error('a bug')) } },
     store_unavailable: { parts: { pets: failing(new StoreUnavailable('')) } },
+    store_damaged: { parts: { pets: failing(new StoreDamaged('')) } },
     ids_exhausted: { parts: {}, lastId: int64Max },
     invalid_request: { query: '?unknown=1', headers: { prefer: 'handling=strict' } },
     invalid_cursor: { query: '?cursor=none' },

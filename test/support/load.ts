@@ -120,6 +120,8 @@ const pauseMs = 50
 
 /** Clients that go on through any trouble: of four, two add animals under a key, one adds without, one reads. */
 export class Load extends Ledger {
+  /** Requests that succeeded. */
+  completed = 0
   unavailable = 0
   #stopping = false
   /** The service has ended, or our patience with it. */
@@ -144,7 +146,10 @@ export class Load extends Ledger {
     const problem = problemIn(outcome, sent.method === 'POST' ? 201 : 200)
     if (problem !== undefined) this.wrong.push(`${sent.method} ${sent.path}: ${problem}`)
     if (outcome.kind !== 'answered') this.#gone = true
-    if (outcome.kind === 'answered' && outcome.reply.status < 300) return outcome.reply
+    if (outcome.kind === 'answered' && outcome.reply.status < 300) {
+      this.completed += 1
+      return outcome.reply
+    }
     this.unavailable += 1
     await Bun.sleep(pauseMs)
     return undefined

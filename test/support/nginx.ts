@@ -10,8 +10,8 @@ export const nginx = await findNginx()
 export function documentedConfiguration(port: number, first: string, second?: string): string {
   const text = readFileSync(join(projectFolder, 'deploy/nginx.conf'), 'utf8')
     .replace('listen 8080', `listen 127.0.0.1:${port}`)
-    .replace('petstore-1:8080', first)
-  return second === undefined ? text.replace(/^.*petstore-2.*\n/m, '') : text.replace('petstore-2:8080', second)
+    .replaceAll('petstore-1:8080', first)
+  return second === undefined ? text.replace(/^.*petstore-2.*\n/gm, '') : text.replaceAll('petstore-2:8080', second)
 }
 
 /** How long to wait between the restarts of two instances, as documented. */

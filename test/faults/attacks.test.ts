@@ -1,0 +1,69 @@
+import { expect } from 'bun:test'
+import { type Attack, attackFor, expectOthersServed } from '../support/attack.ts'
+import { exchange } from '../support/connections.ts'
+import { loggedBy, type Server, startServer } from '../support/process.ts'
+import { test } from '../support/test.ts'
+
+const key = 'a-key-for-attacks-0123456789'
+const attackMs = 2_000
+const credential = `Authorization: Bearer ${key}\r\n`
+const head = (line: string, headers = '') => `${line} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
+const chunked = 'Transfer-Encoding: chunked\r\n'
+const close = 'Connection: close\r\n'
+const chunk = '1\r\n \r\n'
+const posted = head('POST /v1/pets', chunked)
+
+/** A page of 100 of them has 405 KB. */
+const stored = Array.from({ length: 100 }, (_, index) =>
+  JSON.stringify({ name: String(index).padStart(4).padEnd(1_990, '🐕'), categoryId: index, status: 'sold' }),
+)
+
+async function withAnimals(work: (server: Server) => Promise<void>): Promise<void> {
+  await using server = await startServer({ env: { PETSTORE_API_KEY: key } })
+  for (const body of stored) expect((await server.fetch('/pets', key, { method: 'POST', body })).status).toBe(201)
+  await work(server)
+  const stopped = await server.stop('SIGTERM')
+  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
+}
+
+test.each<[string, Attack, string | undefined]>([
+  ['endless chunks of one byte', { connections: 4, first: posted, endless: chunk }, '401 missing_api_key'],
+  [
+    'endless chunks of one byte with a key',
+    { connections: 1, first: head('POST /v1/pets', credential + chunked), endless: chunk },
+    '413 body_too_large',
+  ],
+  ['chunks from clients that leave', { connections: 4, first: posted + chunk.repeat(10_000), leaves: true }, undefined],
+  ['endless chunks behind a GET', { connections: 4, first: head('GET /livez', chunked), endless: chunk }, '200'],
+  ['endless requests on one connection', { connections: 4, first: '', endless: head('GET /v1/pets') }, undefined],
+  [
+    'a new connection for each large page',
+    { connections: 4, first: head('GET /v1/pets?limit=100&status=sold', close + credential) },
+    '200',
+  ],
+])('%s do not take the service from others', async (_, attack, response) => {
+  await withAnimals(async ({ port }) => {
+    const responses = await expectOthersServed({ port, key, stored }, () => attackFor(attackMs, port, attack))
+    if (response) expect(responses[response]).toBeGreaterThan(0)
+  })
+})
+
+test('beside 256 new connections at a time, 50 pipelined reads get their responses, or the connection is closed', async () => {
+  const reads = head('GET /v1/pets?limit=1', credential).repeat(50)
+  const [first = ''] = stored
+  await withAnimals(async ({ port }) => {
+    const attack = { connections: 256, first: head('GET /', close) }
+    await expectOthersServed({ port, key, stored }, async () => {
+      let isOver = false
+      const attacking = attackFor(attackMs, port, attack).finally(() => {
+        isOver = true
+      })
+      while (!isOver) {
+        const { replies, closed } = await exchange(port, [reads], { expected: 50, quietMs: 1 })
+        for (const { status, text } of replies) expect([status, text]).toEqual([200, `[{"id":1,${first.slice(1)}]`])
+        expect(closed || replies.length === 50).toBe(true)
+      }
+      await attacking
+    })
+  })
+})
