@@ -1,6 +1,7 @@
 import { describe, expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { expectOthersServed, sendOddRequests } from '../support/attack.ts'
 import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { expectOutageSurvived, key, serveFrom } from '../support/load.ts'
@@ -70,6 +71,12 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
     expect([response.status, response.headers.get('content-type')]).toEqual([503, 'application/json'])
     expect(response.headers.get('retry-after')).toBe('1')
     expect(await response.json()).toMatchObject({ code: 'bad_gateway', status: 503 })
+  })
+
+  test('requests that the runtime drops or refuses fail no request of others', async () => {
+    await using deployed = await deploy()
+    const { port } = deployed
+    await expectOthersServed({ port, key }, () => sendOddRequests(port, key))
   })
 
   test('clients do not reach the metrics, however the path is written', async () => {
