@@ -68,7 +68,9 @@ function change(...statements: readonly string[]): void {
 
 /** The damage is found by this request; all later responses come from a store that knows of it. */
 async function expectUnavailable(server: Server, path: string, init?: typeof rex): Promise<void> {
-  expect((await server.fetch(path, key, init)).status).toBe(503)
+  const response = await server.fetch(path, key, init)
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, null])
+  expect(await response.json()).toMatchObject({ code: 'store_damaged' })
   for (let i = 0; i < 3; i++) expect(await statusesOf(server)).toEqual([503, 503, 503])
   // The result of the check at the start is used for a moment.
   await until('/healthz to notice the damage', async () => (await healthOf(server)) === 503 || undefined)
