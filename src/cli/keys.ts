@@ -146,7 +146,7 @@ function rowOf(key: ApiKey): string[] {
   const expires = refusal ? `${refusal} ${end}` : end
   const uses = key.deprecatedUses === 0n ? 'none' : `${key.deprecatedUses}, last ${minute(key.deprecatedLastUsedAt)}`
   const [created, used] = [minute(key.createdAt), minute(key.lastUsedAt)]
-  return [visible(key.name), `${key.shown}…`, key.permission, created, expires, used, uses]
+  return [visible(key.name), `${visible(key.shown)}…`, key.permission, created, expires, used, uses]
 }
 
 function jsonOf(key: ApiKey) {

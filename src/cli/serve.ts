@@ -80,7 +80,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
     } finally {
       const unanswered = await listener.stop(drainMs)
       flushing[Symbol.dispose]()
-      await inBackground(log, () => app.flush())
+      await inBackground(log, () => app.close())
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {

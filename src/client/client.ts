@@ -97,7 +97,7 @@ export class PetstoreClient {
 
   /**
    * Sends a request that this client has no method for, once. Returns any response, also an error. Rejects only without
-   * a response, or with a TypeError for invalid arguments.
+   * a response of at most 16 MiB, or with a TypeError for invalid arguments.
    */
   async request({ method, path, query = {}, body, headers = {}, ...options }: RawRequest): Promise<RawResponse> {
     const { baseUrl, apiKey } = this.#settings

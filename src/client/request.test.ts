@@ -86,6 +86,11 @@ test('a response of 16 MiB is read, and a longer one is not read further', async
   expect(sent).toBeLessThan(32)
 })
 
+test('a response of a fetch without streams is read', async () => {
+  const fetch = async () => Object.defineProperty(Response.json([]), 'body', { value: {} })
+  expect(await petsAt({ url: 'http://127.0.0.1/v1' }, { fetch }).list().page()).toEqual({ pets: [] })
+})
+
 test('a request carries the key, and the headers of the client, which a call may override', async () => {
   await using server = startScriptedServer(errorAnswer(503, 'a'), created)
   const ofClient = { 'x-A': 'd', 'User-Agent': 'import/1' }

@@ -318,6 +318,25 @@ describe('a failure', () => {
   })
 })
 
+test('a chunked creation on a busy server is refused and closed, unless the key is refused first', async () => {
+  const body = () => new ReadableStream({ pull: () => new Promise(() => {}) })
+  const chunked = { 'transfer-encoding': 'chunked' }
+  await send('/v1/pets')
+  using cpu = spyOn(process, 'threadCpuUsage')
+  using now = spyOn(performance, 'now')
+  cpu.mockReturnValue({ user: Number.MAX_SAFE_INTEGER, system: 0 })
+  now.mockReturnValue(Number.MAX_SAFE_INTEGER)
+  for (const [headers, status, code] of [
+    [chunked, 429, 'rate_limited'],
+    [{ ...chunked, ...noKey }, 401, 'missing_api_key'],
+  ] as const) {
+    const response = await send('/v1/pets', { method: 'POST', body: body(), headers })
+    expect([response.status, response.headers.get('connection')]).toEqual([status, 'close'])
+    expect((await problemOf(response)).code).toBe(code)
+    expect(response.headers.get('retry-after')).toBe(status === 429 ? '1' : null)
+  }
+})
+
 describe("the log has the client's address", () => {
   const version = () => undefined
   const list = async () => ({ json: '[]', lastId: undefined, more: false })

@@ -111,6 +111,8 @@ export class App {
       const unauthorized = authenticated instanceof Promise ? await authenticated : authenticated
       if (unauthorized) return this.#respond(context, unauthorized)
 
+      if (context.mustHurry) return this.#respond(context, busy())
+
       const rateLimited = this.#rateLimiter?.count(context)
       if (rateLimited) return this.#respond(context, rateLimited)
 
@@ -141,10 +143,15 @@ export class App {
     await this.#health.isStoreUp()
   }
 
-  /** Writes what is counted in memory: failed requests to the log, uses of keys to the store. */
+  /** Stores the uses of keys. */
   flush(): Promise<void> {
-    this.#observer.reportUnavailable()
     return this.#usage.flush()
+  }
+
+  /** Writes everything that is only counted so far, after the last request. */
+  close(): Promise<void> {
+    this.#observer.reportUnavailable()
+    return this.flush()
   }
 
   /** From now on every response closes its connection, so that clients connect elsewhere. */
@@ -195,8 +202,8 @@ export class App {
     // On a connection that stays open, Bun discards a body of known length by itself.
     if (!closes && !inChunks) return this.#response(context, reply, false)
     // Bun shows no body of a GET, and would read its chunks for ever.
-    if (request.body === null || context.isRushed) return this.#response(context, reply, closes || inChunks)
-    return discardBody(request, this.#discardMs).then(ended =>
+    if (request.body === null || context.mustHurry) return this.#response(context, reply, closes || inChunks)
+    return discardBody(request, this.#discardMs, () => this.#turns.isPatient()).then(ended =>
       this.#response(context, reply, closes || !ended || this.#isDraining),
     )
   }
@@ -230,6 +237,11 @@ function notFound(path: string): Reply {
     'not_found',
     `Nothing is at ${shown}: animals are at ${versionPrefix}${operations.listPets.path}, the documentation is at /docs and /openapi.json`,
   )
+}
+
+function busy(): Reply {
+  const message = `The server is busy: retry in ${retryAfterSeconds} s, with Content-Length instead of chunks`
+  return problem('rate_limited', message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
 function notAllowed(method: string, allow: string): Reply {

@@ -23,9 +23,9 @@ export async function readJsonBody(request: Request, bodyMs: number): Promise<Re
     const message = `The body arrived too slowly: expected all of it within ${bodyMs / 1_000} s`
     return refuse(problem('request_timeout', message, { Connection: 'close' }))
   }
-  if (bytes instanceof Uint8Array && bytes.length === 0) return refuse(missingBody())
-  if (typeRefusal) return refuse(typeRefusal)
-  return bytes instanceof Uint8Array ? parse(bytes) : refuse(bytes)
+  if (!(bytes instanceof Uint8Array)) return refuse(typeRefusal ?? bytes)
+  if (bytes.length === 0) return refuse(missingBody())
+  return typeRefusal ? refuse(typeRefusal) : parse(bytes)
 }
 
 // Unlike request.text(), which replaces invalid bytes.
@@ -53,11 +53,10 @@ async function readChunks({ body, signal }: Request): Promise<Uint8Array | Reply
   for (let read = await reader.read(); !read.done; read = await reader.read()) {
     length += read.value.byteLength
     pieces.push(read.value)
-    // The reader is not released: discardBody does not read on.
-    if (pieces.length > bodyPiecesMax) return tooManyPieces()
-    if (length > bodyBytesMax) {
+    if (length > bodyBytesMax || pieces.length > bodyPiecesMax) {
+      // Not cancelled: discardBody may have to read the rest.
       reader.releaseLock()
-      return tooLarge()
+      return length > bodyBytesMax ? tooLarge() : tooManyPieces()
     }
   }
   reader.releaseLock()
@@ -68,14 +67,16 @@ async function readChunks({ body, signal }: Request): Promise<Uint8Array | Reply
 }
 
 const discardedBytesMax = 16 * 1024 ** 2
-/** Of pieces with less than 1 KiB on average. A network packet is larger. */
-const discardedPiecesMax = 1_024
+/** A body in more pieces than this, and in pieces of less than 1 KiB, is discarded patiently or not at all. */
+const quickPiecesMax = 1_024
+const patientBytesMax = 256 * 1024
+const patientPauseMs = 5
 
 /**
  * Reads and drops the rest of a body, and returns whether it has ended; if not, the connection has to be closed.
  * Closing it with unread data resets it, and the client may not receive the response (RFC 9112, section 9.6).
  */
-export async function discardBody({ body }: Request, discardMs: number): Promise<boolean> {
+export async function discardBody({ body }: Request, discardMs: number, isPatient: () => boolean): Promise<boolean> {
   if (!body) return true
   if (body.locked) return false
   const reader = body.getReader()
@@ -90,7 +91,8 @@ export async function discardBody({ body }: Request, discardMs: number): Promise
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       bytes += read.value.byteLength
       pieces++
-      if (bytes > discardedBytesMax || pieces > discardedPiecesMax + bytes / 1024) return false
+      if (bytes > discardedBytesMax) return false
+      if (pieces > quickPiecesMax + bytes / 1024) return isPatient() && (await discardPatiently(reader)) && !late
     }
     return !late
   } catch {
@@ -99,6 +101,17 @@ export async function discardBody({ body }: Request, discardMs: number): Promise
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** Bun joins the pieces that arrive during a pause, which costs a tenth of reading them one by one. */
+async function discardPatiently(reader: Pick<ReadableStreamDefaultReader<Uint8Array>, 'read'>): Promise<boolean> {
+  for (let bytes = 0; bytes <= patientBytesMax; ) {
+    await Bun.sleep(patientPauseMs)
+    const { done, value } = await reader.read()
+    if (done) return true
+    bytes += value.byteLength
+  }
+  return false
 }
 
 /** A missing Content-Type means JSON. Parameters are allowed; the body is UTF-8 in any case. */
@@ -123,7 +136,8 @@ function tooLarge(): Reply {
 }
 
 function tooManyPieces(): Reply {
-  return problem('body_too_large', `The body arrived in too many pieces: expected at most ${bodyPiecesMax}`)
+  const message = `The body is in more than ${bodyPiecesMax} pieces: send larger chunks, or Content-Length`
+  return problem('body_too_large', message, { Connection: 'close' })
 }
 
 function refuse(refusal: Reply): ReadBody {

@@ -70,7 +70,11 @@ export class RequestObserver {
   /** Logs the first failure at once and then counts. An outage is over after a second without a failure. */
   #logUnavailable(message: string, requestId: string, { message: cause }: Error): void {
     const known = this.#outages.get(cause)
-    if (known) return void Object.assign(known, { requests: known.requests + 1, requestId })
+    if (known) {
+      known.requests++
+      known.requestId = requestId
+      return
+    }
     const outage = { message, cause, requests: 1, requestId }
     this.#outages.set(cause, outage)
     this.#report(outage)

@@ -10,7 +10,7 @@ export const versionPrefix = '/v1'
 const petsPath = '/pets'
 
 export const bodyBytesMax = 64 * 1024
-/** Of a body without Content-Length. Each chunk is a piece, and costs about 1 µs of the event loop. */
+/** A body without Content-Length may have this many. A chunk is a piece, and takes about 1 µs of the event loop. */
 export const bodyPiecesMax = 4_096
 
 /** Announced on 15 November 2026; the interface gives the date of removal. */
@@ -95,7 +95,7 @@ export const errorCodes = {
   request_timeout: operationError(408, 'The body arrived too slowly. Retry with a faster connection.'),
   body_too_large: operationError(
     413,
-    `The body is larger than ${bodyBytesMax / 1024} KiB, or in too many pieces. Send a smaller body.`,
+    `The body is larger than ${bodyBytesMax / 1024} KiB, or in too many pieces. Send less, or larger chunks.`,
   ),
   unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
   unsupported_content_encoding: operationError(

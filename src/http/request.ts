@@ -26,8 +26,8 @@ export class RequestContext {
   readonly startedMs = performance.now()
   /** The body has no known length: Bun shows its chunks one by one. */
   readonly inChunks: boolean
-  /** Others wait: there is no time to discard its chunks. */
-  isRushed = false
+  /** The event loop is too busy to read or discard its chunks. */
+  mustHurry = false
   caller = anonymous
   operationId: string | undefined
   params: Readonly<Record<string, string>> = {}

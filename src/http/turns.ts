@@ -1,22 +1,25 @@
 import type { RequestContext } from './request.ts'
 
-/** CPU time in one event-loop tick. Requests that arrive later in the same tick wait for the next one. */
-const turnMsMax = 10
-/** A new process compiles its code, which takes long without any attack: at first, a turn may last ten times as long. */
+/** CPU time in one event-loop tick. Requests that arrive later in the same tick are deferred to the next one. */
+const tickMsMax = 10
+/** After so much, chunked requests are refused instead: while they wait, Bun goes on to buffer their chunks. */
+const busyMs = 100
+/** A new process compiles its code, so its first ticks are long without an attack. */
 const firstRequests = 500
-/** Bun buffers the chunks of requests that wait, which takes time, too. */
-const chunkedWaitingMax = 16
+const firstTickMsMax = 100
+const patientEveryMs = 1_000
 
 /**
- * Lets connections take turns. Bun answers all new connections that wait, and all requests that a connection has sent, in
- * one event-loop tick: as long as more keep coming, other connections would not be served.
+ * Keeps one client from occupying the event loop. Bun answers all new connections that wait, and all requests that a
+ * connection has sent, in one tick: as long as more keep coming, other connections would not be served.
  */
 export class Turns {
   #startedMs: number | undefined
   #startedCpuMs = 0
   #requests = 0
-  #chunkedWaiting = 0
+  #patientMs = Number.NEGATIVE_INFINITY
 
+  /** Whether this tick has taken too long to handle another request. */
   isOver({ startedMs: nowMs }: RequestContext): boolean {
     this.#requests++
     if (this.#startedMs === undefined) {
@@ -25,22 +28,31 @@ export class Turns {
       // Timers run between ticks, so one that is late shows a long tick. Asking in every tick would cost more.
       setTimeout(() => {
         this.#startedMs = undefined
-      }, turnMsMax / 2)
+      }, tickMsMax / 2)
       return false
     }
-    const msMax = this.#requests > firstRequests ? turnMsMax : 10 * turnMsMax
-    // CPU time, because a busy machine can suspend the process in a short tick.
-    return nowMs - this.#startedMs > msMax && threadCpuMs() - this.#startedCpuMs > msMax
+    const msMax = this.#requests > firstRequests ? tickMsMax : firstTickMsMax
+    return nowMs - this.#startedMs > msMax && this.#cpuMs > msMax
   }
 
-  /** Waits for the next tick. If many chunked requests wait already, the request is rushed instead. */
+  /** Waits for the next tick, or marks the request as one that has to be refused. */
   async next(context: RequestContext): Promise<void> {
     context.lookUpPeer()
-    context.isRushed = context.inChunks && this.#chunkedWaiting >= chunkedWaitingMax
-    if (context.isRushed) return
-    if (context.inChunks) this.#chunkedWaiting++
-    await new Promise(setImmediate)
-    if (context.inChunks) this.#chunkedWaiting--
+    context.mustHurry = this.#cpuMs > busyMs && context.inChunks && context.request.body !== null
+    if (!context.mustHurry) await new Promise(setImmediate)
+  }
+
+  /** Whether the server has time for a body in many small pieces: once a second, so that it costs others little. */
+  isPatient(): boolean {
+    const nowMs = performance.now()
+    if (nowMs - this.#patientMs < patientEveryMs) return false
+    this.#patientMs = nowMs
+    return true
+  }
+
+  /** Not the time that has passed: a busy machine can suspend the process in a short tick. */
+  get #cpuMs(): number {
+    return threadCpuMs() - this.#startedCpuMs
   }
 }
 

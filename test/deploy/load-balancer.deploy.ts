@@ -73,7 +73,7 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
     expect(await response.json()).toMatchObject({ code: 'bad_gateway', status: 503 })
   })
 
-  test('requests that the runtime drops or refuses fail no request of others', async () => {
+  test('requests that the runtime drops or refuses do not make those of others fail', async () => {
     await using deployed = await deploy()
     const { port } = deployed
     await expectOthersServed({ port, key }, () => sendOddRequests(port, key))

@@ -35,6 +35,16 @@ test.each<[string, Attack, string | undefined]>([
   ],
   ['chunks from clients that leave', { connections: 4, first: posted + chunk.repeat(10_000), leaves: true }, undefined],
   ['endless chunks behind a GET', { connections: 4, first: head('GET /livez', chunked), endless: chunk }, '200'],
+  [
+    'a new connection for each large page, in chunked requests',
+    { connections: 4, first: `${head('GET /v1/pets?limit=100&status=sold', close + credential + chunked)}0\r\n\r\n` },
+    '200',
+  ],
+  [
+    'a new connection for each empty chunked creation',
+    { connections: 64, first: `${head('POST /v1/pets', close + chunked)}0\r\n\r\n` },
+    '401 missing_api_key',
+  ],
   ['endless requests on one connection', { connections: 4, first: '', endless: head('GET /v1/pets') }, undefined],
   [
     'a new connection for each large page',

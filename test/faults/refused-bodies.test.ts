@@ -219,6 +219,45 @@ test('50 uploads of 5 MB at once, refused on connections that close, take little
   expect(peak - before).toBeLessThan(100 * 1024 ** 2)
 })
 
+const nodeChunks = `
+  import { request } from 'node:http'
+  const { origin, headers, chunks } = JSON.parse(await new Response(process.stdin).text())
+  const sent = request(origin + '/v1/pets', { method: 'POST', headers }, response => response.pipe(process.stdout))
+  sent.on('error', error => console.log(error.code))
+  for (let i = 0; i < chunks; i++) sent.write(' ')
+  sent.end()`
+
+const pythonChunks = `
+import http.client, json, sys, urllib.parse
+work = json.load(sys.stdin)
+connection = http.client.HTTPConnection(urllib.parse.urlparse(work['origin']).netloc)
+connection.request('POST', '/v1/pets', (b' ' for _ in range(work['chunks'])), work['headers'], encode_chunked=True)
+print(connection.getresponse().read().decode())`
+
+const chunkClients = [
+  ['Node', ['node', '--input-type=module', '--eval', nodeChunks]],
+  ['Python', ['python3', '-c', pythonChunks]],
+] as const
+const inChunks = { 'Transfer-Encoding': 'chunked' }
+const keyedInChunks = { ...inChunks, Authorization: `Bearer ${key}` }
+
+test.each(chunkClients.filter(([, [program]]) => Bun.which(program)))(
+  '%s sends a body in many chunks of one byte, and receives the Error body',
+  async (_, command) => {
+    for (const [headers, chunks, code] of [
+      [inChunks, 4_000, 'missing_api_key'],
+      [keyedInChunks, 4_000, 'invalid_json'],
+      [keyedInChunks, 60_000, 'body_too_large'],
+    ] as const) {
+      // A server of its own, because it waits for the end of such a body once a second.
+      await using own = await startServer({ env: { PETSTORE_API_KEY: key } })
+      const stdin = Buffer.from(JSON.stringify({ origin: new URL(own.url).origin, headers, chunks }))
+      const child = Bun.spawn([...command], { stdin, stdout: 'pipe', stderr: 'inherit' })
+      expect(await child.stdout.text()).toContain(`"code":"${code}"`)
+    }
+  },
+)
+
 const chunkOf = (bytes: number) => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
 
 test('a refused body in endless chunks is not read for ever: the response is sent and the connection closed', async () => {

@@ -11,7 +11,9 @@ export function documentedConfiguration(port: number, first: string, second?: st
   const text = readFileSync(join(projectFolder, 'deploy/nginx.conf'), 'utf8')
     .replace('listen 8080', `listen 127.0.0.1:${port}`)
     .replaceAll('petstore-1:8080', first)
-  return second === undefined ? text.replace(/^.*petstore-2.*\n/gm, '') : text.replaceAll('petstore-2:8080', second)
+  // A single instance needs one line, as documented.
+  if (second === undefined) return text.replace(/^.*(petstore-2|backup;).*\n/gm, '')
+  return text.replaceAll('petstore-2:8080', second)
 }
 
 /** How long to wait between the restarts of two instances, as documented. */

@@ -117,7 +117,7 @@ const dateMsMax = 8_640_000_000_000_000n
 const impossibleValues = [
   'SELECT 1 FROM backup.pets WHERE id < 1',
   `SELECT 1 FROM backup.sqlite_sequence WHERE name = 'pets' AND (typeof(seq) <> 'integer' OR seq < 0)`,
-  `SELECT 1 FROM backup.api_keys WHERE shown GLOB '*[^0-9A-Za-z_]*'`,
+  `SELECT 1 FROM backup.creation_keys WHERE pet_id < 1 OR created_at_ms NOT BETWEEN 0 AND ${dateMsMax}`,
   ...keyDates.map(column => `SELECT 1 FROM backup.api_keys WHERE ${column} NOT BETWEEN 0 AND ${dateMsMax}`),
 ]
 
@@ -174,7 +174,7 @@ export async function openSqliteRestore(file: string, backup: string) {
           await nextTick(signal)
         }
         if (BigInt(copied) !== pets) {
-          const problem = `it has ${pets} animals, and ${copied} of them can be stored; use another backup`
+          const problem = `it has ${pets} animals, and the store took ${copied}; look for triggers in the store`
           throw new SetupError(`Cannot restore ${backup}, and nothing has changed: ${problem}`)
         }
         for (const sql of copyTheRest) {
@@ -217,7 +217,9 @@ function attachChecked(database: Database, backup: string, file: string): Date {
     checkTables(database, version, backup)
     checkIntegrity(database, 'backup.integrity_check')
     if (impossibleValues.some(sql => database.query(`${sql} LIMIT 1`).get())) {
-      throw new SetupError(`Cannot restore ${backup}: it contains values that this program never writes`)
+      throw new SetupError(
+        `Cannot restore ${backup}: it contains values that this program never writes; use another backup`,
+      )
     }
     return found.mtime
   } catch (error) {
@@ -225,7 +227,7 @@ function attachChecked(database: Database, backup: string, file: string): Date {
   }
 }
 
-/** Refuses other tables than ours: reading a view can take for ever, and other columns can hold anything. */
+/** Compares the tables that are read with ours: a view can take for ever, and other columns can hold anything. */
 function checkTables(database: Database, version: number, backup: string): void {
   using expected = new Database(':memory:')
   for (const migration of migrations) if (migration.version <= version) expected.run(migration.sql)
@@ -275,6 +277,9 @@ const restoreProblems: Problems = [
     'the disk has too little free space; the restore needs up to 2.2 times the size of the backup',
   ],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked the store; try again'],
-  [/^SQLITE_CONSTRAINT/, 'it has an animal that POST /pets would refuse; correct the animal in a copy of the backup'],
+  [
+    /^SQLITE_CONSTRAINT/,
+    'it has an animal or a key that this program would refuse; correct it in a copy of the backup',
+  ],
   [/^SQLITE_(CORRUPT|NOTADB|IOERR)/, 'the file was changed, or its disk fails; check both, and try again'],
 ]

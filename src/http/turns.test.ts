@@ -1,0 +1,79 @@
+import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 'bun:test'
+import { advance, standingClock } from '../../test/support/clock.ts'
+import { RequestContext } from './request.ts'
+import { Turns } from './turns.ts'
+
+let stack: DisposableStack
+let wall: Mock<typeof performance.now>
+let cpu: Mock<typeof process.threadCpuUsage>
+let turns: Turns
+beforeEach(() => {
+  stack = new DisposableStack()
+  stack.use(standingClock())
+  wall = stack.use(spyOn(performance, 'now'))
+  cpu = stack.use(spyOn(process, 'threadCpuUsage'))
+  passed(0)
+  turns = new Turns()
+})
+afterEach(() => stack.dispose())
+
+/** How much time and CPU time have passed since the start of the tick. */
+function passed(ms: number, cpuMs = ms): void {
+  wall.mockReturnValue(1_000 + ms)
+  cpu.mockReturnValue({ user: 500 * cpuMs, system: 500 * cpuMs })
+}
+const request = (init: RequestInit = {}) => new RequestContext(new Request('http://a/v1/pets', init), undefined)
+const isOver = () => turns.isOver(request())
+const inChunks = { headers: { 'transfer-encoding': 'chunked' } }
+
+describe('after the first 500 requests, a tick', () => {
+  beforeEach(() => {
+    for (let i = 0; i < 500; i++) expect(isOver()).toBe(false)
+  })
+
+  test.each([
+    [10, 10, false],
+    [11, 11, true],
+    // The machine has suspended the process.
+    [5_000, 10, false],
+  ])('of %d ms with %d ms of CPU time is over: %p', (ms, cpuMs, expected) => {
+    passed(ms, cpuMs)
+    expect(isOver()).toBe(expected)
+  })
+
+  test('begins again when a timer has fired', async () => {
+    passed(50)
+    expect(isOver()).toBe(true)
+    await advance(5)
+    expect(isOver()).toBe(false)
+  })
+})
+
+test('at first, a tick may take 100 ms', () => {
+  expect(isOver()).toBe(false)
+  passed(100)
+  expect(isOver()).toBe(false)
+  passed(101)
+  expect(isOver()).toBe(true)
+})
+
+test.each([
+  ['a request without a body', 200, {}, false],
+  ['a chunked body', 100, { ...inChunks, method: 'POST', body: '{}' }, false],
+  ['a chunked body, after 100 ms', 101, { ...inChunks, method: 'POST', body: '{}' }, true],
+  ['a chunked request without a body that can be read', 200, inChunks, false],
+])('%s has to be refused: %d ms, %j, %p', async (_what, ms, init, mustHurry) => {
+  isOver()
+  passed(ms)
+  const context = request(init)
+  await turns.next(context)
+  expect(context.mustHurry).toBe(mustHurry)
+})
+
+test('the server has patience once a second', () => {
+  expect([turns.isPatient(), turns.isPatient()]).toEqual([true, false])
+  passed(999)
+  expect(turns.isPatient()).toBe(false)
+  passed(1_000)
+  expect(turns.isPatient()).toBe(true)
+})
