@@ -42,6 +42,12 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024
 }
 
+/** The time for which a process has run its first thread, where a server has its event loop. */
+export function mainThreadCpuMs(pid: number): number {
+  const [nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')
+  return Number(nanoseconds) / 1_000_000
+}
+
 /** Below the ports that the system gives to clients and to port 0, so that none of them takes a port first. */
 const testPorts = { first: 20_000, count: 12_000 }
 
