@@ -39,7 +39,7 @@ async function attackWithAnimals<T>(attack: (server: Server) => Promise<T>): Pro
 }
 
 test.each<[string, Attack, string | undefined]>([
-  ['endless chunks of one byte', { connections: 4, first: posted, endless: chunk }, '401 missing_api_key'],
+  ['endless chunks of one byte', { connections: 16, first: posted, endless: chunk }, '401 missing_api_key'],
   [
     'endless chunks of one byte with a key',
     { connections: 1, first: head('POST /v1/pets', credential + chunked), endless: chunk },
@@ -57,7 +57,7 @@ test.each<[string, Attack, string | undefined]>([
     { connections: 64, first: `${head('POST /v1/pets', close + chunked)}0\r\n\r\n` },
     '401 missing_api_key',
   ],
-  ['endless requests on one connection', { connections: 4, first: '', endless: head('GET /v1/pets') }, undefined],
+  ['endless requests on one connection', { connections: 16, first: '', endless: head('GET /v1/pets') }, undefined],
   [
     'a new connection for each large page',
     { connections: 32, first: head('GET /v1/pets?limit=100&status=sold', close + credential) },

@@ -8,6 +8,8 @@ const { connections, first, endless = '', leaves = false } = attack
 const blockBytes = 100_000
 const block = Buffer.from(endless.repeat(Math.ceil(blockBytes / (endless.length || blockBytes))))
 const shownCharsMax = 2_000
+/** Who leaves does not wait for the server: without a rest, this would test how fast the runtime accepts connections. */
+const restMs = 10
 const responses: Record<string, number> = {}
 
 /** `sent` counts the bytes of the present block. */
@@ -36,7 +38,8 @@ const handlers = {
     const [, code] = /"code":"(\w+)"/.exec(received) ?? []
     const response = code ? `${status} ${code}` : status
     responses[response] = (responses[response] ?? 0) + 1
-    connect()
+    if (leaves) setTimeout(connect, restMs)
+    else connect()
   },
   error() {},
 }
