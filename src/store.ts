@@ -107,7 +107,7 @@ export interface Stores {
   readonly location: string
   /** Set if opening has just created the store: a file's absolute path, or the location. */
   readonly newStorePath?: string
-  /** Opens the files or connections that writing needs, before others can use up those that are allowed. */
+  /** Opens the files or connections that writing needs, and checks the rights. */
   startWriting(): Promise<void>
   /** Whether no server that takes writes can be reached at present. */
   isReadOnly(): boolean
@@ -123,6 +123,15 @@ export interface StoreActivity {
   readonly isWritable: boolean
   /** By name. Absent if the engine has no connections. */
   readonly pools?: Readonly<Record<string, PoolActivity>>
+  /** Absent without a replica. */
+  readonly replica?: ReplicaActivity
+}
+
+export interface ReplicaActivity {
+  /** Otherwise animals are read from the primary. */
+  readonly isUsed: boolean
+  /** By how much it is behind the primary. Absent if it does not answer. */
+  readonly lagBytes: number | undefined
 }
 
 export interface PoolActivity {

@@ -33,7 +33,7 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   host: { '[::1]': '::1', ...sameText('0.0.0.0', 'pets-1.example.com', '::') },
   reusePort: { true: true, false: false },
   databaseUrl: sameText('postgres://db.example.com/pets'),
-  readUrl: sameText('postgresql://a,b:6543/pets'),
+  readUrl: sameText('postgresql://a:6543/pets'),
   databasePooler: { true: true, false: false },
   databasePool: { '1': 1, '1000': 1_000 },
   waitForDatabaseMs: { '30s': 30_000, '0ms': 0, '300s': 300_000, '300000ms': 300_000 },
@@ -116,6 +116,7 @@ test.each<[Name, string, string]>([
   ['databaseUrl', 'is invalid: expected ', 'mysql://me:hunter2@db/pets|postgres://me:hunter2@db/pets?sslmode=maybe'],
   ['databaseUrl', 'is invalid: expected ', 'postgres://me:hunter2#1@db.example.com/pets'],
   ['readUrl', 'is invalid: expected ', `postgres://me:hunter2@replica/pets?hunter2=1|${notPostgres}`],
+  ['readUrl', 'is invalid: expected one host; ', 'postgres://me:hunter2@one,two/pets'],
   // A database URL given as another setting, and a base URL with a password.
   ['publicUrl', 'is "postgres://…@h', 'postgres://u:hunter2@hunter2@h/x'],
   ['port', 'is "postgres://…@h', 'postgres://u:hunter2/hunter2@h'],

@@ -19,6 +19,13 @@ export function databaseUrlProblem(url: string): string | undefined {
   return 'expected a file after sqlite:, such as sqlite:data/petstore.db or sqlite:/var/lib/petstore.db'
 }
 
+/** The same for a PETSTORE_READ_URL. */
+export function replicaUrlProblem(url: string): string | undefined {
+  if (!isPostgres(url)) return 'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE'
+  const several = (parsePostgresUrl(url)?.hosts.length ?? 0) > 1
+  return several ? 'expected one host; put a load balancer in front of several replicas' : databaseUrlProblem(url)
+}
+
 /** Opens the store of a DATABASE_URL, and applies missing migrations. SQLite ignores the options of PostgreSQL. */
 export function openStores(url: string, options: OpenOptions & PostgresOptions): Awaitable<Stores> {
   const problem = databaseUrlProblem(url)

@@ -88,12 +88,12 @@ describe('--wait-for-database', () => {
   })
 })
 
-/** Users other than the administrator need a password. */
-async function requirePasswords(cluster: Cluster): Promise<void> {
+/** Replaces the lines of pg_hba.conf. */
+async function writeRules(cluster: Cluster, ...rules: readonly string[]): Promise<void> {
   await using sql = new SQL(cluster.url(), { max: 1 })
   const [file] = await sql.unsafe<{ setting: string }[]>("SELECT setting FROM pg_settings WHERE name = 'hba_file'")
-  const rules = "'host all postgres 127.0.0.1/32 trust', 'host all all 127.0.0.1/32 scram-sha-256'"
-  await sql.unsafe(`COPY (SELECT unnest(ARRAY[${rules}])) TO '${file?.setting}'`)
+  const lines = rules.map(rule => `'${rule}'`).join()
+  await sql.unsafe(`COPY (SELECT unnest(ARRAY[${lines}])) TO '${file?.setting}'`)
   await sql.unsafe('SELECT pg_reload_conf()')
 }
 
@@ -107,7 +107,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     cluster = await startCluster()
     await ask(cluster.url(), `CREATE ROLE somebody LOGIN PASSWORD '${password}'`)
     await ask(cluster.url(), 'CREATE DATABASE pets')
-    await requirePasswords(cluster)
+    await writeRules(cluster, 'host all postgres 127.0.0.1/32 trust', 'host all all 127.0.0.1/32 scram-sha-256')
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
 
@@ -140,9 +140,27 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     expect(line).toMatch(message)
   })
 
-  test('serve names a replica that does not answer', async () => {
-    const line = await refusedLine(cluster.url(), { PETSTORE_READ_URL: unreachable })
-    expect(line).toMatch(/\b127\.0\.0\.1:1\b/)
+  test('serve starts without its replica, and logs that it reads from the primary', async () => {
+    await using database = await cluster.newDatabase()
+    const env = { PETSTORE_API_KEY: key, DATABASE_URL: database.url, PETSTORE_READ_URL: unreachable }
+    await using server = await startServer({ env })
+    expect((await server.fetch('/pets', key)).status).toBe(200)
+    const left = /^error Reading from the primary, because the replica 127\.0\.0\.1:1 fails: /
+    expect(loggedBy(await server.stop('SIGTERM'))).toContainEqual(expect.stringMatching(left))
+  })
+
+  test('serve names the right that a role lacks; commands that only read work with it', async () => {
+    await using database = await cluster.newDatabase()
+    using folder = temporaryFolder()
+    const owner = { cwd: folder.path, env: { DATABASE_URL: database.url } }
+    await petstore(['keys', 'create', '--name', 'till'], owner)
+    await ask(database.url, 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO somebody')
+    const url = database.url.replace('postgres@', `somebody:${password}@`)
+    const line = await refusedLine(url)
+    expect(line).toMatch(/: GRANT the user .*\bINSERT on pets\b/)
+    const reader = { ...owner, env: { DATABASE_URL: url } }
+    for (const args of [['export'], ['keys', 'list']])
+      expect(await petstore(args, reader)).toMatchObject({ exitCode: 0 })
   })
 
   test('serve waits for a server that starts later', async () => {
@@ -256,12 +274,18 @@ if (hasOpenssl) {
       `postgres://postgres:${password}@${cluster.host.replace('127.0.0.1', name)}/postgres?sslmode=${sslmode}`
 
     test.each([
-      ['verify-full', '127.0.0.1', {}],
-      ['verify-ca', '127.0.0.1', {}],
-      // The certificate is not for this name.
-      ['verify-full', 'localhost', trusted],
-    ])('sslmode=%s to %s is refused with %p', async (sslmode, name, env) => {
-      expect(await refusedLine(urlWith(sslmode, name), env)).toMatch(/certificate.*NODE_EXTRA_CA_CERTS/)
+      ['verify-full', '127.0.0.1', {}, /certificate is not trusted; .*NODE_EXTRA_CA_CERTS/],
+      ['verify-ca', '127.0.0.1', {}, /certificate is not trusted; .*NODE_EXTRA_CA_CERTS/],
+      ['verify-full', 'localhost', trusted, /certificate is for another host name; use that name in DATABASE_URL/],
+    ])('sslmode=%s to %s is refused with %p', async (sslmode, name, env, problem) => {
+      expect(await refusedLine(urlWith(sslmode, name), env)).toMatch(problem)
+    })
+
+    test('a server that demands TLS of a client without it is named as the reason', async () => {
+      await ask(cluster.url(), 'CREATE ROLE somebody LOGIN')
+      await writeRules(cluster, 'hostssl all somebody 127.0.0.1/32 trust', 'host all postgres 127.0.0.1/32 trust')
+      const line = await refusedLine(`postgres://somebody@${cluster.host}/postgres`)
+      expect(line).toMatch(/pg_hba\.conf .* set sslmode=require in DATABASE_URL if .* TLS \(28000\)/)
     })
 
     test.each([

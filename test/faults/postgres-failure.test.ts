@@ -23,9 +23,9 @@ import { test } from '../support/test.ts'
 const restarts = 3
 const kills = 40
 
-const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d)$/
+const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d): ./
 const silent = /^PostgreSQL did not answer within 5000 ms$/
-const locked = /^PostgreSQL: 55P03$/
+const locked = /^PostgreSQL: 55P03: canceling statement due to lock timeout$/
 
 /** On an empty database that goes with the cluster. */
 const serveOn = async (cluster: Cluster, ...flags: string[]) => serveFrom((await cluster.newDatabase()).url, ...flags)
@@ -63,8 +63,8 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
           await cluster.start()
           await serving.healthIs(200)
         }
-        const now = `Now using PostgreSQL at ${cluster.host} for writing"`
-        for (const start of ['No PostgreSQL for writing: ', now]) {
+        const now = `Now using PostgreSQL at ${cluster.host}"`
+        for (const start of ['No PostgreSQL server is usable: ', now]) {
           await until(start, () => serving.server.stderr.includes(`"message":"${start}`) || undefined)
         }
       },
@@ -95,7 +95,7 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
       await load.makesProgress()
       if (how === 'gone') await cluster.stop('SIGQUIT')
       else cluster.freeze()
-      await until('the loss to be noticed', () => server.stderr.includes('No PostgreSQL for writing') || undefined)
+      await until('the loss to be noticed', () => server.stderr.includes('No PostgreSQL server') || undefined)
       const ended = await server.stop('SIGTERM')
       await load.stop()
       expect([ended.exitCode, loggedBy(ended)]).toEqual([0, expect.arrayContaining(['info Stopping'])])
@@ -148,7 +148,7 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
       cluster.freeze()
       await healthIs(503)
       // Nobody waits for a server that is known not to answer.
-      const cause = '"cause":"no PostgreSQL server is usable"'
+      const cause = '"cause":"no PostgreSQL server is usable'
       await until('requests that do not wait', () => server.stderr.includes(cause) || undefined)
       cluster.thaw()
     })
@@ -246,7 +246,8 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     await advance(1)
     // Nobody waits for a server that is known not to answer, not even the creation that came later.
     await expectAll(Promise.all([...early, late, app.send(list)]), 503)
-    expect(app.causes).toContain('store unavailable: no PostgreSQL server is usable')
+    const known = 'store unavailable: no PostgreSQL server is usable: PostgreSQL did not answer within 5000 ms'
+    expect(app.causes).toContain(known)
     cluster.thaw()
     await expectAgain(app.send, list, 200)
     await expectAgain(app.send, create(4), 201)
@@ -331,7 +332,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     await sendWithStoredKey(served, stored)
     await cluster.stop('SIGQUIT')
     expect((await sendWithStoredKey(served, stored)).map(response => response?.status)).toEqual([503, 503])
-    await eventually('the loss', () => served.stderr.includes('No PostgreSQL for writing') || undefined)
+    await eventually('the loss', () => served.stderr.includes('No PostgreSQL server') || undefined)
     await served.signal()
     await served.advance(300)
     expect(await served.ended()).toBe(0)

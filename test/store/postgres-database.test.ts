@@ -4,9 +4,10 @@ import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
-import { planSettings } from '../../src/store/postgres/pool.ts'
+import { planSettings } from '../../src/store/postgres/server.ts'
 import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
+import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
@@ -186,7 +187,9 @@ describeWithPostgres('PostgreSQL: ids and reads', () => {
   })
 
   test('one that a standby cancelled, because it had to apply a change, is repeated', async () => {
-    await using stores = await opened()
+    await created()
+    // The server itself stands in for its replica.
+    await using stores = closing(await openStores(database.url, { create: false, readUrl: database.url }))
     await stores.pets.create(rex)
     await run('CREATE SEQUENCE attempts')
     await run(
@@ -247,7 +250,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
 
 describeWithPostgres('PostgreSQL: connections', () => {
   const warning = (allowed: number, needed: number) =>
-    `warn PostgreSQL allows ${allowed} connections and this instance may use ${needed}: it reads with fewer; raise the limit of the role, the database or the server`
+    `warn PostgreSQL allows ${allowed} connections and this instance may use ${needed}: raise the limit of the role, the database or the server, or lower --database-pool`
 
   /** A server's store for a user who may only read and write rows, and what it logs. */
   async function servingAs(role: { readonly url: string }, connectionsMax?: number) {
@@ -268,7 +271,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
   test.each<[string, (role: string) => string]>([
     ['the role', role => `ALTER ROLE ${role}`],
     ['the database', () => `ALTER DATABASE ${databaseName()}`],
-  ])('with a limit of %s, readers leave those for writing, also after all are lost', async (_, target) => {
+  ])('with a limit of %s below the pool, it reads with fewer, and can write after all are lost', async (_, target) => {
     await using role = await newUser()
     await run(`${target(role.name)} CONNECTION LIMIT 6`)
     await using stores = await servingAs(role)
@@ -279,10 +282,9 @@ describeWithPostgres('PostgreSQL: connections', () => {
     // A fast server answers a crowd before the last connection is open.
     await until('all connections', async () => {
       await crowd()
-      return (await sessionsOf(role.name)).length >= 5 || undefined
+      return (await sessionsOf(role.name)).length === 6 || undefined
     })
     await crowd()
-    expect(await sessionsOf(role.name)).toHaveLength(5)
 
     await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
     await until('reads', async () => crowd().catch(() => undefined))
@@ -307,9 +309,8 @@ describeWithPostgres('PostgreSQL: connections', () => {
 
     const advice =
       /53300: too many connections for role .*; the server has no free connection; raise its max_connections/
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 0`)
     await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
-    const others = [1, 2, 3].map(() => new SQL(role.url, { max: 1 }))
-    await until('the others', async () => Promise.all(others.map(sql => sql`SELECT 1`)).catch(() => undefined))
     const failure = await until('a refusal', async () => {
       const error = await failureOf(() => stores.pets.create(rex))
       return String(error).includes('53300') ? error : undefined
@@ -319,7 +320,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(stores.activity().isWritable).toBe(false)
     expect(String(await startFailure(role.url))).toContain('the server has no free connection')
 
-    for (const sql of others) await sql.close()
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 3`)
     await until('a creation', async () => Promise.resolve(stores.pets.create(rex)).catch(() => undefined))
     expect(stores.activity().isWritable).toBe(true)
   })
@@ -345,12 +346,38 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(stores.activity().pools).toEqual({ reading: idle, writing: idle })
   })
 
-  test('with fewer than three, a server does not start', async () => {
-    await using role = await newUser(2)
-    const advice = 'raise the limit of the role, the database or the server'
-    expect(String(await startFailure(role.url))).toMatch(
-      new RegExp(`^SetupError: Cannot use .*: it allows 2 connections, and an instance needs 3; ${advice}`),
-    )
+  test('with one of the two for writing refused for long, every creation uses the other', async () => {
+    await using role = await newUser()
+    using _ = standingClock()
+    await using stores = await servingAs(role)
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 1`)
+    const ofRole = `FROM pg_stat_activity WHERE usename = '${role.name}'`
+    await run(`SELECT pg_terminate_backend(pid) ${ofRole} AND pid = (SELECT max(pid) ${ofRole})`)
+    for (let id = 1n; id <= 5n; id++) {
+      const creating = Promise.resolve(stores.pets.create(rex))
+      await eventually('the creation', () => Bun.peek.status(creating) !== 'pending' || undefined)
+      expect(await creating).toMatchObject({ id })
+      // Connections are checked every 10 s. The clock moves a little for each statement that PostgreSQL answers.
+      for (let second = 0; second < 10; second++) {
+        await advance(1_000)
+        await run('SELECT 1')
+      }
+    }
+    expect(await sessionsOf(role.name)).toHaveLength(1)
+  })
+
+  test('after all are ended at once, however often, every read succeeds', async () => {
+    await created()
+    await using stores = await servingAs({ url: database.url })
+    await using admin = new SQL(database.url, { max: 1 })
+    const crowd = () => Promise.all(Array.from({ length: 64 }, () => stores.pets.list({ limit: 5 })))
+    for (let round = 0; round < 30; round++) {
+      // Nothing is left of the round before.
+      await crowd()
+      const reading = crowd()
+      await admin.unsafe(endOurSessions)
+      await reading
+    }
   })
 
   test('two instances that lose all connections can write again, though their readers reconnect first', async () => {
@@ -359,6 +386,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
     await using second = await servingAs(role)
     const both = [first, second]
     expect(both.map(({ logged }) => logged)).toEqual([[], []])
+    const allAreOpen = () => until('all', async () => (await sessionsOf(role.name)).length === 16 || undefined)
     let isOver = false
     const reading = both.map(async ({ pets }) => {
       while (!isOver) {
@@ -367,7 +395,8 @@ describeWithPostgres('PostgreSQL: connections', () => {
       }
     })
     try {
-      for (let round = 0; round < 2; round++) {
+      for (let round = 0; round < 3; round++) {
+        await allAreOpen()
         await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
         for (const { pets } of both) {
           await until('a creation', async () => Promise.resolve(pets.create(rex)).catch(() => undefined))

@@ -24,13 +24,15 @@ describe('while the service runs', () => {
     ['disk or memory full, a failing disk', '53100 53200 58030', false],
     ['the password was changed, the user is refused, the database was dropped', '28P01 28000 3D000', false],
     ['a replica has no tables yet', '42P01', false],
-  ])('%s: unavailable, with the code alone, and known whether another connection may succeed', (_, codes, isLost) => {
+  ])('%s: unavailable, with code and message, and known whether another connection may succeed', (_, codes, isLost) => {
     for (const short of codes.split(' ')) {
       const code = short.replace(/^ERR_(?!POSTGRES)/, 'ERR_POSTGRES_CONNECTION_')
       const error = errorWith(code)
       expect(isConnectionLost(error), code).toBe(isLost)
       expect(postgresStoreError(error)).toBeInstanceOf(StoreUnavailable)
-      expect(postgresStoreError(error)).toMatchObject({ message: `PostgreSQL: ${code}`, cause: error })
+      // The message about a refused login names the user.
+      const message = code.startsWith('28') ? code : `${code}: the database says`
+      expect(postgresStoreError(error)).toMatchObject({ message: `PostgreSQL: ${message}`, cause: error })
     }
   })
 
@@ -66,7 +68,8 @@ describe('while the service runs', () => {
 
 describe('at the start', () => {
   test.each<[string, string, typeof SetupError]>([
-    ['refuses this user', '28P01 28000', StoreUnreachable],
+    ['refuses this user; check user and password', '28P01', StoreUnreachable],
+    ['pg_hba.conf .* sslmode', '28000', StoreUnreachable],
     ['no such database', '3D000', StoreUnreachable],
     ['starting up or shutting down', '57P03', StoreUnreachable],
     ['does not answer', '57P01 08006', StoreUnreachable],

@@ -36,20 +36,24 @@ const rightsAdvice =
 const connectionsAdvice =
   'the server has no free connection; raise its max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool'
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
 /** Whether another connection or another host may succeed. */
 export function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error)
   return lost.test(code) || certificate.test(code)
 }
 
+/** Whether the driver closed a connection because nobody used it. */
+export function isIdleTimeout(error: unknown): boolean {
+  return codeOf(error) === 'ERR_POSTGRES_IDLE_TIMEOUT'
+}
+
 /** Whether the server runs, but refuses further connections. */
 export function isOutOfConnections(error: unknown): boolean {
   return codeOf(error) === '53300'
-}
-
-/** Whether a standby cancelled the statement because it had to apply a change. It can be repeated. */
-export function isConflictWithRecovery(error: unknown): boolean {
-  return codeOf(error) === '40001'
 }
 
 /** Whether the server itself refused the statement, which means that nothing has changed. */
@@ -64,7 +68,7 @@ export function postgresStoreError(error: unknown): unknown {
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
   const advice = isFromPooler(error, code) ? poolerAdvice : runtimeAdvice.get(code)
   if (advice || isConnectionLost(error) || temporary.test(code)) {
-    const message = advice ? `${described(error, code)}; ${advice}` : code
+    const message = [described(error, code), advice].filter(Boolean).join('; ')
     return new StoreUnavailable(`PostgreSQL: ${message}`, { cause: error })
   }
   return error
@@ -77,7 +81,7 @@ const runtimeAdvice = new Map([
 
 /** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
 function described(error: unknown, code: string): string {
-  return isRefusedByServer(error) && !code.startsWith('28') ? `${code}: ${error.message}` : code
+  return code.startsWith('28') ? code : `${code}: ${messageOf(error)}`
 }
 
 /** One line for the operator if the code is a known problem; otherwise the error itself. */
@@ -95,7 +99,15 @@ export function postgresSetupError(error: unknown, location: string): unknown {
 
 /** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says SetupError. */
 const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: typeof SetupError])[] = [
+  [
+    /^28000/,
+    'pg_hba.conf of the server does not admit this user from here; add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS',
+  ],
   [/^28/, 'the server refuses this user; check user and password in DATABASE_URL'],
+  [
+    /ALTNAME/,
+    "the server's certificate is for another host name; use that name in DATABASE_URL, or choose another sslmode",
+  ],
   [
     certificate,
     "the server's certificate is not trusted; set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",

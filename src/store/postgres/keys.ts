@@ -2,16 +2,18 @@ import type { KeyStore } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import { isConnectionLost } from './errors.ts'
 import { bigints } from './pets.ts'
-import type { Pool } from './pool.ts'
+import type { Pool, Primary } from './pool.ts'
+import type { Replica } from './replica.ts'
 
 /**
  * Reads from the primary as well: a standby may not know yet that a key is revoked. Only if the primary's connections are
  * lost, or it does not answer, keys are looked up on the replica.
  */
-export function createPostgresKeys(reading: Pool, writing: Pool, replica?: Pool): KeyStore {
+export function createPostgresKeys({ reading, writing }: Primary, replica?: Replica): KeyStore {
   return {
     async find(hash) {
-      const findIn = (pool: Pool) => pool.read<KeyRow>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $1`, [hash])
+      const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = $1`
+      const findIn = (pool: Pick<Pool, 'read'>) => pool.read(sql => sql.unsafe<KeyRow[]>(select, [hash]))
       const [row] = await findIn(reading).catch((error: Error) => {
         const isAway = !reading.isReachable || isConnectionLost(error.cause)
         if (!replica || !isAway) throw error
@@ -20,19 +22,19 @@ export function createPostgresKeys(reading: Pool, writing: Pool, replica?: Pool)
       return row && keyOf(row)
     },
     async list() {
-      const rows = await reading.read<KeyRow>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
+      const rows = await reading.read(sql => sql.unsafe<KeyRow[]>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`))
       return rows.map(keyOf)
     },
     async create(key) {
       const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${keyColumns}`
-      const [row] = await writing.run(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
+      const [row] = await writing.write(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
       return keyOf(row)
     },
     async createFirst(key) {
       const insert = `
         INSERT INTO api_keys (${newKeyColumns}) SELECT $1, $2, $3, $4, $5, $6::bigint, $7::bigint
         WHERE NOT EXISTS (SELECT 1 FROM api_keys) RETURNING ${keyColumns}`
-      const [row] = await writing.run(sql =>
+      const [row] = await writing.write(sql =>
         sql.begin(async transaction => {
           // Only one instance at a time can see that there is no key yet.
           await transaction`LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`
@@ -43,11 +45,11 @@ export function createPostgresKeys(reading: Pool, writing: Pool, replica?: Pool)
     },
     async revoke(id, at) {
       const update = 'UPDATE api_keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL'
-      const { count } = await writing.run(sql => sql.unsafe(update, [msOf(at), id]))
+      const { count } = await writing.write(sql => sql.unsafe(update, [msOf(at), id]))
       return count > 0
     },
     async recordUses(uses) {
-      await writing.run(async sql =>
+      await writing.write(async sql =>
         sql.unsafe(recordUses, [
           bigints(sql, uses, ({ id }) => id),
           bigints(sql, uses, ({ lastUsedAt }) => msOf(lastUsedAt)),

@@ -5,7 +5,9 @@ import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } f
 import { CommitQueue } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
-import { type Pool, workMsMax } from './pool.ts'
+import type { Pool, Primary } from './pool.ts'
+import type { Replica } from './replica.ts'
+import { workMsMax } from './server.ts'
 
 export const statements = {
   list: `SELECT ${petColumns} FROM pets WHERE id > $1 ORDER BY id LIMIT $2`,
@@ -31,10 +33,11 @@ export const statements = {
 
 type CreateRequest = { readonly pet: NewPet; readonly key?: IdempotencyKey }
 
-/** Reads from one pool, which may be a replica's, and commits new animals in batches through the other. */
-export function createPostgresPets(reading: Pool, writing: Pool) {
+/** Reads from the replica if there is one, and commits new animals in batches. */
+export function createPostgresPets({ reading, writing }: Primary, replica?: Replica) {
+  const reader = replica ?? reading
   const queue = new CommitQueue<CreateRequest, Creation>(
-    async batch => ({ values: await writing.run(sql => createAll(sql, batch)) }),
+    async batch => ({ values: await writing.write(sql => createAll(sql, batch)) }),
     {
       timeoutMs: workMsMax,
       // One refused animal, or too few ids for the batch, must not fail the others.
@@ -46,12 +49,11 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
     async list({ limit, status, after = 0n }) {
       // Fetch one extra row to learn whether a next page exists, without a COUNT.
       const rows = limit + 1
-      const found = status
-        ? await reading.read<PetRow>(statements.listByStatus, [status, after, rows])
-        : await reading.read<PetRow>(statements.list, [after, rows])
-      return pageOf(found, limit)
+      const statement = status ? statements.listByStatus : statements.list
+      const values = status ? [status, after, rows] : [after, rows]
+      return pageOf(await reader.read(sql => sql.unsafe<PetRow[]>(statement, values)), limit)
     },
-    get: getTogether(reading),
+    get: getTogether(reader),
     async create(pet) {
       const creation = await queue.add({ pet })
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
@@ -61,7 +63,7 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
-      const [{ count, last_ms }] = await writing.run(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
+      const [{ count, last_ms }] = await writing.write(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
       // A complete sweep starts again at the oldest: another instance may have failed to delete what it had locked.
       sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
@@ -71,14 +73,14 @@ export function createPostgresPets(reading: Pool, writing: Pool) {
 }
 
 /** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
-function getTogether(reading: Pool): PetStore['get'] {
+function getTogether(reader: Pick<Pool, 'read'>): PetStore['get'] {
   let asked = new Map<bigint, PromiseWithResolvers<Pet | undefined>>()
   const fetch = async () => {
     const pets = asked
     asked = new Map()
     try {
       const ids = [...pets.keys()]
-      const rows = await reading.run(sql => sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)]), 2)
+      const rows = await reader.read(sql => sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)]))
       for (const row of rows) pets.get(row.id)?.resolve(petOf(row))
       for (const { resolve } of pets.values()) resolve(undefined)
     } catch (error) {

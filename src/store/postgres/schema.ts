@@ -2,7 +2,7 @@ import type { SQL } from 'bun'
 import { SetupError } from '../../errors.ts'
 import { blankCodePoints, type Migration, missingMigrations } from '../rows.ts'
 import { functions } from './functions.ts'
-import { connectForLongWork, lockMsMax, longTransaction, type Server } from './pool.ts'
+import { connectForLongWork, lockMsMax, longTransaction, type Server } from './server.ts'
 
 // COLLATE "C": these indexes do not depend on the sort order of the system's C library, which an upgrade can change.
 const firstSchema = `
@@ -69,6 +69,18 @@ export const migrations: readonly Migration[] = [
   { version: 5, sql: functions },
   { version: 6, sql: protectPets },
 ]
+
+/** The rights that a server needs and its user lacks, such as `INSERT on pets`. */
+export const missingRights = `
+  SELECT string_agg(privilege, ', ') || ' on ' || name AS lacking
+  FROM (VALUES ('pets', 'SELECT INSERT'), ('pet_id_floor', 'SELECT'), ('api_keys', 'SELECT INSERT UPDATE'),
+    ('creation_keys', 'SELECT INSERT UPDATE DELETE')) AS needed (name, privileges),
+    string_to_table(privileges, ' ') AS privilege
+  WHERE NOT has_table_privilege(name, privilege) GROUP BY name
+  UNION ALL
+  SELECT 'EXECUTE on ' || proname FROM pg_proc
+  WHERE proname IN ('petstore_create', 'petstore_lock_ids') AND pg_function_is_visible(oid)
+    AND NOT has_function_privilege(oid, 'EXECUTE')`
 
 /** "PETS" in ASCII. Held during a migration, so that several instances can start at once. */
 const migrationLock = 0x50455453

@@ -3,7 +3,7 @@ import { OutcomeUnknown } from '../../errors.ts'
 import type { ImportedPet, ImportIds, Transfer } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
-import { connectForLongWork, findServer, longTransaction } from './pool.ts'
+import { connectForLongWork, findServer, longTransaction } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** Exported at a time: fewer writes are faster. */
@@ -112,7 +112,7 @@ export class PostgresTransfer implements Transfer {
   }
 
   async #connect() {
-    return connectForLongWork(await findServer(this.#address.hosts, 'primary'))
+    return connectForLongWork(await findServer(this.#address.hosts))
   }
 
   #errorOf(error: unknown): unknown {
