@@ -179,6 +179,55 @@ describe('a credential', () => {
     expect([await lookupsFor(300), await lookupsFor(301)]).toEqual([1, 3])
   })
 
+  describe('while the store is unavailable', () => {
+    const dayMs = 24 * 60 * 60 * 1_000
+    const outage: KeyStore['find'] = () => Promise.reject(new StoreUnavailable('no server is usable'))
+    let find: KeyStore['find']
+    beforeEach(() => {
+      find = keys.find
+      start({ keys: { ...keys, find: hash => find(hash) } })
+    })
+    /** What a scrape gets after the key was verified and the store went away. */
+    const scrape = async (header: string, laterMs: number) => {
+      find = outage
+      const context = contextOf(header)
+      Object.assign(context, { startedMs: context.startedMs + laterMs })
+      const reply = authenticator.authenticateScraper(context)
+      return reply.then(codeOf, (error: Error) => error.name)
+    }
+
+    test('opens the metrics for 24 hours, and nothing else, if it is a metrics key that was verified', async () => {
+      const { header } = await newKey({ permission: 'metrics' })
+      await outcome(header)
+      expect(await scrape(header, dayMs - 1_000)).toBe('accepted')
+      expect(await scrape(header, dayMs + 1_000)).toBe('StoreUnavailable')
+      await expect(outcome(header, verifiedForMs + 1_000)).rejects.toBeInstanceOf(StoreUnavailable)
+    })
+
+    test.each<[string, (key: Awaited<ReturnType<typeof newKey>>) => unknown]>([
+      ['was not verified', () => {}],
+      ['has expired', ({ header }) => outcome(header).then(() => setSystemTime(new Date(Date.now() + dayMs)))],
+      [
+        'is known to be revoked',
+        async ({ id, header }) => {
+          await outcome(header)
+          await stores.keys.revoke(id, new Date())
+          await outcome(header, verifiedForMs + 1_000)
+        },
+      ],
+    ])('does not open the metrics if it %s', async (_, prepare) => {
+      const key = await newKey({ permission: 'metrics', expiresAt: new Date(Date.now() + dayMs) })
+      await prepare(key)
+      expect(await scrape(key.header, verifiedForMs + 2_000)).toBe('StoreUnavailable')
+    })
+
+    test('does not open the metrics if it is for animals', async () => {
+      const { header } = await newKey()
+      await outcome(header)
+      expect(await scrape(header, verifiedForMs + 1_000)).toBe('StoreUnavailable')
+    })
+  })
+
   // In quadratic time this would take minutes, which is longer than a test may take.
   const chars = 300_000
   test.each([

@@ -1,8 +1,12 @@
 import { type ApiKey, hashSecret, isWellFormedApiKey, refusalOf } from '../api-key.ts'
+import { StoreUnavailable } from '../errors.ts'
 import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
 import type { Access } from './operations.ts'
 import type { Caller, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
+
+/** While the store is unavailable, a metrics key is accepted for this time after it was verified. */
+const scraperMsMax = 24 * 60 * 60 * 1_000
 
 /** Longer headers are not cached: one key padded with spaces must not fill the memory. */
 const cachedHeaderCharsMax = 300
@@ -11,7 +15,7 @@ interface Verified {
   readonly caller: Caller
   readonly usage: Usage
   /** On the monotonic clock. */
-  readonly untilMs: number
+  readonly verifiedMs: number
   /** On the wall clock. */
   readonly expiresAtMs: number
 }
@@ -48,12 +52,28 @@ export class Authenticator {
     if (header === null) return missingKey()
     const known = this.#verified.get(header)
     const now = Date.now()
-    if (!known || context.startedMs >= known.untilMs || now >= known.expiresAtMs) {
+    if (!known || context.startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) {
       return this.#verify(header, context)
     }
     known.usage.lastUsedAtMs = now
     context.caller = known.caller
     return undefined
+  }
+
+  /** Like `authenticate`, but monitoring also sees an outage of the store, with a key that was verified before. */
+  async authenticateScraper(context: RequestContext): Promise<Reply | undefined> {
+    try {
+      return await this.authenticate(context)
+    } catch (error) {
+      const known = this.#verified.get(context.request.headers.get('authorization') ?? '')
+      const isKnown =
+        known?.caller.permission === 'metrics' &&
+        context.startedMs < known.verifiedMs + scraperMsMax &&
+        Date.now() < known.expiresAtMs
+      if (!isKnown || !(error instanceof StoreUnavailable)) throw error
+      context.caller = known.caller
+      return undefined
+    }
   }
 
   async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
@@ -74,6 +94,7 @@ export class Authenticator {
       this.#remember(header, context)
       return undefined
     }
+    this.#verified.delete(header)
     if (!key) return refusedKey('invalid_api_key', 'Unknown API key: check it for typos')
     const refusal = refusalOf(key, new Date())
     if (refusal) return refusedKey('invalid_api_key', `The API key is ${refusal}: use another one`)
@@ -88,9 +109,9 @@ export class Authenticator {
     // A Map iterates in insertion order: the first entry is the oldest.
     this.#verified.delete(header)
     if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
-    const untilMs = performance.now() + this.#verifiedForMs
+    const verifiedMs = performance.now()
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
-    this.#verified.set(header, { caller, usage, untilMs, expiresAtMs })
+    this.#verified.set(header, { caller, usage, verifiedMs, expiresAtMs })
   }
 }
 

@@ -45,13 +45,18 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
     reading: { connectionsMax: 10, connectionsBusy: 10, waiting: 3 },
     writing: { connectionsMax: 2, connectionsBusy: 1, waiting: 0 },
   }
-  const activity = { writesWaiting: 3, commitSizes, isWritable: false, pools }
+  const replica = { isUsed: true, lagBytes: 96 }
+  const activity = { writesWaiting: 3, commitSizes, isWritable: false, pools, replica }
   const text = textOf(metrics, { activity, sweep, build })
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
       '# TYPE petstore_http_requests_total counter',
       'petstore_http_requests_total{operation="listPets",status="200"} 2',
       'petstore_http_requests_total{operation="none",status="404"} 1',
+      'petstore_http_requests_total{operation="createPet",status="500"} 0',
+      'petstore_http_requests_total{operation="createPet",status="503"} 0',
+      'petstore_replica_used 1',
+      'petstore_replica_lag_bytes 96',
       '# TYPE petstore_http_request_duration_seconds histogram',
       'petstore_http_request_duration_seconds_bucket{operation="listPets",le="0.0005"} 0',
       'petstore_http_request_duration_seconds_bucket{operation="listPets",le="0.001"} 1',
@@ -193,7 +198,7 @@ describe('the log', () => {
     [200, 'info'],
     [499, 'info'],
     [500, 'error'],
-    [503, 'warn'],
+    [503, 'info'],
   ])('shows a response with status %p at the level %s; it and the metrics have the duration', (status, expected) => {
     const context = begin()
     clock.mockReturnValue(10_001.23456)

@@ -6,6 +6,7 @@ import { Histogram, type PoolActivity, type StoreActivity } from '../store.ts'
 import type { KeyUsage } from './auth.ts'
 import { TrustedProxies } from './client-address.ts'
 import { loggedPath } from './masking.ts'
+import { operations } from './operations.ts'
 import type { RequestContext } from './request.ts'
 
 /** During an outage, one line in this time reports all requests that failed for one cause. */
@@ -37,7 +38,8 @@ export class RequestObserver {
   requestEnded(context: RequestContext, status: number): void {
     const ms = performance.now() - context.startedMs
     this.#metrics.requestEnded(context.operationId, status, ms / 1_000)
-    const level = status === 503 ? 'warn' : status >= 500 ? 'error' : 'info'
+    // The cause of a 503 has a line of its own, once a second.
+    const level = status >= 500 && status !== 503 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
     const { request, operationId, caller } = context
     if (caller.keyName === undefined) context.lookUpPeer()
@@ -112,6 +114,11 @@ const delaySampleMs = 20
 /** Limits the size of a scrape. */
 const deprecatedKeysMax = 1_000
 
+function newCounts() {
+  const statuses = new Map<number, number>([500, 503].map(status => [status, 0]))
+  return { statuses, durations: new Histogram(durationBounds) }
+}
+
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string]
 
 export interface SweepActivity {
@@ -130,7 +137,8 @@ export interface MetricSources {
 }
 
 export class Metrics {
-  readonly #requests = new Map<string, { statuses: Map<number, number>; durations: Histogram }>()
+  /** By operation. Failures count from 0: Prometheus does not see a counter rise that begins with 1. */
+  readonly #requests = new Map(['none', ...Object.keys(operations)].map(operation => [operation, newCounts()]))
   #inFlight = 0
   #delays: ELDHistogram | undefined
   petsCreated = 0
@@ -143,18 +151,14 @@ export class Metrics {
 
   requestEnded(operation = 'none', status: number, seconds: number): void {
     this.#inFlight--
-    let counts = this.#requests.get(operation)
-    if (!counts) {
-      counts = { statuses: new Map(), durations: new Histogram(durationBounds) }
-      this.#requests.set(operation, counts)
-    }
+    const counts = this.#requests.getOrInsertComputed(operation, newCounts)
     counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1)
     counts.durations.observe(seconds)
   }
 
   /** In Prometheus' text format. */
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
-    const { writesWaiting, commitSizes, isWritable, pools = {} } = activity
+    const { writesWaiting, commitSizes, isWritable, pools = {}, replica } = activity
     const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
     const deletedHelp = 'Expired idempotency keys that were deleted.'
     const sweptHelp = 'Time of the last complete sweep; until then, the start.'
@@ -169,6 +173,7 @@ export class Metrics {
       metric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
       metric('petstore_commit_writes', 'histogram', 'Writes in each commit.', histogramSamples(commitSizes)),
       ...poolMetrics(Object.entries(pools)),
+      ...replicaMetrics(replica),
       metric('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, sweep.keysDeleted),
       metric('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, sweep.completedAtMs / 1_000),
       ...processMetrics(build),
@@ -233,6 +238,17 @@ function poolMetrics(pools: readonly [string, PoolActivity][]): readonly string[
     metric('petstore_pool_connections_max', 'gauge', 'Connections that may be open.', samples('connectionsMax')),
     metric('petstore_pool_connections_busy', 'gauge', 'Connections in use.', samples('connectionsBusy')),
     metric('petstore_pool_waiting', 'gauge', 'Statements that wait for a connection.', samples('waiting')),
+  ]
+}
+
+function replicaMetrics(replica: StoreActivity['replica']): readonly string[] {
+  if (!replica) return []
+  const { isUsed, lagBytes } = replica
+  const lagHelp = 'How much of the write-ahead log of the primary it has not replayed.'
+  const usedHelp = 'Whether animals are read from the replica: 1, or from the primary: 0.'
+  return [
+    metric('petstore_replica_used', 'gauge', usedHelp, isUsed ? 1 : 0),
+    ...(lagBytes === undefined ? [] : [metric('petstore_replica_lag_bytes', 'gauge', lagHelp, lagBytes)]),
   ]
 }
 

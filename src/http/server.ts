@@ -62,11 +62,14 @@ async function awaitQuiet(app: App, msMax: number): Promise<void> {
 
 /** Before the store is opened: a missing file must not leave a new store behind. */
 export function readTls(certFile: string, keyFile: string): Tls {
-  try {
-    return { certFile, keyFile, cert: readFileSync(certFile, 'utf8'), key: readFileSync(keyFile, 'utf8') }
-  } catch (cause) {
-    throw tlsProblem({ certFile, keyFile }, cause)
+  const read = (file: string) => {
+    try {
+      return readFileSync(file, 'utf8')
+    } catch (cause) {
+      throw new SetupError(`Cannot read ${file} (${codeOf(cause)}): expected a file that this user may read`, { cause })
+    }
   }
+  return { certFile, keyFile, cert: read(certFile), key: read(keyFile) }
 }
 
 function tlsProblem({ certFile, keyFile }: Pick<Tls, 'certFile' | 'keyFile'>, cause: unknown): SetupError {

@@ -40,7 +40,8 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
 }
 
 async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
-  const refusal = (await parts.authenticator.authenticate(context)) ?? permissionRefusal(context.caller, 'metrics')
+  const refusal =
+    (await parts.authenticator.authenticateScraper(context)) ?? permissionRefusal(context.caller, 'metrics')
   if (refusal) return refusal
   return plainText(200, parts.metricsText(await parts.health.isStoreUp()), '; version=0.0.4')
 }

@@ -48,5 +48,9 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
       const args = ['serve', '--port', '0', '--tls-cert', cert, '--tls-key', key]
       expect(await refusal(args, { cwd: folder.path })).toMatch(/^petstore: Cannot use .*PEM.*\n$/)
     }
+    const args = ['serve', '--port', '0', '--tls-cert', '.', '--tls-key', 'key.pem']
+    expect(await refusal(args, { cwd: folder.path })).toBe(
+      'petstore: Cannot read . (EISDIR): expected a file that this user may read\n',
+    )
   })
 })
