@@ -41,7 +41,7 @@ test.each([
   ['openapi', '--server|[PETSTORE_PUBLIC_URL]|> openapi.json'],
   ['conform', '<url>|PETSTORE_URL is not read|--api-key, --key <key>|--read-only|--json|[PETSTORE_API_KEY]'],
   ['demo', '30 sample animals|--port|--host|deleted'],
-  ['health', '/healthz|--port|--host|--tls-cert'],
+  ['health', 'livez|--port|--host|--tls-cert'],
   ['version', 'commit'],
 ])('the help of "%s" has a summary, a usage line, %s and examples', async (name, named) => {
   const words = name.split(' ').filter(Boolean)

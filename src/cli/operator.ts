@@ -1,4 +1,5 @@
 import { codeOf, SetupError } from '../errors.ts'
+import { oneOf } from '../field.ts'
 import { openApiDocument } from '../http/openapi.ts'
 import { command, setting } from './arguments.ts'
 import { exitCode } from './output.ts'
@@ -15,17 +16,23 @@ export const healthCommand = command({
     port: { ...settings.port, help: 'Port of the server' },
     host: { ...settings.host, help: 'Address that the server listens on' },
     tlsCert: { ...settings.tlsCert, help: 'Certificate file of the server, if it speaks HTTPS' },
+    check: {
+      flag: '--check <endpoint>',
+      help: 'healthz: server and store work; readyz: send it requests; livez: it runs, with or without its store',
+      default: 'healthz',
+      ...oneOf(['healthz', 'readyz', 'livez']),
+    },
   },
-  details: 'It asks /healthz, with the same variables as serve. No API key is needed.',
-  examples: ['petstore health', 'petstore health --port 9000'],
+  details: 'It reads the same variables as serve. No API key is needed.',
+  examples: ['petstore health', 'petstore health --port 9000 --check livez'],
   async run(options, io) {
-    const url = `${originOf(options)}/healthz`
+    const url = `${originOf(options)}/${options.check}`
     const { status, text } = await ask(url)
-    if (status === 200 && ['ok', 'read-only'].includes(text)) {
+    if (status === 200 && ['ok', 'read-only', 'store'].includes(text)) {
       await io.out(`${text}\n`)
       return exitCode.success
     }
-    const isOurs = status === 503 && ['draining', 'store'].includes(text)
+    const isOurs = status === 503 && ['draining', 'starting', 'store'].includes(text)
     if (isOurs) throw new SetupError(`The server is not healthy: ${text}`)
     throw new SetupError(`${url} responds with ${status}: another program may use this port`)
   },
@@ -38,7 +45,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     // The certificate names the public host, not this address, and nothing secret is sent.
     const tls = { rejectUnauthorized: false }
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
-    // The text of /healthz is short. Another program may send an endless one.
+    // The text is short. Another program may send an endless one.
     const reader = body?.getReader()
     const { value } = (await reader?.read()) ?? {}
     await reader?.cancel()

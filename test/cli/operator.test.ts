@@ -19,7 +19,10 @@ describe('health', () => {
   test('is ok for a server that is ready, although variables name a proxy, and fails when it has stopped', async () => {
     await using server = await startServer()
     const args = ['health', '--port', `${server.port}`]
-    expect(await petstore(args, { cwd: server.cwd, env })).toEqual({ exitCode: 0, stdout: 'ok\n', stderr: '' })
+    for (const check of ['healthz', 'readyz', 'livez']) {
+      const ended = await petstore([...args, '--check', check], { cwd: server.cwd, env })
+      expect(ended).toEqual({ exitCode: 0, stdout: 'ok\n', stderr: '' })
+    }
     await server.stop('SIGTERM')
     const problem = await refusal(args, { cwd: server.cwd, env })
     expect(problem).toMatch(/^petstore: http:\/\/127\.0\.0\.1:\d+\/healthz does not answer \(ECONNREFUSED\): .*\n$/)
