@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
-import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { SQL } from 'bun'
+import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
+import { openStores } from '../../src/store/open.ts'
 import { programs as findPrograms } from '../support/debian.ts'
-import { startCluster } from '../support/postgres.ts'
+import { Load } from '../support/load.ts'
+import { ask, own, startCluster } from '../support/postgres.ts'
 import { createKey, freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
 import { setTestLimit, test } from '../support/test.ts'
 import { ProcessFolder } from './process-folder.ts'
@@ -12,10 +16,11 @@ const programs = await findPrograms('the tests of monitoring', { prometheus: 'pr
 const key = 'a-key-from-outside-0123456789'
 const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')
 
-/** The documented configuration, for one server, every second. */
-function documentedConfiguration(target: string): string {
+/** The documented configuration, for these servers. */
+function documentedConfiguration(servers: readonly Server[]): string {
   const [, text = ''] = /^```yaml\n([\s\S]*?)^```$/m.exec(textOf('docs/operating.md')) ?? []
-  return text.replaceAll('15s', '1s').replaceAll('/etc/prometheus/', '').replace('127.0.0.1:8080', target)
+  const targets = servers.map(({ url }) => new URL(url).host).join("', '")
+  return text.replaceAll('/etc/prometheus/', '').replace('127.0.0.1:8080', targets)
 }
 
 /** Requests of every kind, for which the server gives every status that the dashboard shows. */
@@ -41,15 +46,16 @@ type Sample = Readonly<{ metric: Readonly<Record<string, string>>; value: readon
 type Rule = Readonly<Record<'name' | 'query' | 'health' | 'state', string>> &
   Readonly<Record<'labels' | 'annotations', Readonly<Record<string, string>>>>
 
-/** Prometheus with our rules, scraping a server with a key from the store or with the given one. */
-async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string) {
+/** Prometheus with our rules, scraping these servers. */
+async function monitor(
+  servers: readonly Server[],
+  metricsKey: string,
+  configuration = documentedConfiguration(servers),
+) {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(new ProcessFolder())
-  const server = stack.use(await startServer({ env: { PETSTORE_API_KEY: key, DATABASE_URL: databaseUrl } }))
   const path = folder.folder('prometheus')
-  writeFileSync(join(path, 'prometheus.yaml'), documentedConfiguration(new URL(server.url).host))
-  const options = ['--permission', 'metrics', '--database-url', databaseUrl]
-  const metricsKey = givenKey ?? (await createKey(server.cwd, 'prometheus', ...options))
+  writeFileSync(join(path, 'prometheus.yaml'), configuration)
   writeFileSync(join(path, 'petstore.key'), metricsKey)
   copyFileSync(join(projectFolder, 'deploy/alerts.yaml'), join(path, 'petstore-alerts.yaml'))
   const address = `127.0.0.1:${freePort()}`
@@ -63,7 +69,7 @@ async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string
   }
   const query = async (expression: string) =>
     (await ask<{ result: readonly Sample[] }>(`query?query=${encodeURIComponent(expression)}`)).result
-  const isUp = async () => (await query('up == 1')).length || undefined
+  const isUp = async () => (await query('up == 1')).length === servers.length || undefined
   await until('a scrape', () => isUp().catch(() => undefined)).catch(error => {
     throw new Error(`${error.message}\n${folder.log('prometheus')}`)
   })
@@ -72,7 +78,19 @@ async function deploy(databaseUrl = 'sqlite:data/petstore.db', givenKey?: string
     return groups.flatMap(group => group.rules)
   }
   const stateOf = async (alert: string) => (await rules()).find(({ name }) => name === alert)?.state
-  return Object.assign(stack.move(), { path, server, query, rules, stateOf })
+  return Object.assign(stack.move(), { path, query, rules, stateOf })
+}
+
+/** A server on SQLite that is scraped every second. */
+async function deploy() {
+  await using stack = new AsyncDisposableStack()
+  const server = stack.use(await startServer({ env: { PETSTORE_API_KEY: key } }))
+  const metricsKey = await createKey(server.cwd, 'prometheus', '--permission', 'metrics')
+  const monitored = stack.use(
+    await monitor([server], metricsKey, documentedConfiguration([server]).replaceAll('15s', '1s')),
+  )
+  const owned = stack.move()
+  return { ...monitored, server, [Symbol.asyncDispose]: () => owned.disposeAsync() }
 }
 
 type Panel = Readonly<{ title: string; targets: readonly { readonly expr: string }[] }>
@@ -83,42 +101,42 @@ const isOfPools = ([, expression]: readonly [string, string]) => expression.incl
 
 async function expectData(query: (expression: string) => Promise<readonly Sample[]>, expression: string) {
   expect(expression).toContain('instance=~"$instance"')
-  const samples = await query(expression.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '10s'))
+  const samples = await query(expression.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '1m'))
   const values = samples.map(({ value: [, text] }) => Number(text))
   expect(values).not.toBeEmpty()
   for (const value of values) expect(value).toBeFinite()
 }
 
 const scrape = 'job="petstore",instance="pets:8080"'
-/** A minute apart, in promtool's notation. */
+/** 15 s apart, in promtool's notation. */
 const healthy = {
-  [`up{${scrape}}`]: '1x60',
-  [`petstore_store_up{${scrape}}`]: '1x60',
-  [`petstore_store_writable{${scrape}}`]: '1x60',
-  [`petstore_http_requests_total{${scrape},operation="createPet",status="201"}`]: '0+990x60',
-  [`petstore_http_requests_total{${scrape},operation="createPet",status="503"}`]: '0+10x60',
-  [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="0.5"}`]: '0+995x60',
-  [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="1"}`]: '0+1000x60',
-  [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="+Inf"}`]: '0+1000x60',
-  [`petstore_writes_waiting{${scrape}}`]: '500x60',
-  [`process_open_fds{${scrape}}`]: '700x60',
-  [`process_max_fds{${scrape}}`]: '1000x60',
-  // A sweep every minute; promtool's time begins at 0.
-  [`petstore_idempotency_keys_swept_timestamp_seconds{${scrape}}`]: '0+60x60',
-  [`petstore_deprecated_last_request_timestamp_seconds{${scrape},operation="getPet",key="till"}`]: '-86400x60',
+  [`up{${scrape}}`]: '1x240',
+  [`petstore_store_up{${scrape}}`]: '1x240',
+  [`petstore_store_writable{${scrape}}`]: '1x240',
+  [`petstore_http_requests_total{${scrape},operation="createPet",status="201"}`]: '0+990x240',
+  [`petstore_http_requests_total{${scrape},operation="createPet",status="503"}`]: '0+10x240',
+  [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="0.5"}`]: '0+995x240',
+  [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="1"}`]: '0+1000x240',
+  [`petstore_http_request_duration_seconds_bucket{${scrape},operation="createPet",le="+Inf"}`]: '0+1000x240',
+  [`petstore_writes_waiting{${scrape}}`]: '500x240',
+  [`process_open_fds{${scrape}}`]: '700x240',
+  [`process_max_fds{${scrape}}`]: '1000x240',
+  // Swept just now; promtool's time begins at 0.
+  [`petstore_idempotency_keys_swept_timestamp_seconds{${scrape}}`]: '0+15x240',
+  [`petstore_deprecated_last_request_timestamp_seconds{${scrape},operation="getPet",key="till"}`]: '-86400x240',
 }
 
 /** For each alert, the metric that makes it fire, and its values. */
 const causes: Readonly<Record<string, readonly [RegExp, string]>> = {
-  PetstoreDown: [/^up/, '0x60'],
-  PetstoreStoreUnavailable: [/_store_up/, '0x60'],
-  PetstoreNotWritable: [/_store_writable/, '0x60'],
-  PetstoreErrors: [/"503"/, '0+100x60'],
-  PetstoreSlow: [/le="0.5"/, '0+900x60'],
-  PetstoreWritesQueue: [/_waiting/, '600x60'],
-  PetstoreFileDescriptors: [/_open_fds/, '900x60'],
-  PetstoreKeysNotDeleted: [/_swept_/, '-3600x60'],
-  PetstoreDeprecatedOperationUsed: [/_deprecated_/, '0x60'],
+  PetstoreDown: [/^up/, '0x240'],
+  PetstoreStoreUnavailable: [/_store_up/, '0x240'],
+  PetstoreNotWritable: [/_store_writable/, '0x240'],
+  PetstoreErrors: [/"503"/, '0+100x240'],
+  PetstoreSlow: [/le="0.5"/, '0+900x240'],
+  PetstoreWritesQueue: [/_waiting/, '600x240'],
+  PetstoreFileDescriptors: [/_open_fds/, '900x240'],
+  PetstoreKeysNotDeleted: [/_swept_/, '-3600x240'],
+  PetstoreDeprecatedOperationUsed: [/_deprecated_/, '0x240'],
 }
 
 /** A unit test for promtool: with these values, exactly these alerts fire after half an hour. */
@@ -130,7 +148,7 @@ function ruleTest(name: string, firing: readonly string[], [metric, values]: rea
   const samples = firing.map(alertname => ({ labels: `{alertname="${alertname}"}`, value: 1 }))
   const expr = 'count by (alertname) (ALERTS{alertstate="firing"})'
   const firings = [{ expr, eval_time: '30m', exp_samples: samples }]
-  return { name, interval: '1m', input_series: series, promql_expr_test: firings }
+  return { name, interval: '15s', input_series: series, promql_expr_test: firings }
 }
 
 setTestLimit(60_000)
@@ -188,20 +206,139 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
   })
 })
 
-test.skipIf(!programs).each([
-  ['a key from the store', undefined, 'PetstoreDown'],
-  ['PETSTORE_API_KEY', key, 'PetstoreStoreUnavailable'],
-])('with %s, an alert reports that PostgreSQL is down', async (_, givenKey, alert) => {
-  await using cluster = await startCluster()
-  await using deployed = await deploy((await cluster.newDatabase()).url, givenKey)
-  const states = async () => Promise.all(['PetstoreDown', 'PetstoreStoreUnavailable'].map(deployed.stateOf))
-  const becomes = (state: string) =>
-    until(`the alert, ${state}`, async () => (await deployed.stateOf(alert)) === state || undefined)
-  await becomes('inactive')
-  for (const [, expression] of queries.filter(isOfPools)) await expectData(deployed.query, expression)
-  await cluster.stop('SIGQUIT')
-  await becomes('pending')
-  expect((await states()).toSorted()).toEqual(['inactive', 'pending'])
-  await cluster.start()
-  await becomes('inactive')
-})
+const troubleMs = 150_000
+/** Until an alert fires, and until it ends: a scrape and an evaluation, 15 s each; it must last for 60 s before. */
+const firingMsMax = 105_000
+const endingMsMax = 45_000
+
+/** Two instances on one database, which knows this key. */
+async function startPair(stack: AsyncDisposableStack, record: NewApiKey) {
+  const cluster = stack.use(await startCluster())
+  const { url } = await cluster.newDatabase()
+  const stores = await openStores(url, { create: true })
+  await stores.keys.create(record)
+  await stores.close()
+  const start = async (port: number) => {
+    const args = ['serve', '--port', String(port), '--log-level', 'error']
+    return stack.use(await startServer({ env: { PETSTORE_API_KEY: key, DATABASE_URL: url }, args }))
+  }
+  return { cluster, url, start, servers: [await start(0), await start(0)] as const }
+}
+
+interface Trouble {
+  readonly name: string
+  /** The only alert that it raises, and how many of the two instances raise it. */
+  readonly alert: string
+  readonly instances: number
+  /** Resolves with the function that ends it. */
+  begin(pair: Awaited<ReturnType<typeof startPair>>, stack: AsyncDisposableStack): Promise<() => Promise<unknown>>
+}
+
+const troubles: readonly Trouble[] = [
+  {
+    name: 'PostgreSQL is down',
+    alert: 'PetstoreStoreUnavailable',
+    instances: 2,
+    async begin({ cluster }) {
+      await cluster.stop('SIGQUIT')
+      return () => cluster.start()
+    },
+  },
+  {
+    name: 'another program locks the table',
+    alert: 'PetstoreNotWritable',
+    instances: 2,
+    async begin({ url }) {
+      const sql = new SQL(url, { max: 1 })
+      await sql.unsafe('BEGIN')
+      await sql.unsafe('LOCK TABLE pets IN SHARE MODE')
+      return () => sql.close({ timeout: 0 })
+    },
+  },
+  {
+    name: "PostgreSQL's disk is full",
+    alert: 'PetstoreNotWritable',
+    instances: 2,
+    async begin({ cluster, url }, stack) {
+      const disk = join(cluster.data, '..', 'disk')
+      const mount = `mkdir "$0" && mount -t tmpfs -o size=8m petstore-test "$0"`
+      expect(await run(['sh', '-c', mount, disk], { cwd: '/' })).toMatchObject({ exitCode: 0 })
+      stack.defer(async () => void (await run(['umount', '--lazy', disk], { cwd: '/' })))
+      own(disk)
+      await ask(url, `CREATE TABLESPACE small LOCATION '${disk}'`)
+      await ask(url, 'ALTER TABLE pets SET TABLESPACE small')
+      // Fails when the disk is full.
+      await run(['dd', 'if=/dev/zero', `of=${join(disk, 'filler')}`, 'bs=4k'], { cwd: '/' })
+      return async () => rmSync(join(disk, 'filler'))
+    },
+  },
+  {
+    name: 'an instance is killed',
+    alert: 'PetstoreDown',
+    instances: 1,
+    async begin({ servers: [first], start }) {
+      const { port } = first
+      await first.stop('SIGKILL')
+      return () => start(port)
+    },
+  },
+]
+
+test.skipIf(!programs)(
+  `each trouble of ${troubleMs / 1_000} s raises one alert for each instance that it concerns, while it lasts`,
+  async () => {
+    await using stack = new AsyncDisposableStack()
+    const { key: metricsKey, record } = issueApiKey({
+      name: 'prometheus',
+      permission: 'metrics',
+      createdAt: new Date(),
+    })
+    const pairs = await Promise.all(troubles.map(() => startPair(stack, record)))
+    const monitored = stack.use(
+      await monitor(
+        pairs.flatMap(({ servers }) => servers),
+        metricsKey,
+      ),
+    )
+    for (const [, expression] of queries.filter(isOfPools)) await expectData(monitored.query, expression)
+    // The first instance of the last pair is killed.
+    const loads = pairs
+      .flatMap(({ servers }) => servers.map(({ port }) => port))
+      .filter(port => port !== pairs.at(-1)?.servers[0].port)
+    const clients = loads.map(port => new Load(port, key, 4, { restMs: 50 }))
+    await Promise.all(clients.map(load => load.makesProgress()))
+
+    /** When each alert began to fire and when it was last seen, by its name and instance. */
+    const seen = new Map<string, { firstMs: number; lastMs: number }>()
+    const watch = async () => {
+      for (const { metric } of await monitored.query('ALERTS{alertstate="firing",severity=~"critical|warning"}')) {
+        const name = `${metric['alertname']} ${metric['instance']}`
+        const now = performance.now()
+        seen.set(name, { firstMs: seen.get(name)?.firstMs ?? now, lastMs: now })
+      }
+      await Bun.sleep(1_000)
+    }
+    const beganMs = performance.now()
+    const ends = await Promise.all(troubles.map(({ begin }, index) => begin(pairs[index] as (typeof pairs)[0], stack)))
+    while (performance.now() < beganMs + troubleMs) await watch()
+    const endedMs = performance.now()
+    await Promise.all(ends.map(end => end()))
+    // Long enough for an alert that comes only after the trouble.
+    while (performance.now() < endedMs + troubleMs) await watch()
+
+    for (const [index, { name, alert, instances }] of troubles.entries()) {
+      const hosts = (pairs[index]?.servers ?? []).map(({ url }) => new URL(url).host)
+      const raised = [...seen].filter(([name]) => hosts.some(host => name.endsWith(host)))
+      for (const [alert, { firstMs, lastMs }] of raised) {
+        const seconds = [firstMs - beganMs, lastMs - endedMs].map(ms => Math.round(ms / 1_000))
+        process.stdout.write(`${name}: ${alert} after ${seconds[0]} s, until ${seconds[1]} s after the end\n`)
+        expect(firstMs - beganMs).toBeLessThan(firingMsMax)
+        expect(lastMs - endedMs).toBeLessThan(endingMsMax)
+      }
+      expect(raised.map(([name]) => name.split(' ')[0])).toEqual(Array(instances).fill(alert))
+    }
+    await Promise.all(clients.map(load => load.stop()))
+    for (const load of clients) expect(load.wrong).toEqual([])
+  },
+  600_000,
+)
