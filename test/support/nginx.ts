@@ -16,9 +16,9 @@ export function documentedConfiguration(port: number, first: string, second?: st
   return text.replaceAll('petstore-2:8080', second)
 }
 
-/** How long to wait between the restarts of two instances, as documented. */
-export const restartPauseMs =
-  Number(/wait another (\d+) seconds/.exec(readFileSync(join(projectFolder, 'docs/scaling.md'), 'utf8'))?.[1]) * 1_000
+const restartScript = readFileSync(join(projectFolder, 'deploy/rolling-restart.sh'), 'utf8')
+/** How long the script waits between the restarts of two instances. */
+export const restartPauseMs = Number(/^ {2}sleep (\d+)$/m.exec(restartScript)?.[1]) * 1_000
 
 /** Serves until it is disposed of. Resolves when it answers. */
 export async function startNginx(server: string, port: number): Promise<AsyncDisposable> {
