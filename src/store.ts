@@ -10,7 +10,7 @@ export type Awaitable<T> = T | Promise<T>
 /**
  * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
  * connection was lost between the commit and its answer: `createOnce` makes a retry safe. Reads see every earlier write of this
- * process. They see one of another process at the latest in the next event-loop tick.
+ * process, except on a replica. They see one of another process at the latest in the next event-loop tick.
  */
 export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
@@ -119,7 +119,7 @@ export interface StoreActivity {
   /** Writes that wait or are being committed. */
   readonly writesWaiting: number
   readonly commitSizes: Histogram
-  /** False if the last write failed, or no connection for writing is open. */
+  /** False if the last write failed in the last 2 minutes, or no connection for writing is open. */
   readonly isWritable: boolean
   /** By name. Absent if the engine has no connections. */
   readonly pools?: Readonly<Record<string, PoolActivity>>

@@ -20,7 +20,7 @@ interface Verified {
   readonly expiresAtMs: number
 }
 
-/** Verifies API keys, and remembers verified ones for a moment. */
+/** Verifies API keys, and remembers verified ones: for a moment, or for scrapes while the store is unavailable. */
 export class Authenticator {
   readonly #keys: KeyStore
   readonly #usage: KeyUsage
@@ -89,12 +89,12 @@ export class Authenticator {
       this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))
     // The store's record decides: the environment neither revives a revoked key nor promotes a read-only one.
     const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
+    this.#verified.delete(header)
     if (!key && isFromEnvironment) {
       context.caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
       this.#remember(header, context)
       return undefined
     }
-    this.#verified.delete(header)
     if (!key) return refusedKey('invalid_api_key', 'Unknown API key: check it for typos')
     const refusal = refusalOf(key, new Date())
     if (refusal) return refusedKey('invalid_api_key', `The API key is ${refusal}: use another one`)
@@ -107,7 +107,6 @@ export class Authenticator {
     const usage = this.#usage.recordUse(caller, key?.id)
     if (header.length > cachedHeaderCharsMax) return
     // A Map iterates in insertion order: the first entry is the oldest.
-    this.#verified.delete(header)
     if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
     const verifiedMs = performance.now()
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY

@@ -115,7 +115,10 @@ const delaySampleMs = 20
 const deprecatedKeysMax = 1_000
 
 function newCounts() {
-  const statuses = new Map<number, number>([500, 503].map(status => [status, 0]))
+  const statuses = new Map([
+    [500, 0],
+    [503, 0],
+  ])
   return { statuses, durations: new Histogram(durationBounds) }
 }
 
@@ -159,7 +162,8 @@ export class Metrics {
   /** In Prometheus' text format. */
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
     const { writesWaiting, commitSizes, isWritable, pools = {}, replica } = activity
-    const writableHelp = '0 if the last write failed or no connection for writing is open, otherwise 1.'
+    const writableHelp =
+      '0 if the last write failed in the last 2 minutes or no connection for writing is open, otherwise 1.'
     const deletedHelp = 'Expired idempotency keys that were deleted.'
     const sweptHelp = 'Time of the last complete sweep; until then, the start.'
     return [

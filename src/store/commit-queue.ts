@@ -6,6 +6,8 @@ import { withTimeout } from '../timeout.ts'
 export const writesWaitingMax = 1_024
 /** Bounds the time of one commit. */
 const batchMax = 512
+/** Without further writes, a failed one means for this time that the store takes none. */
+const failureMsMax = 120_000
 /** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
 const earlyBatchSize = 16
 
@@ -49,13 +51,14 @@ export class CommitQueue<Write, Result> {
   }
 
   activity(): StoreActivity {
-    const isWritable = this.#failedAtMs === undefined
+    const isWritable = this.failedAtMs === undefined
     return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes, isWritable }
   }
 
-  /** On the monotonic clock; undefined if the last write succeeded. */
+  /** On the monotonic clock; undefined if the last write succeeded, or failed too long ago to say anything about now. */
   get failedAtMs(): number | undefined {
-    return this.#failedAtMs
+    const failedAtMs = this.#failedAtMs ?? Number.NEGATIVE_INFINITY
+    return performance.now() < failedAtMs + failureMsMax ? failedAtMs : undefined
   }
 
   get #waiting(): number {

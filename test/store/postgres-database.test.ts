@@ -4,9 +4,10 @@ import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
-import { planSettings } from '../../src/store/postgres/server.ts'
+import { Pool } from '../../src/store/postgres/pool.ts'
+import { connect, planSettings } from '../../src/store/postgres/server.ts'
 import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
-import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres/url.ts'
+import { type PostgresAddress, type PostgresHost, parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
@@ -199,7 +200,8 @@ describeWithPostgres('PostgreSQL: ids and reads', () => {
     await run('ALTER TABLE pets RENAME TO all_pets')
     await run('CREATE VIEW pets AS SELECT * FROM all_pets WHERE fail_first()')
     expect(await stores.pets.get(1n)).toEqual({ id: 1n, ...rex })
-    expect(await rows('SELECT last_value::int AS attempts FROM attempts')).toEqual([{ attempts: 2 }])
+    const [attempts] = await rows<{ count: number }>('SELECT last_value::int AS count FROM attempts')
+    expect(attempts?.count).toBeGreaterThan(1)
   })
 })
 
@@ -364,6 +366,26 @@ describeWithPostgres('PostgreSQL: connections', () => {
       }
     }
     expect(await sessionsOf(role.name)).toHaveLength(1)
+  })
+
+  test('work that has waited too long for a recovery is not sent later', async () => {
+    const [host] = (parsePostgresUrl(database.url) as PostgresAddress).hosts
+    const recovery = Promise.withResolvers<void>()
+    const lost = Promise.withResolvers<void>()
+    const pool = new Pool({
+      ...{ clients: 1, connectionsMax: 1, msMax: 50, onLost: lost.resolve, recovery: () => recovery.promise },
+      connect: onclose => connect(host as PostgresHost, {}, { onclose }),
+    })
+    await pool.write(sql => sql`SELECT 1`)
+    await run(endOurSessions)
+    await lost.promise
+    const sent: string[] = []
+    const writing = pool.write(async () => sent.push('late'))
+    await expect(writing).rejects.toThrow('PostgreSQL did not answer within 50 ms')
+    recovery.resolve()
+    await pool.read(async () => sent.push('next'))
+    expect(sent).toEqual(['next'])
+    await pool.close()
   })
 
   test('after all are ended at once, however often, every read succeeds', async () => {

@@ -68,8 +68,8 @@ export function postgresStoreError(error: unknown): unknown {
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
   const advice = isFromPooler(error, code) ? poolerAdvice : runtimeAdvice.get(code)
   if (advice || isConnectionLost(error) || temporary.test(code)) {
-    const message = [described(error, code), advice].filter(Boolean).join('; ')
-    return new StoreUnavailable(`PostgreSQL: ${message}`, { cause: error })
+    const message = `PostgreSQL: ${described(error, code)}${advice ? `; ${advice}` : ''}`
+    return new StoreUnavailable(message, { cause: error })
   }
   return error
 }

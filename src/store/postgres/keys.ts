@@ -2,11 +2,12 @@ import type { KeyStore } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import { isConnectionLost } from './errors.ts'
 import { bigints } from './pets.ts'
-import type { Pool, Primary } from './pool.ts'
+import type { Pool } from './pool.ts'
+import type { Primary } from './primary.ts'
 import type { Replica } from './replica.ts'
 
 /**
- * Reads from the primary as well: a standby may not know yet that a key is revoked. Only if the primary's connections are
+ * Keys are read from the primary: a replica may not know yet that one is revoked. Only if the primary's connections are
  * lost, or it does not answer, keys are looked up on the replica.
  */
 export function createPostgresKeys({ reading, writing }: Primary, replica?: Replica): KeyStore {

@@ -3,7 +3,8 @@ import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
 import { postgresSetupError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
-import { type Pool, Primary, writeConnections } from './pool.ts'
+import type { Pool } from './pool.ts'
+import { Primary, writeConnections } from './primary.ts'
 import { Replica } from './replica.ts'
 import { migrate, migrations, missingRights } from './schema.ts'
 import { findServer, type Server } from './server.ts'
@@ -34,7 +35,7 @@ export async function openPostgres(
     warnOfServer(server, connectionsMax, onEvent)
     const primary = new Primary(server, hosts, connectionsMax, onEvent)
     const { reading, writing } = primary
-    const [replicaHost] = readUrl === undefined ? [] : (parsePostgresUrl(readUrl, pooler)?.hosts ?? [])
+    const replicaHost = readUrl === undefined ? undefined : parsePostgresUrl(readUrl, pooler)?.hosts[0]
     const replica = replicaHost && new Replica(replicaHost, reading, connectionsMax, onEvent)
     await replica?.check()
     const { pets, queue } = createPostgresPets(primary, replica)

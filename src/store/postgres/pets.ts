@@ -5,7 +5,8 @@ import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } f
 import { CommitQueue } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
-import type { Pool, Primary } from './pool.ts'
+import type { Pool } from './pool.ts'
+import type { Primary } from './primary.ts'
 import type { Replica } from './replica.ts'
 import { workMsMax } from './server.ts'
 

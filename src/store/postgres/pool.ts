@@ -1,48 +1,37 @@
 import type { SQL } from 'bun'
 import { StoreUnavailable } from '../../errors.ts'
-import type { OnStoreEvent, PoolActivity } from '../../store.ts'
+import type { PoolActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isConnectionLost, isIdleTimeout, isOutOfConnections, messageOf, postgresStoreError } from './errors.ts'
-import {
-  close,
-  connect,
-  findServer,
-  type OnClose,
-  primarySession,
-  probeMsMax,
-  type Server,
-  workMsMax,
-} from './server.ts'
-import type { PostgresHost } from './url.ts'
+import { isConnectionLost, isIdleTimeout, isOutOfConnections, postgresStoreError } from './errors.ts'
+import { close, probeMsMax } from './server.ts'
 
 /** Work that runs or waits for a connection, at most. */
 export const workMax = 1_024
-/** One for the batches of new animals, and one for all other writes. */
-export const writeConnections = 2
 /** Between two attempts while no server is usable. */
-const retryMs = 500
+export const retryMs = 500
 /** Between two checks of connections that work. */
 export const checkIntervalMs = 10_000
 
 export type Work<T> = (sql: SQL) => Promise<T>
 
-/** A pool of the driver. Its connections open when it is first used, and again after they were closed. */
+/** A pool of the driver: one connection for writing, or all for reading. They open when it is first used. */
 interface Client {
   readonly sql: SQL
   running: number
-  /** Whether the server had no free connection. Other clients are used until a check succeeds. */
-  isRefused: boolean
+  /** False after a connection was lost or refused, until work succeeds. */
+  works: boolean
 }
 
 interface PoolOptions {
-  /** How many, and how many connections each of them opens. */
   readonly clients: number
-  readonly connections: number
+  /** Of all clients together. */
+  readonly connectionsMax: number
   readonly msMax: number
-  connect(connections: number, onClose: OnClose): SQL
+  /** The client calls `onclose` with the reason why a connection was closed, or could not be opened. */
+  connect(onclose: (reason: Error | null) => void): SQL
   /** Starts a recovery, which ends with {@link Pool.resume} or {@link Pool.fail}. */
-  onLost(): void
-  /** After a loss, work waits for this. */
+  onLost?(): void
+  /** Work waits for this if no client works. */
   recovery?(): Promise<void> | undefined
 }
 
@@ -51,8 +40,7 @@ export class Pool {
   readonly #options: PoolOptions
   readonly #clients: Client[]
   #running = 0
-  /** Whether a connection was lost and no recovery has succeeded since. */
-  isLost = false
+  #hasLost = false
   #failure: StoreUnavailable | undefined
   #usableSinceMs = performance.now()
 
@@ -66,19 +54,23 @@ export class Pool {
     return this.#failure === undefined
   }
 
-  /** Whether work is possible. A failure before the connections were opened again says nothing about now. */
+  get hasWorkingClient(): boolean {
+    return this.#clients.some(({ works }) => works)
+  }
+
+  /** Whether work is possible. A failure before lost connections were replaced says nothing about now. */
   isUsable(failedAtMs = Number.NEGATIVE_INFINITY): boolean {
     return this.isReachable && failedAtMs < this.#usableSinceMs
   }
 
   /** Bun does not report its connections, so a statement counts as one busy connection while any is free. */
   get activity(): PoolActivity {
-    const connectionsMax = this.#options.clients * this.#options.connections
+    const { connectionsMax } = this.#options
     const connectionsBusy = Math.min(this.#running, connectionsMax)
     return { connectionsMax, connectionsBusy, waiting: this.#running - connectionsBusy }
   }
 
-  /** For statements that change nothing: after a lost connection, they run once more, on new connections. */
+  /** For work that changes nothing: after a lost connection, it runs once more, on new connections. */
   read<T>(work: Work<T>): Promise<T> {
     return this.#run(work, isConnectionLost)
   }
@@ -89,16 +81,17 @@ export class Pool {
   }
 
   async #run<T>(work: Work<T>, mayRepeat: (error: unknown) => boolean): Promise<T> {
-    const { msMax } = this.#options
+    const { msMax, recovery } = this.#options
     if (this.#running >= workMax) throw new StoreUnavailable(`${workMax} statements are waiting already`)
     this.#running++
     let client: Client | undefined
+    let late: StoreUnavailable | undefined
     const attempt = async () => {
-      const recovery = this.#failure ? undefined : this.#options.recovery?.()
-      if (recovery) await recovery
-      if (this.#failure) throw this.#failure
+      if (!this.#failure && !this.hasWorkingClient) await recovery?.()
+      // A client that has its 503 may send the animal again.
+      const problem = late ?? this.#failure
+      if (problem) throw problem
       client = this.#nextClient()
-      if (!client) throw new StoreUnavailable('the store is closed')
       return this.#runOn(client, work)
     }
     try {
@@ -107,10 +100,10 @@ export class Pool {
         throw error
       })
       return await withTimeout(done, msMax, () => {
-        const problem = `PostgreSQL did not answer within ${msMax} ms`
+        late = new StoreUnavailable(`PostgreSQL did not answer within ${msMax} ms`)
         // Nobody else waits for a server that is known not to answer.
-        if (client && this.#lose(client)) this.fail(problem)
-        throw new StoreUnavailable(problem)
+        if (client && this.#lose(client)) this.fail(late.message)
+        throw late
       })
     } catch (error) {
       throw postgresStoreError(error)
@@ -123,10 +116,10 @@ export class Pool {
     client.running++
     try {
       const result = await work(client.sql)
-      client.isRefused = false
+      client.works = true
       return result
     } catch (error) {
-      client.isRefused = isOutOfConnections(error)
+      if (isOutOfConnections(error)) client.works = false
       if (isConnectionLost(error)) this.#lose(client)
       throw error
     } finally {
@@ -134,26 +127,29 @@ export class Pool {
     }
   }
 
-  /** An idle one if possible, so that no write waits for another one. */
-  #nextClient(): Client | undefined {
-    const open = this.#clients.filter(({ isRefused }) => !isRefused)
-    return open.find(({ running }) => running === 0) ?? open[0] ?? this.#clients[0]
+  /** One that works and is idle if possible, so that no write waits for another one. */
+  #nextClient(): Client {
+    const working = this.#clients.filter(({ works }) => works)
+    const next = working.find(({ running }) => running === 0) ?? working[0] ?? this.#clients[0]
+    if (!next) throw new StoreUnavailable('the store is closed')
+    return next
   }
 
   /** Uses each idle client once, and replaces one that does not answer. Throws if none works. */
   async check(): Promise<void> {
-    const checks = this.#clients.map(async client => {
-      if (client.running > 0) return
-      const answer = this.#runOn(client, sql => sql`SELECT 1`)
-      await withTimeout(answer, probeMsMax, () => {
-        this.#lose(client)
-        throw new StoreUnavailable(`PostgreSQL did not answer within ${probeMsMax} ms`)
-      })
-    })
-    await Promise.allSettled(checks)
-    await Promise.any(checks).catch(() => {
-      this.#startRecovery()
-      return checks[0]
+    const idle = this.#clients.filter(({ running }) => running === 0)
+    const outcomes = await Promise.allSettled(idle.map(client => this.probe(sql => sql`SELECT 1`, client)))
+    const problems = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? [outcome.reason] : []))
+    if (problems.length < this.#clients.length) return
+    this.#startRecovery()
+    throw problems[0]
+  }
+
+  /** Runs work to learn whether the server is usable. */
+  probe<T>(work: Work<T>, client = this.#nextClient()): Promise<T> {
+    return withTimeout(this.#runOn(client, work), probeMsMax, () => {
+      this.#lose(client)
+      throw new StoreUnavailable(`PostgreSQL did not answer within ${probeMsMax} ms`)
     })
   }
 
@@ -168,13 +164,13 @@ export class Pool {
     const index = this.#clients.indexOf(client)
     if (index < 0) return false
     void close(client.sql)
-    this.#clients[index] = this.#newClient()
+    this.#clients[index] = Object.assign(this.#newClient(), { works: false })
     return true
   }
 
   #startRecovery(): void {
-    this.isLost = true
-    this.#options.onLost()
+    this.#hasLost = true
+    this.#options.onLost?.()
   }
 
   /** Connects to another server. */
@@ -182,91 +178,28 @@ export class Pool {
     for (const client of [...this.#clients]) this.#replace(client)
   }
 
+  /** The server is usable. */
   resume(): void {
-    if (this.isLost) this.#usableSinceMs = performance.now()
-    this.isLost = false
+    if (this.#hasLost) this.#usableSinceMs = performance.now()
+    this.#hasLost = false
     this.#failure = undefined
   }
 
+  /** The server is not usable: work fails at once. */
   fail(problem: string): void {
-    this.isLost = true
+    this.#hasLost = true
     this.#failure = new StoreUnavailable(`no PostgreSQL server is usable: ${problem}`)
   }
 
   #newClient(): Client {
-    const sql = this.#options.connect(this.#options.connections, error => {
-      if (isConnectionLost(error) && !isIdleTimeout(error)) this.#lose(client)
+    const sql = this.#options.connect(reason => {
+      if (isConnectionLost(reason) && !isIdleTimeout(reason)) this.#lose(client)
     })
-    const client = { sql, running: 0, isRefused: false }
+    const client = { sql, running: 0, works: true }
     return client
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#clients.splice(0).map(({ sql }) => close(sql)))
-  }
-}
-
-/** The server that takes writes. These have their own connections, so that many readers cannot delay them. */
-export class Primary {
-  readonly reading: Pool
-  readonly writing: Pool
-  readonly #hosts: readonly PostgresHost[]
-  readonly #onEvent: OnStoreEvent
-  #server: Server
-  #recovery: Promise<void> | undefined
-  #isDown = false
-  #isClosed = false
-  /** Keeps firewalls from forgetting unused connections for writing, and opens those that were lost or refused. */
-  readonly #checking = setInterval(() => void this.writing.check().catch(() => {}), checkIntervalMs).unref()
-
-  /** `server` is one of the hosts, and was usable just now. */
-  constructor(server: Server, hosts: readonly PostgresHost[], readConnections: number, onEvent: OnStoreEvent) {
-    this.#server = server
-    this.#hosts = hosts
-    this.#onEvent = onEvent
-    const connectTo = (idleSeconds?: number) => (connections: number, onClose: OnClose) =>
-      connect(this.#server.host, { connections, session: primarySession(this.#server), idleSeconds, onClose })
-    const shared = {
-      msMax: workMsMax,
-      recovery: () => this.#recovery,
-      onLost: () => {
-        this.#recovery ??= this.#recover()
-      },
-    }
-    this.reading = new Pool({ ...shared, clients: 1, connections: readConnections, connect: connectTo() })
-    // These stay open.
-    this.writing = new Pool({ ...shared, clients: writeConnections, connections: 1, connect: connectTo(0) })
-  }
-
-  /**
-   * A lost connection may mean a restart, a failover, or nothing: asks all hosts until one is usable. Work waits for the
-   * first attempt, so connections for writing open before those for reading.
-   */
-  async #recover(): Promise<void> {
-    const pools = [this.writing, this.reading]
-    const { host } = this.#server
-    try {
-      this.#server = await findServer(this.#hosts, this.#server)
-      if (this.#isClosed) return
-      const hasMoved = this.#server.host !== host
-      if (hasMoved) for (const pool of pools) pool.reconnect()
-      await this.writing.check()
-      for (const pool of pools) pool.resume()
-      if (hasMoved || this.#isDown) this.#onEvent('warn', `Now using PostgreSQL at ${this.#server.host.name}`)
-      this.#isDown = false
-      this.#recovery = undefined
-    } catch (error) {
-      const problem = messageOf(postgresStoreError(error))
-      for (const pool of pools) if (pool.isLost) pool.fail(problem)
-      if (!this.#isDown) this.#onEvent('error', `No PostgreSQL server is usable: ${problem}; retrying until one is`)
-      this.#isDown = true
-      if (!this.#isClosed) setTimeout(() => this.#recover(), retryMs).unref()
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true
-    clearInterval(this.#checking)
-    await Promise.all([this.reading.close(), this.writing.close()])
   }
 }

@@ -14,7 +14,7 @@ export const workMsMax = statementMsMax + 1_000
 const connectSecondsMax = 2
 /** Statements may finish for this long when a pool closes. */
 const closeSeconds = 1
-const idleSecondsMax = 60
+const idleSeconds = 60
 /** For a host to accept a connection and describe itself. */
 export const probeMsMax = 3_000
 /** How long to wait for a preferred host when another one is usable; for the present primary longer. */
@@ -52,37 +52,25 @@ export const planSettings = {
 /** After waiting for the lock, a creation must see what the lock's previous holder has committed. */
 const isolation = 'read committed'
 
-/** Called with the reason why a connection was closed, or could not be opened. */
-export type OnClose = (error: Error | null) => void
+type DriverOptions = Pick<SQL.PostgresOrMySQLOptions, 'max' | 'idleTimeout' | 'onclose'>
 
-interface ConnectOptions {
-  /** All of them open when the first is needed. */
-  readonly connections: number
-  /** Settings of each session. */
-  readonly session?: Readonly<Record<string, string>>
-  /** Unused connections are closed after this time; 0 means never. */
-  readonly idleSeconds?: number | undefined
-  readonly onClose?: OnClose
-}
-
-export function connect({ url, pooled }: PostgresHost, options: ConnectOptions): SQL {
-  const { connections, session, idleSeconds = idleSecondsMax, onClose = () => {} } = options
+/** By default one connection, which opens when it is first needed. `session` adds settings of the session. */
+export function connect(
+  { url, pooled }: PostgresHost,
+  session: Readonly<Record<string, string>> = {},
+  options: DriverOptions = {},
+): SQL {
+  const application_name = 'petstore'
+  const connection = { application_name, default_transaction_isolation: isolation, ...sessionLimits, ...session }
   return new SQL(url, {
-    max: connections,
+    max: 1,
     bigint: true,
     connectionTimeout: connectSecondsMax,
     idleTimeout: idleSeconds,
-    onclose: onClose,
     // A pooler may run every transaction in another session: nothing may depend on the session.
     prepare: !pooled,
-    ...(!pooled && {
-      connection: {
-        application_name: 'petstore',
-        default_transaction_isolation: isolation,
-        ...sessionLimits,
-        ...session,
-      },
-    }),
+    ...(!pooled && { connection }),
+    ...options,
   })
 }
 
@@ -98,7 +86,7 @@ export async function close(sql: SQL): Promise<void> {
 
 /** One connection for {@link longTransaction}s. Dispose of it to close it. */
 export function connectForLongWork({ host }: Server): AsyncDisposable & { readonly sql: SQL } {
-  const sql = connect(host, { connections: 1 })
+  const sql = connect(host)
   return { sql, [Symbol.asyncDispose]: () => close(sql) }
 }
 
@@ -134,7 +122,7 @@ export async function findServer(hosts: readonly PostgresHost[], present?: Serve
   const outcomes = await Promise.allSettled(checks)
   const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
   // It refuses one more connection, but those that are open work.
-  if (present && isOutOfConnections(errors[inOrder.indexOf(present.host)])) return present
+  if (present && isOutOfConnections(errors[0])) return present
   if (errors.length === 1) throw errors[0]
   const messages = errors.map((error, index) => messageOf(postgresSetupError(error, inOrder[index]?.name ?? '')))
   throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
@@ -152,7 +140,7 @@ interface HostDescription {
 }
 
 async function checkHost(host: PostgresHost): Promise<Server> {
-  const sql = connect(host, { connections: 1 })
+  const sql = connect(host)
   const query = sql.unsafe<[HostDescription]>(`
     SELECT current_setting('transaction_read_only') = 'on' AS standby,
       current_setting('synchronous_commit') AS "synchronousCommit", current_setting('server_encoding') AS encoding,
