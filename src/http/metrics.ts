@@ -154,9 +154,10 @@ export class Metrics {
 
   requestEnded(operation = 'none', status: number, seconds: number): void {
     this.#inFlight--
-    const counts = this.#requests.getOrInsertComputed(operation, newCounts)
-    counts.statuses.set(status, (counts.statuses.get(status) ?? 0) + 1)
-    counts.durations.observe(seconds)
+    // Every operation has its counts from the start.
+    const { statuses, durations } = this.#requests.get(operation) ?? newCounts()
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+    durations.observe(seconds)
   }
 
   /** In Prometheus' text format. */

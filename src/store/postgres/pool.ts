@@ -40,6 +40,7 @@ export class Pool {
   readonly #options: PoolOptions
   readonly #clients: Client[]
   #running = 0
+  /** Since the last recovery. */
   #hasLost = false
   #failure: StoreUnavailable | undefined
   #usableSinceMs = performance.now()
@@ -88,7 +89,7 @@ export class Pool {
     let late: StoreUnavailable | undefined
     const attempt = async () => {
       if (!this.#failure && !this.hasWorkingClient) await recovery?.()
-      // A client that has its 503 may send the animal again.
+      // Nothing is sent after the 503: the same animal may have been sent again.
       const problem = late ?? this.#failure
       if (problem) throw problem
       client = this.#nextClient()
