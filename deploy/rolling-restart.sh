@@ -7,7 +7,7 @@ for port in "$@"; do
   # Waits until the requests in progress have their responses.
   systemctl restart "petstore@$port"
   seconds=0
-  until curl --silent --fail --output /dev/null "http://127.0.0.1:$port/readyz"; do
+  until "${PETSTORE:-/opt/petstore/bin/petstore}" health --port "$port" --check readyz >/dev/null 2>&1; do
     seconds=$((seconds + 1))
     if [ "$seconds" -gt 120 ] || systemctl is-failed --quiet "petstore@$port"; then
       echo "petstore@$port does not start, and the other instances still run: see journalctl -u petstore@$port" >&2

@@ -18,7 +18,7 @@ export const healthCommand = command({
     tlsCert: { ...settings.tlsCert, help: 'Certificate file of the server, if it speaks HTTPS' },
     check: {
       flag: '--check <endpoint>',
-      help: 'healthz: server and store work; readyz: send it requests; livez: it runs, with or without its store',
+      help: 'healthz: server and store work; readyz: it accepts requests; livez: it runs, with or without its store',
       default: 'healthz',
       ...oneOf(['healthz', 'readyz', 'livez']),
     },
