@@ -20,7 +20,7 @@ const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full']
 const portDefault = 5432
 
 export const postgresUrlExpected =
-  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with further hosts after commas, sslmode as the only option, and @ / # % in a password written as %40 %2F %23 %25'
+  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with further hosts after commas, sslmode as the only option, and @ / ? # % in a password written as %40 %2F %3F %23 %25'
 
 /** Undefined if the URL is invalid. */
 export function parsePostgresUrl(url: string, pooled = false): PostgresAddress | undefined {
