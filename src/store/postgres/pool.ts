@@ -130,8 +130,8 @@ export class Pool {
 
   /** One that works and is idle if possible, so that no write waits for another one. */
   #nextClient(): Client {
-    const working = this.#clients.filter(({ works }) => works)
-    const next = working.find(({ running }) => running === 0) ?? working[0] ?? this.#clients[0]
+    const idle = this.#clients.find(({ works, running }) => works && running === 0)
+    const next = idle ?? this.#clients.find(({ works }) => works) ?? this.#clients[0]
     if (!next) throw new StoreUnavailable('the store is closed')
     return next
   }
