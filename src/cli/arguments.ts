@@ -7,7 +7,6 @@ export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
   /** `--json` for a switch, `--host <address>`, with another name `--port, -p <number>`; `<file>` for an argument. */
   readonly flag: string
   readonly variable?: string
-  /** Empty for an option that the help does not list. */
   readonly help: string
   /** The text to read if the option is not given. Without one, the option is required. */
   readonly default?: string
@@ -80,7 +79,6 @@ export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
 const argumentsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('<'))
 const flagsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('-'))
-const listedFlagsOf = (command: Command) => flagsOf(command).filter(({ help }) => help !== '')
 /** `petstore keys create` */
 const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
 /** `create` */
@@ -177,7 +175,7 @@ export function unknownName(name: string, entry: Entry, program: string): string
   const kind = name.startsWith('-') ? 'option' : 'command'
   const isCommand = 'run' in entry
   const known = isCommand
-    ? listedFlagsOf(entry).flatMap(({ flag }) => flag.match(/--[\w-]+/g) ?? [])
+    ? flagsOf(entry).flatMap(({ flag }) => flag.match(/--[\w-]+/g) ?? [])
     : entry.commands.map(lastWord)
   const isEarly = !isCommand && kind === 'option'
   const lists = `${typed(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
@@ -206,7 +204,7 @@ export function helpOf(entry: Entry, program: string): string {
   const isCommand = 'run' in entry
   const commands = isCommand ? [] : entry.commands.map((command): Row => [lastWord(command), command.summary])
   const args = isCommand ? argumentsOf(entry) : []
-  const flags = isCommand ? listedFlagsOf(entry) : entry.name === '' ? [versionOption] : []
+  const flags = isCommand ? flagsOf(entry) : entry.name === '' ? [versionOption] : []
   const sections = [
     `${entry.summary}.\n`,
     `Usage: ${usageOf(entry, program)}\n`,

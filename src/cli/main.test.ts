@@ -51,7 +51,6 @@ test.each([
   expect(stdout).toContain(`\nUsage: ${['petstore', ...words].join(' ')}`)
   expect(stdout).toMatch(/\nExamples:\n( {2}.*petstore .*\n)+$/)
   for (const text of named.split('|')) expect(stdout).toContain(text)
-  expect(stdout).not.toContain('--threads')
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
   const last = words.pop() ?? ''
   for (const line of [`help ${name}`, `${words.join(' ')} help ${last}`, `${name} -h`]) {
@@ -78,7 +77,6 @@ test.each<[string, ...problems: string[]]>([
   ['pets add Rex 7', 'expected petstore pets add <name> --category <number> [options]'],
   ['keys list --port 1', 'Unknown option --port: petstore keys list --help lists the options'],
   ['serve --port abc', '--port is "abc": expected an integer from 0 to 65535'],
-  ['serve --threads 2', '--threads was removed: run several processes of one store instead (docs/scaling.md'],
   ['export ', '<file> is empty: expected a new file'],
   ['keys create --expires 0d', `--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
   ['keys create --name ', `--name is "": ${keyName}`],

@@ -11,19 +11,12 @@ import { command } from './arguments.ts'
 import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
 import { BufferedLog } from './log.ts'
 import { build, exitCode, type Io, version } from './output.ts'
-import {
-  checkSettings,
-  originOf,
-  removedSettings,
-  type ServeSettings,
-  settings as serveSettings,
-  unknownVariables,
-} from './settings.ts'
+import { checkSettings, originOf, type ServeSettings, settings as serveSettings, unknownVariables } from './settings.ts'
 
 export const serveCommand = command({
   name: 'serve',
   summary: 'Run the server until Ctrl-C or SIGTERM',
-  options: { ...serveSettings, ...removedSettings },
+  options: serveSettings,
   details: 'A flag takes precedence over its environment variable.',
   examples: ['petstore serve', 'petstore serve --port 9000 --database-url sqlite:/var/lib/petstore/petstore.db'],
   check: checkSettings,

@@ -3,13 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { show } from '../field.ts'
 import { flagName, type Option, readValues } from './arguments.ts'
-import { checkSettings, otherVariables, removedSettings, settings, unknownVariables } from './settings.ts'
+import { checkSettings, otherVariables, settings, unknownVariables } from './settings.ts'
 
 type Name = keyof typeof settings
 type Given = Readonly<Record<string, string>>
 
-const options = { ...settings, ...removedSettings }
-const read = (flags: Given, env: Given) => readValues({ options, check: checkSettings }, flags, env)
+const read = (flags: Given, env: Given) => readValues({ options: settings, check: checkSettings }, flags, env)
 const readSettings = (flags: Given, env: Given) => read(flags, env).values
 const problemsOf = (flags: Given, env: Given) => read(flags, env).problems
 
@@ -144,15 +143,6 @@ test('settings that contradict each other are refused', () => {
   expect(problemsOf({ '--tls-cert': 'nowhere.pem', '--tls-key': 'package.json' }, {})).toEqual([
     '--tls-cert is "nowhere.pem": expected a file that exists',
   ])
-})
-
-test('--threads and PETSTORE_THREADS are refused with the replacement', () => {
-  const advice =
-    'was removed: run several processes of one store instead (docs/scaling.md, "More cores on one machine")'
-  expect(problemsOf({ '--threads': 'auto' }, {})).toEqual([`--threads ${advice}`])
-  expect(problemsOf({}, { PETSTORE_THREADS: '1' })).toEqual([`PETSTORE_THREADS ${advice}`])
-  const scaling = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
-  expect(scaling).toContain('\n## More cores on one machine\n')
 })
 
 describe('an unknown variable', () => {

@@ -9,7 +9,6 @@ import type { Io } from './output.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
 const keyCharsMin = 16
-const moreCores = 'docs/scaling.md, "More cores on one machine"'
 const time = { expected: 'a time from 0s to 300s, such as 500ms or 30s', read: readTimeMs }
 export const baseUrl = {
   expected: 'an http or https URL without user, query or fragment, such as https://pets.example.com/v1',
@@ -104,16 +103,6 @@ export const settings = {
   }),
 }
 
-/** Settings from before the first release. They are refused: a server that ignored them would use one core unnoticed. */
-export const removedSettings = {
-  threads: optional('PETSTORE_THREADS', '--threads <number>', '', {
-    help: '',
-    expected: '',
-    read: () => undefined,
-    problem: () => `was removed: run several processes of one store instead (${moreCores})`,
-  }),
-}
-
 export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
 
 /** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
@@ -156,8 +145,7 @@ const foreignVariable = /^PETSTORE_(PROGRAM=|TEST_|(\w+_)?(SERVICE_|PORT_\d+_|PO
 /** A warning for each variable that looks like a setting and is none: it is probably mistyped. */
 export function unknownVariables(env: Io['env'], program: string): readonly string[] {
   const known = [...Object.values(settings).map(({ variable }) => variable), ...otherVariables]
-  const refused = Object.values(removedSettings).map(({ variable }) => variable)
-  const isUnknown = (name: string) => name.startsWith(variablePrefix) && ![...known, ...refused].includes(name)
+  const isUnknown = (name: string) => name.startsWith(variablePrefix) && !known.includes(name)
   return Object.entries(env).flatMap(([name, value]) => {
     if (!value || !isUnknown(name) || foreignVariable.test(`${name}=${value}`)) return []
     const bare = name.slice(variablePrefix.length)
