@@ -1,7 +1,7 @@
-import type { ApiKey, NewApiKey } from '../api-key.ts'
+import type { ApiKey, NewApiKey, Permission } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
-import { petsToJson, petToJson } from '../json.ts'
+import { petsToJson } from '../json.ts'
 import type { PetPage } from '../page.ts'
 import type { NewPet, Pet, PetStatus } from '../pet.ts'
 import { keptIdProblem } from '../store.ts'
@@ -21,9 +21,10 @@ export function pageOf(rows: readonly PetRow<bigint | number>[], limit: number):
   return { json: petsToJson(shown), lastId: last && BigInt(last.id), more: rows.length > limit }
 }
 
-/** Equal for equal animals, however the client wrote them. */
-export function fingerprintOf(pet: NewPet): string {
-  return new Bun.CryptoHasher('sha256').update(petToJson({ ...pet, id: 0n })).digest('hex')
+/** Equal for equal animals, however the client wrote them. Stored: an upgrade must not change it. */
+export function fingerprintOf({ name, categoryId, status }: NewPet): string {
+  const values = JSON.stringify([name, String(categoryId), status ?? null])
+  return new Bun.CryptoHasher('sha256').update(values).digest('hex')
 }
 
 /** White space, as the rule for names defines it: `\s` in JavaScript. */
@@ -37,9 +38,7 @@ export type KeyRow = {
   name: string
   hash: string
   shown: string
-  /** True for a metrics key too. SQLite has no booleans: 0 or 1. */
-  read_only: boolean | bigint
-  metrics: boolean | bigint
+  permission: Permission
   created_at_ms: bigint
   expires_at_ms: bigint | null
   revoked_at_ms: bigint | null
@@ -48,7 +47,7 @@ export type KeyRow = {
   deprecated_last_used_at_ms: bigint | null
 }
 
-export const newKeyColumns = 'name, hash, shown, read_only, metrics, created_at_ms, expires_at_ms'
+export const newKeyColumns = 'name, hash, shown, permission, created_at_ms, expires_at_ms'
 export const keyColumnsWithoutId = `${newKeyColumns}, revoked_at_ms,
   last_used_at_ms, deprecated_uses, deprecated_last_used_at_ms`
 export const keyColumns = `id, ${keyColumnsWithoutId}`
@@ -59,7 +58,7 @@ export function keyOf(row: KeyRow): ApiKey {
     name: row.name,
     hash: row.hash,
     shown: row.shown,
-    permission: row.metrics ? 'metrics' : row.read_only ? 'read-only' : 'read-write',
+    permission: row.permission,
     createdAt: new Date(Number(row.created_at_ms)),
     deprecatedUses: row.deprecated_uses,
     ...optionalDate('expiresAt', row.expires_at_ms),
@@ -73,36 +72,31 @@ function optionalDate<K extends string>(name: K, ms: bigint | null): { [P in K]?
   return ms === null ? {} : ({ [name]: new Date(Number(ms)) } as { [P in K]?: Date })
 }
 
-/** The values of {@link newKeyColumns}. A metrics key is read-only, too. */
+/** The values of {@link newKeyColumns}. */
 export function newKeyValues({ name, hash, shown, permission, createdAt, expiresAt }: NewApiKey) {
-  const flags = [permission !== 'read-write', permission === 'metrics']
-  return [name, hash, shown, ...flags, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
+  return [name, hash, shown, permission, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
 }
 
 export function msOf(date: Date): bigint {
   return BigInt(date.getTime())
 }
 
-/** `version` is the store's schema version once `sql` has run. */
-export interface Migration {
-  readonly version: number
-  readonly sql: string
-}
-
 // Refusals, in the same words for both engines.
 
-/** The migrations that a store lacks; `found` is 0 in a new one. */
-export function missingMigrations(location: string, found: number, known: readonly Migration[]): readonly Migration[] {
-  const versions = known.map(({ version }) => version)
-  const [oldest, newest] = [Math.min(...versions), Math.max(...versions)]
-  const problem = `The store ${location} has schema version ${found}, and this program supports versions`
-  if (found > newest) throw new SetupError(`${problem} up to ${newest}: upgrade the program`)
-  if (found !== 0 && found < oldest) {
-    throw new SetupError(
-      `${problem} from ${oldest}: export the animals with the program that made it, and import them into a new store`,
-    )
+/** A store of another history of versions: its numbers mean other schemas. */
+export function madeBefore1(location: string): SetupError {
+  return new SetupError(
+    `Cannot use ${location}: a version before 1.0.0 made it. Export it with that version, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over`,
+  )
+}
+
+/** The steps that a store of version `found` lacks. The first of `known` makes version 1 of a new store, which has version 0. */
+export function missingMigrations(location: string, found: number, known: readonly string[]) {
+  if (found > known.length) {
+    const supported = `this program supports versions up to ${known.length}: upgrade the program`
+    throw new SetupError(`The store ${location} has schema version ${found}, and ${supported}`)
   }
-  return known.filter(({ version }) => version > found)
+  return known.slice(found).map((sql, index) => ({ version: found + index + 1, sql }))
 }
 
 export function storeNotEmpty(location: string): SetupError {

@@ -134,14 +134,14 @@ const impossible = 'Cannot restore bad.db: it contains values that this program 
 const notOurs = 'Cannot restore bad.db: it is not a backup of this program'
 const damaged = 'Cannot restore bad.db: it is damaged; use another backup (SQLITE_CORRUPT)'
 const itself = 'Cannot restore bad.db: it is the store itself; name a backup'
-const version = (found: number) => `The store bad.db has schema version ${found}, and this program supports versions`
+const newer = 'The store bad.db has schema version 2, and this program supports versions up to 1: upgrade the program'
 test.each<[string, string, (path: string) => unknown]>([
   ['missing', 'Cannot restore bad.db: the file does not exist (ENOENT)', () => {}],
   ['a folder', 'Cannot restore bad.db: it is not a regular file (EISDIR)', path => mkdirSync(path)],
   ['empty', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, '')],
   ['text', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, 'no database '.repeat(1_000))],
   ["another program's", `${notOurs} (SQLITE_NOTADB)`, path => change(path, 'CREATE TABLE invoices (id)')],
-  ['without a table', otherTables, path => change(path, 'DROP TABLE creation_keys')],
+  ['without a table', otherTables, path => change(path, 'DROP TABLE idempotency_keys')],
   ['without a column', otherTables, path => change(path, 'ALTER TABLE pets RENAME category_id TO x')],
   [
     'with an endless view',
@@ -171,23 +171,22 @@ test.each<[string, string, (path: string) => unknown]>([
     path =>
       change(
         path,
-        "INSERT INTO api_keys (name, hash, shown, read_only, created_at_ms) VALUES ('x', 'y', 'z', 0, 9000000000000000000)",
+        "INSERT INTO api_keys (name, hash, shown, permission, created_at_ms) VALUES ('x', 'y', 'z', 'metrics', 9000000000000000000)",
       ),
   ],
   [
     'with an idempotency key of no date',
     impossible,
-    path => change(path, "INSERT INTO creation_keys VALUES ('a', 'b', 'c', 1, 9000000000000000000)"),
+    path => change(path, "INSERT INTO idempotency_keys VALUES ('a', 'b', 'c', 1, 9000000000000000000)"),
   ],
   ['damaged', damaged, path => writeFileSync(path, readFileSync(path).fill(0xff, 4_096))],
   ['damaged in an index', damaged, changeIndex],
-  ['of a later version', `${version(5)} up to 4: upgrade the program`, path => change(path, 'PRAGMA user_version = 5')],
-  ['too old', `${version(2)} from 3: export the animals with`, path => change(path, 'PRAGMA user_version = 2')],
+  ['of a later version', newer, path => change(path, 'PRAGMA user_version = 2')],
   ['the store', itself, path => symlinkSync('pets.db', path)],
   ['a link to the store', itself, path => linkSync(join(path, '../pets.db'), path)],
 ])('a file that is %s is refused, and nothing changes', async (name, problem, make) => {
   using place = await withBackup()
-  const isCopy = /^(with|damaged|of|too)/.test(name)
+  const isCopy = /^(with|damaged|of)/.test(name)
   if (isCopy) copyFileSync(place.file('backup.db'), place.file('bad.db'))
   make(place.file('bad.db'))
   for (const store of problem === itself ? ['pets.db'] : ['pets.db', 'new.db']) {
@@ -276,26 +275,57 @@ test.each<[string, string, (file: (name: string) => string) => void]>([
   expect(await place.exported()).toContain('"id":4')
 })
 
-test.each(['delete', 'wal'])(
-  'a read-only backup of version 3 in %s mode is restored, and no file is left beside it',
-  async mode => {
-    using place = await withBackup()
-    mkdirSync(place.file('backups'))
-    const backup = place.file('backups/3.db')
-    change(
-      backup,
-      `PRAGMA journal_mode = ${mode}`,
-      readFileSync(join(import.meta.dir, '../store/sqlite-3.sql'), 'utf8'),
-    )
-    chmodSync(backup, 0o400)
-    expect(await place.petstore('restore', '--yes', 'backups/3.db')).toMatchObject({ exitCode: 0 })
-    expect(readdirSync(place.file('backups'))).toEqual(['3.db'])
-    expect(await place.exported()).toMatch(/^\{"id":1,"name":"Rex".*\n\{"id":2,"name":"Tom".*\n$/)
-    // The backup has assigned the ids up to 50.
-    await place.shell(`echo '${rex}' | petstore import -`)
-    expect(await place.exported()).toContain(`{"id":51,${rex.slice(1)}`)
-  },
-)
+test.each(['delete', 'wal'])('a read-only backup in %s mode is restored, and no file is left beside it', async mode => {
+  using place = await withBackup()
+  mkdirSync(place.file('backups'))
+  const backup = place.file('backups/copy.db')
+  copyFileSync(place.file('backup.db'), backup)
+  change(backup, `PRAGMA journal_mode = ${mode}`, "UPDATE sqlite_sequence SET seq = 50 WHERE name = 'pets'")
+  chmodSync(backup, 0o400)
+  expect(await place.petstore('restore', '--yes', 'backups/copy.db')).toMatchObject({ exitCode: 0 })
+  expect(readdirSync(place.file('backups'))).toEqual(['copy.db'])
+  expect((await place.exported()).split('\n')).toHaveLength(3)
+  // The backup has assigned the ids up to 50.
+  await place.shell(`echo '${rex}' | petstore import -`)
+  expect(await place.exported()).toContain(`{"id":51,${rex.slice(1)}`)
+})
+
+const madeBefore1 = (file: string) =>
+  `petstore: Cannot use ${file}: a version before 1.0.0 made it. Export it with that version, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over\n`
+
+test('every command refuses a store of a version before 1.0.0, and nothing in it changes', async () => {
+  using place = await withBackup()
+  {
+    using store = new Database(place.file('old.db'))
+    for (const pragma of ['application_id = 0x50455453', 'user_version = 1', 'journal_mode = WAL'])
+      store.run(`PRAGMA ${pragma}`)
+    store.run('CREATE TABLE pets (id INTEGER PRIMARY KEY)')
+    store.run('INSERT INTO pets VALUES (1)')
+    for (const suffix of ['', '-wal']) copyFileSync(place.file(`old.db${suffix}`), place.file(`killed.db${suffix}`))
+  }
+  const before = readFileSync(place.file('old.db'))
+  for (const name of ['old.db', 'killed.db']) {
+    for (const line of [
+      'serve',
+      'keys list',
+      'keys create --name x',
+      'export',
+      'import animals.ndjson',
+      'backup copy.db',
+    ]) {
+      const args = [...line.split(' '), '--database-url', `sqlite:${name}`]
+      expect(await refusal(args, place.surroundings), line).toEndWith(madeBefore1(name))
+    }
+    const restore = (backup: string, store: string) =>
+      refusal(['restore', '--yes', backup, '--database-url', `sqlite:${store}`], place.surroundings)
+    expect(await restore('backup.db', name)).toEndWith(madeBefore1(name))
+    expect(await restore(name, 'pets.db')).toEndWith(madeBefore1(name))
+    using store = new Database(place.file(name), { readonly: true })
+    expect(store.query('SELECT id FROM pets').values()).toEqual([[1]])
+  }
+  expect(readFileSync(place.file('old.db')).equals(before)).toBe(true)
+  expect(existsSync(place.file('copy.db'))).toBe(false)
+})
 
 test('animals in the write-ahead log of a backup are restored', async () => {
   using place = await withBackup()

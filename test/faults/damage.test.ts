@@ -109,7 +109,7 @@ test('damage that a creation finds makes the store unavailable, and the creation
 
 const once = { scope: 'till', key: 'first', at: new Date() }
 test.each<[string, Write]>([
-  ['creation_keys', { type: 'createPetOnce', pet: { name: 'Rex', categoryId: 7n }, key: once }],
+  ['idempotency_keys', { type: 'createPetOnce', pet: { name: 'Rex', categoryId: 7n }, key: once }],
   ['pets', { type: 'createPet', name: 'Rex', categoryId: 7n }],
 ])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
   zeroTable(table)
@@ -124,7 +124,7 @@ test.each<[string, Write]>([
 
 test('a file that is damaged at the start is refused, and stays byte for byte as it was', async () => {
   // Damage is reported before the version, which is not supported.
-  change('PRAGMA user_version = 2')
+  change('PRAGMA user_version = 1000')
   zeroAnimals()
   const before = readFileSync(file)
   const problem = `the file is damaged; ${damageAdvice} (SQLITE_CORRUPT)`

@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, spyOn } from 'bun:test'
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { issueApiKey } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
 import { backUp, openStores } from '../../src/store/open.ts'
+import { openSqliteRestore } from '../../src/store/sqlite/backup.ts'
 import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
@@ -37,20 +37,55 @@ function change(sql: string): void {
   database.run(sql)
 }
 
+/** The step of a made-up next version. */
+const colours = 'ALTER TABLE pets ADD COLUMN colour TEXT'
+
+/** As SQLite prints it. */
+const schemaOfVersion1 = `CREATE TABLE pets (
+    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
+    name TEXT NOT NULL CONSTRAINT "name of 1 to 1,000 characters, not blank" CHECK (
+      length(name) <= 1000 AND instr(name, char(0)) = 0 AND name GLOB '*[^' || char(9, 10, 11, 12, 13, 32, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202, 8232, 8233, 8239, 8287, 12288, 65279) || ']*'
+    ),
+    category_id INTEGER NOT NULL,
+    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+  ) STRICT;
+CREATE TABLE sqlite_sequence(name,seq);
+CREATE INDEX pets_by_status ON pets (status);
+CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets BEGIN SELECT raise(ABORT, 'the id of an animal cannot change'); END;
+CREATE TABLE api_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    shown TEXT NOT NULL,
+    permission TEXT NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER,
+    revoked_at_ms INTEGER,
+    last_used_at_ms INTEGER,
+    deprecated_uses INTEGER NOT NULL DEFAULT 0,
+    deprecated_last_used_at_ms INTEGER
+  ) STRICT;
+CREATE TABLE idempotency_keys (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    pet_id INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+  ) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms)`
+
 describe('SQLite: the file', () => {
-  test('it has our application id, its schema version, WAL mode, STRICT tables and exact integers', async () => {
+  test('it has our application id, the schema of version 1 and WAL mode', async () => {
     const stores = await opened()
     expect(stores.newStorePath).toBe(file)
-    await stores.pets.create({ name: 'Rex', categoryId: 9223372036854775807n })
-    await stores.keys.create(issueApiKey({ name: 'prometheus', permission: 'metrics', createdAt: new Date() }).record)
     await stores.close()
-    expect(valueIn('PRAGMA application_id')).toBe(0x50455453n)
-    expect(valueIn('PRAGMA user_version')).toBe(4n)
+    expect(valueIn('PRAGMA application_id')).toBe(0x70657473n)
+    expect(valueIn('PRAGMA user_version')).toBe(1n)
     expect(valueIn('PRAGMA journal_mode')).toBe('wal')
-    expect(valueIn("SELECT count(*) FROM pragma_table_list WHERE name IN ('pets', 'api_keys') AND strict = 1")).toBe(2n)
-    expect(valueIn("SELECT typeof(category_id) || ' ' || category_id FROM pets")).toBe('integer 9223372036854775807')
-    // A metrics key is read-only, too.
-    expect(valueIn('SELECT read_only FROM api_keys')).toBe(1n)
+    expect(valueIn("SELECT group_concat(sql, ';' || char(10) ORDER BY rowid) FROM sqlite_schema")).toBe(
+      schemaOfVersion1,
+    )
     const again = await opened()
     expect(again).not.toHaveProperty('newStorePath')
     await again.close()
@@ -92,62 +127,46 @@ describe('SQLite: the file', () => {
     committer.close()
   })
 
-  test('a file that is missing, of an older version, of another program, a folder or not a database is refused', async () => {
+  test('a file that is missing, of another program, a folder or not a database is refused', async () => {
     expect(() => opened(file, false)).toThrow(
       new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`),
     )
     expect(() => opened(folder.path)).toThrow(/not a regular file; .*\(EISDIR\)$/)
-    await (await opened()).close()
-    change('PRAGMA user_version = 2')
-    expect(() => opened()).toThrow(/schema version 2, .* from 3: export the animals with the program that made it, and/)
-    rmSync(file)
     change('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
     expect(() => opened()).toThrow(/another program/)
     writeFileSync(file, 'These are my notes, and they are quite long. '.repeat(100))
     expect(() => opened()).toThrow(/not an SQLite database/)
   })
 
-  test('one of version 3 keeps its animals, keys and last id, and gets the tables of a new one', async () => {
-    change(readFileSync(join(import.meta.dir, 'sqlite-3.sql'), 'utf8'))
-    const stores = await opened(file, false)
-    expect(petsOf(await stores.pets.list({ limit: 5 })).map(({ name }) => name)).toEqual(['Rex', 'Tom'])
-    expect(await stores.keys.list()).toMatchObject([{ name: 'prometheus', permission: 'metrics' }])
-    expect((await stores.pets.create(rex)).id).toBe(51n)
+  test('a migration that fails leaves the file at the version before', async () => {
+    await (await opened()).close()
+    const failing = 'CREATE TABLE toys (id INTEGER PRIMARY KEY); CREATE TABLE pets (id INTEGER PRIMARY KEY)'
+    expect(() => openSqlite(file, { create: false }, [...migrations, failing])).toThrow(/pets already exists/)
+    expect(valueIn('PRAGMA user_version')).toBe(1n)
+    expect(valueIn("SELECT count(*) FROM sqlite_schema WHERE name = 'toys'")).toBe(0n)
+  })
+
+  test('a backup of a lower schema version is restored', async () => {
+    const stores = await opened()
+    await stores.pets.create(rex)
     await stores.close()
-    const tables = "SELECT group_concat(sql, ';' ORDER BY name) FROM sqlite_schema WHERE sql IS NOT NULL"
-    const words = (sql: unknown) => String(sql).replace(/\s/g, '')
-    const migrated = [valueIn('PRAGMA user_version'), words(valueIn(tables))]
-    rmSync(file)
-    await (await opened()).close()
-    expect(migrated).toEqual([4n, words(valueIn(tables))])
-  })
-
-  test('one of version 3 with a name that POST /pets would refuse is refused, and says what to do', async () => {
-    change(readFileSync(join(import.meta.dir, 'sqlite-3.sql'), 'utf8'))
-    change("UPDATE pets SET name = ' ' WHERE id = 2")
-    expect(() => opened()).toThrow(/an animal in it has a name that POST \/pets would refuse; correct the name by SQL/)
-    change("UPDATE pets SET name = 'Tom' WHERE id = 2")
-    await (await opened()).close()
-  })
-
-  test('a migration that fails leaves the file at the version before', () => {
-    change('PRAGMA application_id = 0x50455453')
-    change('CREATE TABLE api_keys (id INTEGER PRIMARY KEY)')
-    expect(() => opened()).toThrow()
-    expect(valueIn('PRAGMA user_version')).toBe(0n)
-    expect(valueIn("SELECT count(*) FROM sqlite_schema WHERE name = 'pets'")).toBe(0n)
+    const other = join(folder.path, 'other.db')
+    using restore = await openSqliteRestore(other, file, [...migrations, colours])
+    await restore.run(() => {}, new AbortController().signal)
+    const upgraded = openSqlite(other, { create: false }, [...migrations, colours])
+    expect(petsOf(await upgraded.pets.list({ limit: 5 }))).toEqual([{ ...rex, id: 1n }])
+    await upgraded.close()
   })
 
   test('a server continues beside one of a made-up next version, but cannot start again', async () => {
-    const next = { version: 5, sql: 'ALTER TABLE pets ADD COLUMN colour TEXT' }
     const stores = await opened()
-    const upgraded = openSqlite(file, { create: false }, [...migrations, next])
+    const upgraded = openSqlite(file, { create: false }, [...migrations, colours])
     expect((await stores.pets.create(rex)).id).toBe(1n)
     expect(await upgraded.pets.create(rex)).toEqual({ ...rex, id: 2n })
     expect(petsOf(await stores.pets.list({ limit: 5 }))).toHaveLength(2)
     await Promise.all([stores.close(), upgraded.close()])
     expect(valueIn('SELECT count(*) - count(colour) FROM pets')).toBe(2n)
-    expect(() => opened()).toThrow(/schema version 5, .* up to 4: upgrade the program$/)
+    expect(() => opened()).toThrow(/schema version 2, .* up to 1: upgrade the program$/)
   })
 
   test('eight processes that open a new file at once migrate it once', async () => {

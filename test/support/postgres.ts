@@ -41,8 +41,7 @@ const endOtherSessions = `
   SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
 const cleaning = {
   empty: `${endOtherSessions};
-    DO $$ DECLARE name text; BEGIN
-      FOR name IN SELECT evtname FROM pg_event_trigger LOOP EXECUTE format('DROP EVENT TRIGGER %I', name); END LOOP;
+    DO $$ BEGIN
       EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());
       EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT -1', current_database());
       EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database());
@@ -52,7 +51,7 @@ const cleaning = {
     GRANT USAGE ON SCHEMA public TO PUBLIC`,
   store: `${endOtherSessions};
     DELETE FROM pets;
-    DELETE FROM creation_keys;
+    DELETE FROM idempotency_keys;
     DELETE FROM api_keys;
     ALTER TABLE api_keys ALTER id RESTART;
     UPDATE pet_id_floor SET last_id = 0`,

@@ -45,8 +45,8 @@ export const functions = `
       FROM unnest(names, category_ids, statuses, scopes, keys, fingerprints, times_ms) WITH ORDINALITY
         AS given (name, category_id, status, scope, key, fingerprint, time_ms, place)
       LEFT JOIN LATERAL (
-        SELECT creation_keys.pet_id, creation_keys.fingerprint FROM creation_keys
-        WHERE creation_keys.scope = given.scope AND creation_keys.key = given.key
+        SELECT idempotency_keys.pet_id, idempotency_keys.fingerprint FROM idempotency_keys
+        WHERE idempotency_keys.scope = given.scope AND idempotency_keys.key = given.key
           -- No index matches this. A plan made for a few keys could look them up by age, and later read all of them.
           AND created_at_ms + valid_ms > time_ms
         LIMIT 1
@@ -58,18 +58,11 @@ export const functions = `
       SELECT new_id, name, category_id, status FROM numbered WHERE known_id IS NULL
     ), new_keys AS (
       -- Replaces expired keys that are not deleted yet.
-      INSERT INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+      INSERT INTO idempotency_keys (scope, key, fingerprint, pet_id, created_at_ms)
       SELECT scope, key, fingerprint, new_id, time_ms FROM numbered WHERE known_id IS NULL AND key IS NOT NULL
       ON CONFLICT (scope, key) DO UPDATE SET
         fingerprint = excluded.fingerprint, pet_id = excluded.pet_id, created_at_ms = excluded.created_at_ms
     )
     SELECT coalesce(known_id, new_id), coalesce(known_fingerprint, fingerprint), known_id IS NULL
     FROM numbered ORDER BY place;
-  END $$;
-
-  -- Before animals are deleted: their ids are not assigned again.
-  CREATE OR REPLACE FUNCTION petstore_raise_floor() RETURNS trigger LANGUAGE plpgsql AS $$
-  BEGIN
-    UPDATE pet_id_floor SET last_id = greatest(last_id, (SELECT max(id) FROM pets));
-    RETURN NULL;
   END $$;`

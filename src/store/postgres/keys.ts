@@ -27,13 +27,13 @@ export function createPostgresKeys({ reading, writing }: Primary, replica?: Repl
       return rows.map(keyOf)
     },
     async create(key) {
-      const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${keyColumns}`
+      const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${keyColumns}`
       const [row] = await writing.write(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
       return keyOf(row)
     },
     async createFirst(key) {
       const insert = `
-        INSERT INTO api_keys (${newKeyColumns}) SELECT $1, $2, $3, $4, $5, $6::bigint, $7::bigint
+        INSERT INTO api_keys (${newKeyColumns}) SELECT $1, $2, $3, $4, $5::bigint, $6::bigint
         WHERE NOT EXISTS (SELECT 1 FROM api_keys) RETURNING ${keyColumns}`
       const [row] = await writing.write(sql =>
         sql.begin(async transaction => {

@@ -22,8 +22,8 @@ export const statements = {
   deleteExpiredKeys: `
     WITH deleted AS (
       -- By the address of the row: plans for a join on the key read the index of all keys.
-      DELETE FROM creation_keys WHERE ctid = ANY (ARRAY (
-        SELECT ctid FROM creation_keys
+      DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY (
+        SELECT ctid FROM idempotency_keys
         -- From where the previous batch ended: until VACUUM, the index still contains the rows deleted before.
         WHERE created_at_ms <= $1 AND created_at_ms >= $2
         -- Other instances delete at the same time.

@@ -1,18 +1,28 @@
 import type { SQL } from 'bun'
 import { SetupError } from '../../errors.ts'
-import { blankCodePoints, type Migration, missingMigrations } from '../rows.ts'
+import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
 import { functions } from './functions.ts'
 import { connectForLongWork, lockMsMax, longTransaction, type Server } from './server.ts'
 
-// COLLATE "C": these indexes do not depend on the sort order of the system's C library, which an upgrade can change.
+const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
+
+// The checks are the rules of POST /pets, for changes by SQL. COLLATE "C": these indexes do not depend on the sort order of the
+// system's C library, which an upgrade can change.
 const firstSchema = `
   CREATE TABLE pets (
     id bigint PRIMARY KEY CHECK (id > 0),
-    name text NOT NULL,
+    name text NOT NULL CONSTRAINT "name of 1 to 1,000 characters, not blank" CHECK (
+      char_length(name) <= 1000 AND btrim(name, E'${blanks}') <> ''
+    ),
     category_id bigint NOT NULL,
     status text CHECK (status IN ('available', 'pending', 'sold'))
   );
   CREATE INDEX pets_by_status ON pets (status, id);
+  CREATE FUNCTION petstore_refuse_id() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    RAISE 'the id of an animal cannot change' USING ERRCODE = '23514';
+  END $$;
+  CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets EXECUTE FUNCTION petstore_refuse_id();
 
   -- No id up to this one is assigned again. Raised only when animals are deleted: a row that changed with every
   -- creation would bloat during a long snapshot.
@@ -21,23 +31,28 @@ const firstSchema = `
     last_id bigint NOT NULL
   );
   INSERT INTO pet_id_floor (last_id) VALUES (0);
+  CREATE FUNCTION petstore_raise_floor() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    UPDATE pet_id_floor SET last_id = greatest(last_id, (SELECT max(id) FROM pets));
+    RETURN NULL;
+  END $$;
+  CREATE TRIGGER raise_floor BEFORE DELETE OR TRUNCATE ON pets EXECUTE FUNCTION petstore_raise_floor();
 
   CREATE TABLE api_keys (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL,
     hash text COLLATE "C" NOT NULL UNIQUE,
     shown text NOT NULL,
-    read_only boolean NOT NULL,
+    permission text NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
     created_at_ms bigint NOT NULL,
     expires_at_ms bigint,
     revoked_at_ms bigint,
     last_used_at_ms bigint,
     deprecated_uses bigint NOT NULL DEFAULT 0,
-    deprecated_last_used_at_ms bigint,
-    metrics boolean NOT NULL DEFAULT false
+    deprecated_last_used_at_ms bigint
   );
 
-  CREATE TABLE creation_keys (
+  CREATE TABLE idempotency_keys (
     scope text COLLATE "C" NOT NULL,
     key text COLLATE "C" NOT NULL,
     fingerprint text NOT NULL,
@@ -45,36 +60,20 @@ const firstSchema = `
     created_at_ms bigint NOT NULL,
     PRIMARY KEY (scope, key)
   );
-  CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms);
+  CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms);
 
   ${functions}
-  CREATE TRIGGER raise_floor BEFORE DELETE OR TRUNCATE ON pets EXECUTE FUNCTION petstore_raise_floor();
 
-  CREATE TABLE petstore_schema (version integer NOT NULL)`
+  CREATE TABLE petstore_schema_version (version integer NOT NULL)`
 
-// For changes by SQL: the rules of POST /pets, and ids that are never assigned again. NOT VALID: animals that the service
-// has stored need no check.
-const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
-const protectPets = `
-  ALTER TABLE pets ADD CONSTRAINT "name of 1 to 1,000 characters, not blank"
-  CHECK (char_length(name) <= 1000 AND btrim(name, E'${blanks}') <> '') NOT VALID;
-  CREATE FUNCTION petstore_refuse_id() RETURNS trigger LANGUAGE plpgsql AS
-  'BEGIN RAISE ''the id of an animal cannot change'' USING ERRCODE = ''23514''; END';
-  CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets EXECUTE FUNCTION petstore_refuse_id()`
-
-/** Append only. petstore_schema holds the version of the last one applied. Versions below 4 were never released. */
-export const migrations: readonly Migration[] = [
-  { version: 4, sql: firstSchema },
-  // Stores from before the first release may have an earlier petstore_create, and an unused view pet_ids.
-  { version: 5, sql: functions },
-  { version: 6, sql: protectPets },
-]
+/** Append only: each step makes the next version. petstore_schema_version holds the last version made. */
+export const migrations: readonly string[] = [firstSchema]
 
 /** The rights that a server needs and its user lacks, such as `INSERT on pets`. */
 export const missingRights = `
   SELECT string_agg(privilege, ', ') || ' on ' || name AS lacking
   FROM (VALUES ('pets', 'SELECT INSERT'), ('pet_id_floor', 'SELECT'), ('api_keys', 'SELECT INSERT UPDATE'),
-    ('creation_keys', 'SELECT INSERT UPDATE DELETE')) AS needed (name, privileges),
+    ('idempotency_keys', 'SELECT INSERT UPDATE DELETE')) AS needed (name, privileges),
     string_to_table(privileges, ' ') AS privilege
   WHERE NOT has_table_privilege(name, privilege) GROUP BY name
   UNION ALL
@@ -86,10 +85,10 @@ export const missingRights = `
 const migrationLock = 0x50455453
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-export async function migrate(server: Server, location: string, create: boolean, known: readonly Migration[]) {
+export async function migrate(server: Server, location: string, create: boolean, known: readonly string[]) {
   await using connection = connectForLongWork(server)
   const { sql } = connection
-  const found = await versionIn(sql)
+  const found = await versionIn(sql, location)
   if (found === 0 && !create) {
     throw new SetupError(`There is no store in ${location}: start the server once, or set DATABASE_URL`)
   }
@@ -99,24 +98,28 @@ export async function migrate(server: Server, location: string, create: boolean,
       await transaction.unsafe(longTransaction)
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
       // Another instance may have applied it meanwhile.
-      if ((await versionIn(transaction)) >= version) return
+      if ((await versionIn(transaction, location)) >= version) return
       // Running instances wait behind this step. If another program has locked a table, they must not wait for long.
       await transaction.unsafe(`SET LOCAL lock_timeout = ${lockMsMax}`)
       await transaction.unsafe(step)
-      await transaction`DELETE FROM petstore_schema`
-      await transaction`INSERT INTO petstore_schema (version) VALUES (${version})`
+      await transaction`DELETE FROM petstore_schema_version`
+      await transaction`INSERT INTO petstore_schema_version (version) VALUES (${version})`
     })
   }
   return found === 0
 }
 
-/** 0 if there is no store. Reads pg_tables, because to_regclass may return what the session saw before it waited. */
-async function versionIn(sql: SQL): Promise<number> {
-  const [table] = await sql`
-    SELECT EXISTS (
-      SELECT 1 FROM pg_tables WHERE tablename = 'petstore_schema' AND schemaname = ANY (current_schemas(false))
-    ) AS found`
-  if (!table?.found) return 0
-  const [row] = await sql`SELECT version FROM petstore_schema`
+/**
+ * 0 if there is no store. Stores of versions before 1.0.0 have the table petstore_schema. Reads pg_tables, because to_regclass
+ * may return what the session saw before it waited.
+ */
+async function versionIn(sql: SQL, location: string): Promise<number> {
+  const [table] = await sql<{ tablename: string }[]>`
+    SELECT tablename FROM pg_tables
+    WHERE tablename IN ('petstore_schema', 'petstore_schema_version') AND schemaname = ANY (current_schemas(false))
+    ORDER BY tablename LIMIT 1`
+  if (!table) return 0
+  if (table.tablename === 'petstore_schema') throw madeBefore1(location)
+  const [row] = await sql<{ version: number }[]>`SELECT version FROM petstore_schema_version`
   return row?.version ?? 0
 }

@@ -23,7 +23,10 @@ const progressIntervalMs = 100
 
 /** `copy` is an empty file. */
 type Request = { readonly file: string; readonly copy: string }
-type Reply = { readonly pets: bigint } | { readonly code: string; readonly message: string }
+type Reply =
+  | { readonly pets: bigint }
+  | { readonly refusal: string }
+  | { readonly code: string; readonly message: string }
 
 export async function backUpSqlite(
   file: string,
@@ -40,6 +43,7 @@ export async function backUpSqlite(
   try {
     const reply = await runThread({ file, copy }, signal)
     if ('pets' in reply) return reply.pets
+    if ('refusal' in reply) throw new SetupError(reply.refusal)
     const problem = problems.find(([codes]) => codes.test(reply.code))?.[1] ?? reply.message
     throw new SetupError(`Cannot back up the store ${file}: ${problem}${reply.code && ` (${reply.code})`}`)
   } finally {
@@ -70,11 +74,12 @@ function copyAndCheck({ file, copy }: Request): Reply {
   try {
     // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
     using store = connect(file, 'readwrite')
-    if (!isOurs(store)) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
+    if (!isOurs(store, file)) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
     // Copies the store as of now, without blocking writers.
     store.query('VACUUM INTO $copy').run({ copy })
     return { pets: countChecked(copy) }
   } catch (error) {
+    if (error instanceof SetupError) return { refusal: error.message }
     const { code = '', message } = error as { code?: string; message: string }
     return { code, message }
   }
@@ -106,7 +111,7 @@ const missingKeys = `SELECT ${keyColumnsWithoutId} FROM backup.api_keys WHERE ha
 const columnsIn = (schema: string) => `
   SELECT found.name, found.strict, each.name, each.type, each."notnull", each.pk, each.hidden
   FROM pragma_table_list AS found JOIN pragma_table_xinfo(found.name, found.schema) AS each
-  WHERE found.schema = '${schema}' AND found.type = 'table' AND found.name IN ('pets', 'creation_keys', 'api_keys')
+  WHERE found.schema = '${schema}' AND found.type = 'table' AND found.name IN ('pets', 'idempotency_keys', 'api_keys')
   ORDER BY found.name, each.cid`
 
 const keyDates = ['created_at_ms', 'expires_at_ms', 'revoked_at_ms', 'last_used_at_ms', 'deprecated_last_used_at_ms']
@@ -117,7 +122,7 @@ const dateMsMax = 8_640_000_000_000_000n
 const impossibleValues = [
   'SELECT 1 FROM backup.pets WHERE id < 1',
   `SELECT 1 FROM backup.sqlite_sequence WHERE name = 'pets' AND (typeof(seq) <> 'integer' OR seq < 0)`,
-  `SELECT 1 FROM backup.creation_keys WHERE pet_id < 1 OR created_at_ms NOT BETWEEN 0 AND ${dateMsMax}`,
+  `SELECT 1 FROM backup.idempotency_keys WHERE pet_id < 1 OR created_at_ms NOT BETWEEN 0 AND ${dateMsMax}`,
   ...keyDates.map(column => `SELECT 1 FROM backup.api_keys WHERE ${column} NOT BETWEEN 0 AND ${dateMsMax}`),
 ]
 
@@ -128,8 +133,8 @@ const copyPets = `
 const copyTheRest = [
   // No id of the store or the backup is assigned again. The INSERT has created the row, even without animals.
   `UPDATE store.sqlite_sequence SET seq = max(seq, ifnull((${lastId('backup')}), 0)) WHERE name = 'pets'`,
-  'DELETE FROM store.creation_keys',
-  `INSERT INTO store.creation_keys (${idempotencyColumns}) SELECT ${idempotencyColumns} FROM backup.creation_keys
+  'DELETE FROM store.idempotency_keys',
+  `INSERT INTO store.idempotency_keys (${idempotencyColumns}) SELECT ${idempotencyColumns} FROM backup.idempotency_keys
    WHERE created_at_ms > unixepoch() * 1000 - ${idempotencyKeyMs}`,
   `INSERT INTO store.api_keys (${keyColumnsWithoutId}) ${missingKeys} ORDER BY id`,
 ]
@@ -137,15 +142,15 @@ const copyTheRest = [
 export type Restore = Awaited<ReturnType<typeof openSqliteRestore>>
 
 /** Checks the backup, then the store, which it migrates. A missing store is created when the restore runs. */
-export async function openSqliteRestore(file: string, backup: string) {
+export async function openSqliteRestore(file: string, backup: string, known = migrations) {
   using opening = new DisposableStack()
   // One connection for both files, so that SQLite copies from one to the other.
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants
   const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
   const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
-  const modifiedAt = attachChecked(database, backup, file)
+  const modifiedAt = attachChecked(database, backup, file, known)
   const hasStore = existsSync(file)
-  let identity = hasStore ? await attachStore(database, file) : undefined
+  let identity = hasStore ? await attachStore(database, file, known) : undefined
   const read = (sql: string) => readInteger(database, sql)
   const pets = read('SELECT count(*) FROM backup.pets')
   const keysToAdd = read(`SELECT count(*) FROM ${hasStore ? `(${missingKeys})` : 'backup.api_keys'}`)
@@ -160,7 +165,7 @@ export async function openSqliteRestore(file: string, backup: string) {
     isBehind: !hasStore || keysToAdd > 0n || read(lastId('store')) < read(lastId('backup')),
     /** Replaces everything or nothing. Rejects with the signal's reason if it aborts before COMMIT. */
     async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
-      identity ??= await attachStore(database, file)
+      identity ??= await attachStore(database, file, known)
       try {
         checkSameFile(file, identity)
         checkFreeSpace(file, statSync(backup).size)
@@ -200,7 +205,7 @@ async function nextTick(signal: AbortSignal): Promise<void> {
 }
 
 /** Refuses a file that is no intact backup. Returns when it was modified. */
-function attachChecked(database: Database, backup: string, file: string): Date {
+function attachChecked(database: Database, backup: string, file: string, known: readonly string[]): Date {
   try {
     const found = statSync(backup)
     if (!found.isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EISDIR' })
@@ -211,10 +216,10 @@ function attachChecked(database: Database, backup: string, file: string): Date {
     // `immutable` creates no -shm file beside the backup, but ignores a log.
     const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
     database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?mode=ro${hasLog ? '' : '&immutable=1'}`)
-    const version = isOurs(database, 'backup') ? versionOf(database, 'backup') : 0
+    const version = isOurs(database, backup, 'backup') ? versionOf(database, 'backup') : 0
     if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
-    missingMigrations(backup, version, migrations)
-    checkTables(database, version, backup)
+    missingMigrations(backup, version, known)
+    checkTables(database, backup, known.slice(0, version))
     checkIntegrity(database, 'backup.integrity_check')
     if (impossibleValues.some(sql => database.query(`${sql} LIMIT 1`).get())) {
       throw new SetupError(
@@ -228,17 +233,17 @@ function attachChecked(database: Database, backup: string, file: string): Date {
 }
 
 /** Compares the tables that are read with ours: a view can take for ever, and other columns can hold anything. */
-function checkTables(database: Database, version: number, backup: string): void {
+function checkTables(database: Database, backup: string, applied: readonly string[]): void {
   using expected = new Database(':memory:')
-  for (const migration of migrations) if (migration.version <= version) expected.run(migration.sql)
+  for (const step of applied) expected.run(step)
   const ours = expected.query(columnsIn('main')).values()
   if (Bun.deepEquals(database.query(columnsIn('backup')).values(), ours)) return
   throw new SetupError(`Cannot restore ${backup}: its tables are not those of this program; use another backup`)
 }
 
 /** Creates the store if it is missing, migrates it, and returns the identity of its file. */
-async function attachStore(database: Database, file: string): Promise<string | undefined> {
-  await openSqlite(file, { create: true }).close()
+async function attachStore(database: Database, file: string, known: readonly string[]): Promise<string | undefined> {
+  await openSqlite(file, { create: true }, known).close()
   try {
     database.query('ATTACH ? AS store').run(resolve(file))
     configure(database, 'store')

@@ -73,7 +73,6 @@ export function sqliteSetupError(error: unknown, file: string): unknown {
 const setupProblems: Problems = [
   [/^SQLITE_NOTADB/, 'it is not an SQLite database; move it away, or set DATABASE_URL to another file'],
   [/^SQLITE_CORRUPT/, `the file is damaged; ${damageAdvice}`],
-  [/^SQLITE_CONSTRAINT/, 'an animal in it has a name that POST /pets would refuse; correct the name by SQL'],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
   [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
   [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],

@@ -30,7 +30,7 @@ export function createSqliteKeys(reading: Database, writer: Pick<Writer, 'write'
 export function prepareKeyWrites(database: Database): KeyWrites {
   const insertIf = (condition: string) =>
     database.query<KeyRow, ReturnType<typeof newKeyValues>>(
-      `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,
+      `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,
     )
   const insert = insertIf('true')
   const insertFirst = insertIf('NOT EXISTS (SELECT 1 FROM api_keys)')

@@ -25,7 +25,7 @@ export function createSqlitePets(
   const list = reading.query<AnyRow, Page>(statements.list).safeIntegers(false)
   const listByStatus = reading.query<AnyRow, Page & { status: PetStatus }>(statements.listByStatus).safeIntegers(false)
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
-  const findExpired = reading.query('SELECT 1 FROM creation_keys WHERE created_at_ms <= $expiredMs LIMIT 1')
+  const findExpired = reading.query('SELECT 1 FROM idempotency_keys WHERE created_at_ms <= $expiredMs LIMIT 1')
   const snapshot = new TickSnapshot(reading, writer, guard)
 
   return {
@@ -72,17 +72,17 @@ export function preparePetWrites(database: Database): PetWrites {
   )
   type KnownKey = { fingerprint: string; pet_id: bigint }
   const findKey = database.query<KnownKey, { scope: string; key: string; expiredMs: number }>(
-    `SELECT fingerprint, pet_id FROM creation_keys
+    `SELECT fingerprint, pet_id FROM idempotency_keys
      WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
   )
   // Replaces an expired key that is not deleted yet.
   const storeKey = database.query(
-    `INSERT OR REPLACE INTO creation_keys (scope, key, fingerprint, pet_id, created_at_ms)
+    `INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, pet_id, created_at_ms)
      VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
   )
   const deleteKeys = database.query(
-    `DELETE FROM creation_keys WHERE (scope, key) IN (
-       SELECT scope, key FROM creation_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
+    `DELETE FROM idempotency_keys WHERE (scope, key) IN (
+       SELECT scope, key FROM idempotency_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
   )
 
   function createPet({ name, categoryId, status }: NewPet): bigint {

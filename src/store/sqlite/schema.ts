@@ -1,56 +1,21 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { SetupError, StoreUnavailable } from '../../errors.ts'
-import { blankCodePoints, type Migration, missingMigrations } from '../rows.ts'
+import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
 
 export const busyTimeoutMs = 5_000
 /** After a burst, the write-ahead log is truncated to this size. */
 const walBytesMax = 64 * 1024 ** 2
 /** Checking a larger file would delay the start: this takes about 0.1 s. */
 const checkedBytesMax = 8 * 1024 ** 2
-/** "PETS" in ASCII, in the file's header: marks the database as ours. */
-const applicationId = 0x50455453
+/** In the file's header. "pets" in ASCII marks a store, and "PETS" one of a version before 1.0.0. */
+const applicationId = 0x70657473
+const applicationIdBefore1 = 0x50455453
 
-// AUTOINCREMENT: an id is never assigned twice, even if the highest one was deleted by hand.
+// AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks are the rules of
+// POST /pets, for changes by SQL. `length` ends at U+0000.
 const firstSchema = `
   CREATE TABLE pets (
-    id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
-    name TEXT NOT NULL,
-    category_id INTEGER NOT NULL,
-    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
-  ) STRICT;
-  -- An SQLite index ends in the row's id: within one status the animals are in the list's order.
-  CREATE INDEX pets_by_status ON pets (status);
-
-  CREATE TABLE api_keys (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL,
-    hash TEXT NOT NULL UNIQUE,
-    shown TEXT NOT NULL,
-    read_only INTEGER NOT NULL CHECK (read_only IN (0, 1)),
-    created_at_ms INTEGER NOT NULL,
-    expires_at_ms INTEGER,
-    revoked_at_ms INTEGER,
-    last_used_at_ms INTEGER,
-    deprecated_uses INTEGER NOT NULL DEFAULT 0,
-    deprecated_last_used_at_ms INTEGER,
-    metrics INTEGER NOT NULL DEFAULT 0 CHECK (metrics IN (0, 1))
-  ) STRICT;
-
-  CREATE TABLE creation_keys (
-    scope TEXT NOT NULL,
-    key TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    pet_id INTEGER NOT NULL,
-    created_at_ms INTEGER NOT NULL,
-    PRIMARY KEY (scope, key)
-  ) STRICT, WITHOUT ROWID;
-  CREATE INDEX creation_keys_by_age ON creation_keys (created_at_ms)`
-
-// For changes by SQL: the rules of POST /pets, and ids that are never assigned again. `length` ends at U+0000. A new
-// table, because SQLite cannot add a constraint to an existing one.
-const protectPets = `
-  CREATE TABLE protected_pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
     name TEXT NOT NULL CONSTRAINT "name of 1 to 1,000 characters, not blank" CHECK (
       length(name) <= 1000 AND instr(name, char(0)) = 0 AND name GLOB '*[^' || char(${blankCodePoints.join(', ')}) || ']*'
@@ -58,20 +23,36 @@ const protectPets = `
     category_id INTEGER NOT NULL,
     status TEXT CHECK (status IN ('available', 'pending', 'sold'))
   ) STRICT;
-  INSERT INTO protected_pets SELECT id, name, category_id, status FROM pets ORDER BY id;
-  -- Keeps the last id assigned: RENAME changes the name here, too.
-  DELETE FROM sqlite_sequence WHERE name = 'protected_pets';
-  UPDATE sqlite_sequence SET name = 'protected_pets' WHERE name = 'pets';
-  DROP TABLE pets;
-  ALTER TABLE protected_pets RENAME TO pets;
+  -- An SQLite index ends in the row's id: within one status the animals are in the list's order.
   CREATE INDEX pets_by_status ON pets (status);
-  CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets BEGIN SELECT raise(ABORT, 'the id of an animal cannot change'); END`
+  CREATE TRIGGER fixed_id BEFORE UPDATE OF id ON pets BEGIN SELECT raise(ABORT, 'the id of an animal cannot change'); END;
 
-/** Append only. The file's user_version is the version of the last one applied. Versions below 3 were never released. */
-export const migrations: readonly Migration[] = [
-  { version: 3, sql: firstSchema },
-  { version: 4, sql: protectPets },
-]
+  CREATE TABLE api_keys (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    hash TEXT NOT NULL UNIQUE,
+    shown TEXT NOT NULL,
+    permission TEXT NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
+    created_at_ms INTEGER NOT NULL,
+    expires_at_ms INTEGER,
+    revoked_at_ms INTEGER,
+    last_used_at_ms INTEGER,
+    deprecated_uses INTEGER NOT NULL DEFAULT 0,
+    deprecated_last_used_at_ms INTEGER
+  ) STRICT;
+
+  CREATE TABLE idempotency_keys (
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    pet_id INTEGER NOT NULL,
+    created_at_ms INTEGER NOT NULL,
+    PRIMARY KEY (scope, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms)`
+
+/** Append only: each step makes the next version. The file's user_version is the last version made. */
+export const migrations: readonly string[] = [firstSchema]
 
 /** Without safeIntegers, values beyond 2^53 are rounded; without strict, a missing parameter becomes NULL. */
 export function connect(file: string, mode: 'readwrite' | 'readonly'): Database {
@@ -90,7 +71,7 @@ export function configure(database: Database, schema: string): void {
 }
 
 /** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
-export function prepare(database: Database, file: string, known: readonly Migration[]): boolean {
+export function prepare(database: Database, file: string, known: readonly string[]): boolean {
   claim(database, file)
   if (statSync(file).size <= checkedBytesMax) checkIntegrity(database, 'main.quick_check')
   switchToWal(database)
@@ -99,9 +80,9 @@ export function prepare(database: Database, file: string, known: readonly Migrat
 
 /** Marks an empty file as ours; refuses another program's database before anything in it changes. */
 function claim(database: Database, file: string): void {
-  if (isOurs(database)) return
+  if (isOurs(database, file)) return
   const mark = database.transaction(() => {
-    if (isOurs(database)) return
+    if (isOurs(database, file)) return
     if (database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
       throw new SetupError(
         `Cannot use ${file}: it is a database of another program; move it away, or set DATABASE_URL to another file`,
@@ -112,8 +93,11 @@ function claim(database: Database, file: string): void {
   mark.immediate()
 }
 
-export function isOurs(database: Database, schema = 'main'): boolean {
-  return pragma(database, `${schema}.application_id`) === applicationId
+/** False for an empty file and for another program's. Throws for a store of a version before 1.0.0. */
+export function isOurs(database: Database, file: string, schema = 'main'): boolean {
+  const found = pragma(database, `${schema}.application_id`)
+  if (found === applicationIdBefore1) throw madeBefore1(file)
+  return found === applicationId
 }
 
 /** Throws SQLITE_CORRUPT if it finds damage. The quick check does not compare indexes with their tables. */
@@ -136,7 +120,7 @@ function switchToWal(database: Database): void {
 }
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-function migrate(database: Database, file: string, known: readonly Migration[]): boolean {
+function migrate(database: Database, file: string, known: readonly string[]): boolean {
   const found = versionOf(database)
   for (const { version, sql } of missingMigrations(file, found, known)) {
     const apply = database.transaction(() => {
