@@ -40,26 +40,22 @@ function* versionProblems() {
   }
 }
 
-/** Files and images that documents and manifests name, such as petstore-1.0.0.tgz. */
+/** Files, images and labels that documents and manifests name, such as petstore-1.0.0.tgz. */
 function* documentProblems() {
-  const pattern = 'petstore(-client)?[-:][0-9]+\\.[0-9]+\\.[0-9]+(-(alpha|beta|rc)(\\.[0-9]+)?)?'
+  const pattern = '(petstore(-client)?[-:]|image\\.version=)[0-9]+\\.[0-9]+\\.[0-9]+(-(alpha|beta|rc)(\\.[0-9]+)?)?'
   const options = ['--no-color', '--no-column', '--line-number', '--only-matching', '--extended-regexp']
+  const places = ['docs', 'deploy', 'src', 'Containerfile']
   // git grep fails if nothing matches.
-  const found = spawnSync('git', ['grep', ...options, pattern, '--', 'docs', 'deploy', 'src'], { encoding: 'utf8' })
-  for (const [, place, named, other] of found.stdout.matchAll(/^(.+?:\d+):(petstore(?:-client)?[-:](.+))$/gm)) {
+  const found = spawnSync('git', ['grep', ...options, pattern, '--', ...places], { encoding: 'utf8' })
+  for (const [, place, named, other] of found.stdout.matchAll(/^(.+?:\d+):(\D+(.+))$/gm)) {
     if (other !== version) yield `${place} names ${named}, but package.json has version ${version}`
   }
 }
 
 function* changelogProblems() {
-  const sections = readFileSync('CHANGELOG.md', 'utf8').split(/^## /m)
-  const section = sections.find(text => text.split(/\s/, 1)[0] === version)
-  if (!/^\S+ - \d{4}-\d\d-\d\d\n/.test(section ?? '')) {
-    yield `CHANGELOG.md has no heading "## ${version} - YYYY-MM-DD" with the date of the release`
-  }
-  if (/^Unreleased\s+\S/m.test(sections.find(text => text.startsWith('Unreleased')) ?? '')) {
-    yield `CHANGELOG.md has entries under "## Unreleased": move them under "## ${version}"`
-  }
+  const headings = readFileSync('CHANGELOG.md', 'utf8').matchAll(/^## (\S+) - \d{4}-\d\d-\d\d$/gm)
+  if ([...headings].some(([, dated]) => dated === version)) return
+  yield `CHANGELOG.md has no heading "## ${version} - YYYY-MM-DD" with the date of the release`
 }
 
 function* gitProblems() {

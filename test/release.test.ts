@@ -11,7 +11,7 @@ const releasable = {
   'package.json': '{ "name": "petstore", "version": "1.2.3" }',
   'package-lock.json': lock('1.2.3'),
   'src/client/package.json': '{ "name": "petstore-client", "version": "1.2.3" }',
-  'CHANGELOG.md': changelog('## Unreleased\n\n## 1.2.3 - 2026-11-16'),
+  'CHANGELOG.md': changelog('## 1.2.3 - 2026-11-16'),
 }
 type Files = Readonly<Record<string, string>>
 
@@ -39,7 +39,6 @@ test.each<[string, Files, commands?: string]>([
   ['everything agrees', {}],
   ['the tag is annotated', {}, 'git tag -f -a -m "petstore 1.2.3" v1.2.3 > /dev/null'],
   ['another tag is on the same commit', {}, 'git tag latest'],
-  ['there is no heading for later changes', { 'CHANGELOG.md': changelog('## 1.2.3 - 2026-11-16') }],
 ])('a version can be released if %s', async (_, files, commands = '') => {
   const expected = { exitCode: 0, stdout: 'Version 1.2.3 can be released\n', stderr: '' }
   expect(await release(files, commands, '--check')).toMatchObject(expected)
@@ -50,7 +49,6 @@ const isCurrent = 'but package.json has version 1.2.3'
 const isOther = `has version 1.2.2, ${isCurrent}`
 const undated = 'CHANGELOG.md has no heading "## 1.2.3 - YYYY-MM-DD" with the date of the release'
 const ignored = { '.gitignore': '.env*\n', 'src/.env.local': 'SECRET=1\n' }
-const later = changelog('## Unreleased\n\n- Another thing.\n\n## 1.2.3 - 2026-11-16')
 
 test.each<[problem: string, Files, commands?: string]>([
   [`package-lock.json ${isOther}`, { 'package-lock.json': lock('1.2.2') }],
@@ -58,10 +56,10 @@ test.each<[problem: string, Files, commands?: string]>([
   [`${client} has no version, but .*`, { [client]: '{}' }],
   [`${client} cannot be read: ENOENT.*`, { [client]: '' }],
   [`docs/install.md:1 names petstore-1.2.2, ${isCurrent}`, { 'docs/install.md': 'npx ./petstore-1.2.2.tgz\n' }],
+  ['Containerfile:1 names image.version=1.2.2, but .*', { Containerfile: 'LABEL image.version=1.2.2\n' }],
   ['deploy/pod.yaml:1 names petstore:1.2.2, but .*', { 'deploy/pod.yaml': 'image: example.com/petstore:1.2.2\n' }],
-  [undated, { 'CHANGELOG.md': changelog('## 1.2.3 - soon') }],
+  [undated, { 'CHANGELOG.md': changelog('## 1.2.3 - unreleased') }],
   [undated, { 'CHANGELOG.md': changelog('## 1.2.2 - 2026-11-16') }],
-  ['CHANGELOG.md has entries under "## Unreleased": move them.*', { 'CHANGELOG.md': later }],
   ['Files that git ignores could be in the package: src/.env.local', ignored],
   ['Files are not committed: new.txt', {}, 'touch new.txt'],
   ['Files are not committed: CHANGELOG.md', {}, 'echo >> CHANGELOG.md'],
@@ -79,8 +77,8 @@ test('all problems of a release are reported together', async () => {
   const files = {
     'package-lock.json': lock('1.2.2'),
     [client]: '',
-    'CHANGELOG.md': changelog('## Unreleased\n\n- It.'),
+    'CHANGELOG.md': changelog('## 1.2.3 - unreleased'),
   }
   const { stderr } = await release(files, 'git tag -d v1.2.3 > /dev/null; touch new.txt')
-  expect(stderr.trimEnd().split('\n')).toHaveLength(7)
+  expect(stderr.trimEnd().split('\n')).toHaveLength(6)
 })

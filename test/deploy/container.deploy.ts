@@ -43,7 +43,7 @@ describe.skipIf(!programs)('the container image', () => {
     const npmrc = join(folder.path, 'npmrc')
     await importImage(podman, 'node', await nodeContent(...(await writeNpmSettings(npmrc))))
     await importImage(podman, 'base', { files: await filesOf('libc6') })
-    const values = { BUILD_IMAGE: 'localhost/node', BASE_IMAGE: 'localhost/base', VERSION: version, COMMIT: 'abc1234' }
+    const values = { BUILD_IMAGE: 'localhost/node', BASE_IMAGE: 'localhost/base', COMMIT: 'abc1234' }
     const options = Object.entries(values).map(([name, value]) => `--build-arg=${name}=${value}`)
     await podman.build(image, '.', `--secret=id=npmrc,src=${npmrc}`, '--file=Containerfile', ...options)
   })
