@@ -56,6 +56,11 @@ export function isOutOfConnections(error: unknown): boolean {
   return codeOf(error) === '53300'
 }
 
+/** Whether an administrator, or a server that stops, has ended the session. */
+export function isSessionEnded(error: unknown): boolean {
+  return codeOf(error) === '57P01'
+}
+
 /** Whether the server itself refused the statement, which means that nothing has changed. */
 export function isRefusedByServer(error: unknown): error is Error {
   return error instanceof SQL.PostgresError && error.errno !== undefined

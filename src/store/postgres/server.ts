@@ -1,7 +1,7 @@
 import { SQL } from 'bun'
 import { SetupError, StoreUnreachable } from '../../errors.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isOutOfConnections, messageOf, poolerAdvice, postgresSetupError } from './errors.ts'
+import { isOutOfConnections, isSessionEnded, messageOf, poolerAdvice, postgresSetupError } from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
 /** The server ends a statement that runs or waits for a lock longer than this. */
@@ -121,8 +121,8 @@ export async function findServer(hosts: readonly PostgresHost[], present?: Serve
   }
   const outcomes = await Promise.allSettled(checks)
   const errors = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? outcome.reason : []))
-  // It refuses one more connection, but those that are open work.
-  if (present && isOutOfConnections(errors[0])) return present
+  // It refuses one more connection, but those that are open work; or an administrator ended this one.
+  if (present && (isOutOfConnections(errors[0]) || isSessionEnded(errors[0]))) return present
   if (errors.length === 1) throw errors[0]
   const messages = errors.map((error, index) => messageOf(postgresSetupError(error, inOrder[index]?.name ?? '')))
   throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
