@@ -20,7 +20,13 @@ if (args.some(arg => arg !== '--check')) fail('Usage: npm run release [-- --chec
 
 const { name, version } = JSON.parse(readFileSync('package.json', 'utf8'))
 const head = output('git', 'rev-parse', 'HEAD').trim()
-const problems = [...versionProblems(), ...documentProblems(), ...changelogProblems(), ...gitProblems()]
+const problems = [
+  ...versionProblems(),
+  ...documentProblems(),
+  ...outdatedSentences(),
+  ...changelogProblems(),
+  ...gitProblems(),
+]
 if (problems.length > 0) fail([`Version ${version} cannot be released:`, ...problems].join('\n  '))
 if (args.length > 0) console.log(`Version ${version} can be released`)
 else build()
@@ -50,6 +56,14 @@ function* documentProblems() {
   for (const [, place, named, other] of found.stdout.matchAll(/^(.+?:\d+):(\D+(.+))$/gm)) {
     if (other !== version) yield `${place} names ${named}, but package.json has version ${version}`
   }
+}
+
+/** Sentences that a release makes untrue. */
+function* outdatedSentences() {
+  const found = spawnSync('git', ['grep', '--no-color', '--line-number', 'published yet', '--', '*.md'], {
+    encoding: 'utf8',
+  })
+  for (const [place] of found.stdout.matchAll(/^.+?:\d+/gm)) yield `${place} says that something is not published yet`
 }
 
 function* changelogProblems() {

@@ -58,6 +58,7 @@ test.each<[problem: string, Files, commands?: string]>([
   [`docs/install.md:1 names petstore-1.2.2, ${isCurrent}`, { 'docs/install.md': 'npx ./petstore-1.2.2.tgz\n' }],
   ['Containerfile:1 names image.version=1.2.2, but .*', { Containerfile: 'LABEL image.version=1.2.2\n' }],
   ['deploy/pod.yaml:1 names petstore:1.2.2, but .*', { 'deploy/pod.yaml': 'image: example.com/petstore:1.2.2\n' }],
+  ['SECURITY.md:1 says that something is not published yet', { 'SECURITY.md': 'Nothing is published yet.\n' }],
   [undated, { 'CHANGELOG.md': changelog('## 1.2.3 - unreleased') }],
   [undated, { 'CHANGELOG.md': changelog('## 1.2.2 - 2026-11-16') }],
   ['Files that git ignores could be in the package: src/.env.local', ignored],

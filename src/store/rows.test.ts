@@ -2,8 +2,8 @@ import { expect, test } from 'bun:test'
 import type { NewPet } from '../pet.ts'
 import { fingerprintOf } from './rows.ts'
 
-// Stored with each idempotency key: a new version must find a retry equal to the first attempt. Each is the SHA-256 of
-// these bytes, such as ["Rex","7",null].
+// Stored with each idempotency key: a new version must find a retry equal to the first attempt. It is the SHA-256 of the
+// values as JSON, such as ["Rex","7",null].
 test.each<[NewPet, string]>([
   [{ name: 'Rex', categoryId: 7n }, '6817f08f96deaae0e1b3a6c8759c84e8ae412e8fc6cc070bebbdfcddb3fab57f'],
   [{ name: 'Rex', categoryId: 7n, status: 'sold' }, 'cc92caf8da6ac6590e72f19d3083bf72fa35e0a299e858c9d9eb652922489890'],

@@ -83,16 +83,16 @@ export function msOf(date: Date): bigint {
 
 // Refusals, in the same words for both engines.
 
-/** A store of another history of versions: its numbers mean other schemas. */
+/** Recognised by its mark: its version numbers belong to other schemas. */
 export function madeBefore1(location: string): SetupError {
   return new SetupError(
-    `Cannot use ${location}: a version before 1.0.0 made it. Export it with that version, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over`,
+    `Cannot use ${location}: a version before 1.0.0 made it. Export it with that program, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over`,
   )
 }
 
-/** The steps that a store of version `found` lacks. The first of `known` makes version 1 of a new store, which has version 0. */
+/** The steps that a store lacks. `found` is its version, 0 if it is new; the first of `known` makes version 1. */
 export function missingMigrations(location: string, found: number, known: readonly string[]) {
-  if (found > known.length) {
+  if (found < 0 || found > known.length) {
     const supported = `this program supports versions up to ${known.length}: upgrade the program`
     throw new SetupError(`The store ${location} has schema version ${found}, and ${supported}`)
   }

@@ -129,10 +129,17 @@ describeWithPostgres('PostgreSQL: the database', () => {
     await run('INSERT INTO pets VALUES (1); INSERT INTO petstore_schema VALUES (1)')
     const before = await contents()
     const message =
-      /^Cannot use postgres:.*: a version before 1\.0\.0 made it\. Export it with that version, run import /
+      /^Cannot use postgres:.*: a version before 1\.0\.0 made it\. Export it with that program, run import /
     for (const create of [true, false]) expect(await refusal(database.url, create)).toMatch(message)
     expect(await contents()).toEqual(before)
     expect(await rows('SELECT version::text FROM petstore_schema UNION ALL SELECT id::text FROM pets')).toHaveLength(2)
+    // A new store in a schema before it works.
+    await run('CREATE SCHEMA shop')
+    for (const path of ['shop', 'shop, public']) {
+      await run(`ALTER DATABASE ${databaseName()} SET search_path = ${path}`)
+      await created()
+    }
+    await run('DROP SCHEMA shop CASCADE')
   })
 
   test.each([
@@ -422,7 +429,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
     await pool.close()
   })
 
-  test('after all are ended at once, however often, every read succeeds', async () => {
+  test('after all are ended at once, however often, also during a recovery, every read succeeds', async () => {
     await created()
     await using stores = await servingAs({ url: database.url })
     await using admin = new SQL(database.url, { max: 1 })

@@ -134,6 +134,8 @@ describe('SQLite: the file', () => {
     expect(() => opened(folder.path)).toThrow(/not a regular file; .*\(EISDIR\)$/)
     change('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
     expect(() => opened()).toThrow(/another program/)
+    change('PRAGMA application_id = 0x70657473; PRAGMA user_version = -1')
+    expect(() => opened()).toThrow(/schema version -1, /)
     writeFileSync(file, 'These are my notes, and they are quite long. '.repeat(100))
     expect(() => opened()).toThrow(/not an SQLite database/)
   })

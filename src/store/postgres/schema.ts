@@ -117,7 +117,7 @@ async function versionIn(sql: SQL, location: string): Promise<number> {
   const [table] = await sql<{ tablename: string }[]>`
     SELECT tablename FROM pg_tables
     WHERE tablename IN ('petstore_schema', 'petstore_schema_version') AND schemaname = ANY (current_schemas(false))
-    ORDER BY tablename LIMIT 1`
+    ORDER BY array_position(current_schemas(false), schemaname), tablename LIMIT 1`
   if (!table) return 0
   if (table.tablename === 'petstore_schema') throw madeBefore1(location)
   const [row] = await sql<{ version: number }[]>`SELECT version FROM petstore_schema_version`
