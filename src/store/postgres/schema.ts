@@ -6,8 +6,8 @@ import { connectForLongWork, lockMsMax, longTransaction, type Server } from './s
 
 const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
 
-// The checks are the rules of POST /pets, for changes by SQL. COLLATE "C": these indexes do not depend on the sort order of the
-// system's C library, which an upgrade can change.
+// The checks are the rules of POST /pets, for changes by SQL. COLLATE "C": these indexes do not depend on the sort order
+// of the system's C library, which an upgrade can change.
 const firstSchema = `
   CREATE TABLE pets (
     id bigint PRIMARY KEY CHECK (id > 0),
@@ -110,8 +110,8 @@ export async function migrate(server: Server, location: string, create: boolean,
 }
 
 /**
- * 0 if there is no store. Stores of versions before 1.0.0 have the table petstore_schema. Reads pg_tables, because to_regclass
- * may return what the session saw before it waited.
+ * 0 if there is no store. Stores of versions before 1.0.0 have the table petstore_schema. Reads pg_tables, because
+ * to_regclass may return what the session saw before it waited.
  */
 async function versionIn(sql: SQL, location: string): Promise<number> {
   const [table] = await sql<{ tablename: string }[]>`
