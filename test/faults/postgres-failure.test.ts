@@ -146,7 +146,10 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
     await using cluster = await startCluster()
     await expectToGoOn(cluster, silent, async (_, _load, { server, healthIs }) => {
       cluster.freeze()
+      // The log names the cause of a read that waits. Just now, all clients may be waiting for creations.
+      const reading = server.fetch('/pets', key)
       await healthIs(503)
+      expect((await reading).status).toBe(503)
       // Nobody waits for a server that is known not to answer.
       const cause = '"cause":"no PostgreSQL server is usable'
       await until('requests that do not wait', () => server.stderr.includes(cause) || undefined)
