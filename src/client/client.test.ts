@@ -25,14 +25,23 @@ test.each([
   expect(fetch.mock.calls).toEqual([[url, expect.anything()] as never])
 })
 
-const notHttp = ['', '/v1', 'pets.example.com', 'ftp://pets.example.com', 'git+https://a', undefined]
+const notHttp = [
+  '',
+  '/v1',
+  'pets',
+  'ftp://pets',
+  'git+https://a',
+  'localhost:8080?secret',
+  'secret@localhost:8080',
+  null,
+]
 const notBare = ['https://u@a', 'https://:secret@a', 'https://a/v1?q', 'https://a/v1#f']
-const notKeys = ['', 'with space', 'secret\nx', 'secret\u00e4', undefined, 7]
+const notKeys = ['', 'with space', 'secret\nx', 'secret\u00e4', null, 7]
 
 test.each<[string, ...object[]]>([
   ['baseUrl is not an http or https address: expected', ...notHttp.map(address => ({ baseUrl: address }))],
-  ['baseUrl has a user, password, query or fragment: expected', ...notBare.map(address => ({ baseUrl: address }))],
-  ...['onRequest', 'onResponse', 'onDeprecation', 'fetch'].map((name): [string, ...object[]] => [
+  ['baseUrl has a user, password, query or fragment: remove it', ...notBare.map(address => ({ baseUrl: address }))],
+  ...['onRequest', 'onResponse', 'onRetry', 'onDeprecation', 'fetch'].map((name): [string, ...object[]] => [
     `${name} is invalid: expected a function`,
     ...[5, 'secret', {}, null].map(value => ({ baseUrl, [name]: value })),
   ]),
@@ -48,18 +57,38 @@ test.each<[string, ...object[]]>([
   }
 })
 
-test('without options, it names one that is missing', () => {
-  const error = new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
-  expect(() => Reflect.construct(PetstoreClient, [])).toThrow(error)
+test('without options, it names every one that is missing', () => {
+  const create = (...args: unknown[]) => Reflect.construct(PetstoreClient, args)
+  expect(() => create()).toThrow(new TypeError('Missing options: baseUrl and apiKey'))
+  expect(() => create({ apiKey, baseUrl: undefined })).toThrow(new TypeError('Missing options: baseUrl'))
 })
 
-test('a printed client shows its address and not its API key, and a printed list its filter', () => {
+test.each([
+  ['localhost:8080', 'http://localhost:8080'],
+  ['localhost', 'http://localhost'],
+  ['//127.0.0.1:8080/v1/', 'http://127.0.0.1:8080'],
+  ['[::1]:8080', 'http://[::1]:8080'],
+  ['pets.example.com/v1', 'http://pets.example.com'],
+  ['https//pets.example.com', 'https://pets.example.com'],
+  ['htps://pets.example.com:8443', 'http://pets.example.com:8443'],
+])('the base address %s gets the suggestion %s', (address, suggested) => {
+  const error = new TypeError(`baseUrl is not an http or https address: did you mean ${suggested}?`)
+  expect(() => newClient({ baseUrl: address })).toThrow(error)
+})
+
+test('an unknown option of the client is refused before a missing one', () => {
+  const error = new TypeError('Unknown option baseURL: did you mean baseUrl?')
+  expect(() => newClient({ baseURL: baseUrl })).toThrow(error)
+})
+
+test('a printed client shows its address and not its API key, and a printed list its filter and how to read it', () => {
   const client = new PetstoreClient({ baseUrl: `${baseUrl}/`, apiKey })
   expect(client.baseUrl).toBe(baseUrl)
   expect(JSON.stringify(client)).toBe(`{"baseUrl":"${baseUrl}","pets":{}}`)
   expect(inspect(client, { depth: 9, showHidden: true }) + Bun.inspect(client, { depth: 9 })).not.toContain(apiKey)
   const list = client.pets.list({ status: 'sold', limit: 2, cursor: 'abc', headers: { cookie: 'secret' } })
-  expect(inspect(list)).toBe("PetList { limit: 2, status: 'sold', cursor: 'abc' }")
+  const shown = 'PetList {"limit":2,"status":"sold","cursor":"abc"}: use for await, page() or toArray({ max })'
+  expect([inspect(list), Bun.inspect(list)]).toEqual([shown, shown])
 })
 
 test.each([
@@ -194,6 +223,25 @@ test.each<[string, (pets: Pets) => Promise<unknown>[]]>([
     expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'TypeError', message } })
     expect(inspect(outcome)).not.toContain('secret')
   }
+  expect(server.requests).toHaveLength(0)
+})
+
+const known = 'signal, timeoutMs, retries, headers'
+
+test.each<[string, (client: PetstoreClient) => unknown]>([
+  ['timeout: did you mean timeoutMs?', ({ pets }) => pets.get(1, { timeout: 5 } as object)],
+  ['retrys: expected signal', ({ pets }) => pets.get(1, { retrys: 5 } as object)],
+  ['stauts: did you mean status?', ({ pets }) => pets.list({ stauts: 'sold' } as object)],
+  ['idempotencykey: did you mean idempotencyKey?', ({ pets }) => pets.create(rex, { idempotencykey: 'a' } as object)],
+  [
+    `url: expected ${known}, method, path, query, body`,
+    client => client.request({ method: 'GET', path: '/pets', url: 'a' } as never),
+  ],
+])('an unknown option is a TypeError, and nothing is sent: %s', async (message, call) => {
+  await using server = startScriptedServer(page([]))
+  const client = new PetstoreClient({ baseUrl: server.url, apiKey })
+  await expect((async () => call(client))()).rejects.toThrow(TypeError)
+  await expect((async () => call(client))()).rejects.toThrow(`Unknown option ${message}`)
   expect(server.requests).toHaveLength(0)
 })
 

@@ -42,6 +42,9 @@ export interface PetPage {
   readonly next?: (options?: CallOptions) => Promise<PetPage>
 }
 
+/** Called by `console.log` in Node, Bun and Deno. */
+const inspect: unique symbol = Symbol.for('nodejs.util.inspect.custom')
+
 /** Sends nothing until it is iterated or a page is requested. Each iteration starts at the first page. */
 export class PetList implements AsyncIterable<Pet>, ListFilter {
   declare readonly status?: PetStatus
@@ -67,11 +70,17 @@ export class PetList implements AsyncIterable<Pet>, ListFilter {
   /** The first `max` animals, or all if there are fewer. */
   async toArray(options: { readonly max: number }): Promise<Pet[]> {
     const max = options?.max
-    if (!Number.isInteger(max) || max < 1) throw new TypeError(`max is ${max}: expected an integer from 1 upward`)
+    if (!Number.isInteger(max) || max < 1) {
+      throw new TypeError(`max is ${max}: expected an integer from 1 upward; a list may not fit into memory`)
+    }
     const list = new PetList({ limit: Math.min(max, 100), ...this }, this.#first)
     const found: Pet[] = []
     for await (const pet of list) if (found.push(pet) === max) break
     return found
+  }
+
+  [inspect](): string {
+    return `PetList ${JSON.stringify(this)}: use for await, page() or toArray({ max })`
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<Pet> {
@@ -117,7 +126,7 @@ export class PetstoreClient {
     const own = readHeaders(headers, reservedHeader)
     const isJson = body !== undefined && !('content-type' in own)
     const added = isJson ? { 'Content-Type': 'application/json' } : {}
-    const settings = settingsOf(this.#settings, options)
+    const settings = settingsOf(this.#settings, options, 'method', 'path', 'query', 'body')
     const call = { operation: 'request', method, url: url.href, headers: added, body } as const
     return await sendOnce(call, { ...settings, headers: { ...settings.headers, ...own } })
   }
@@ -141,11 +150,12 @@ export class Pets {
     const url = `${this.#settings.baseUrl}/pets`
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key }
     const call = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
-    return await send(call, settingsOf(this.#settings, options), body => readPet(body))
+    return await send(call, settingsOf(this.#settings, options, 'idempotencyKey'), body => readPet(body))
   }
 
   /** The animals in ascending order of id. */
   list({ limit, status, cursor, ...options }: ListOptions = {}): PetList {
+    checkNames(options, [...callOptions, 'limit', 'status', 'cursor'])
     return new PetList({ limit, status, cursor }, async filter => {
       if (cursor !== undefined && (typeof cursor !== 'string' || !cursor || hasKey(cursor, this.#settings.apiKey))) {
         throw new TypeError('cursor is invalid: expected the nextCursor of a page')
@@ -178,8 +188,11 @@ export class Pets {
   }
 }
 
-/** The settings of a call. */
-function settingsOf(settings: RequestSettings, options: CallOptions): RequestSettings {
+const callOptions: readonly (keyof CallOptions)[] = ['signal', 'timeoutMs', 'retries', 'headers']
+
+/** The settings of a call, which may have options of its own. */
+function settingsOf(settings: RequestSettings, options: CallOptions, ...own: readonly string[]): RequestSettings {
+  checkNames(options, [...callOptions, ...own])
   const { signal, timeoutMs = settings.timeoutMs, retries = settings.retries, headers = {} } = options
   if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
     throw new TypeError('signal is invalid: expected an AbortSignal')
@@ -226,12 +239,16 @@ const ranges = {
 /** Throws a TypeError that names the option and never contains the key. */
 function readOptions(options: ClientOptions): ClientSettings {
   const { apiKey, timeoutMs = 30_000, retries = 2, backoffMs = 250, backoffMaxMs = 8_000 } = options
-  const { retryAfterMaxMs = 60_000, onRequest = ignore, onResponse = ignore, onDeprecation = ignore } = options
+  const { retryAfterMaxMs = 60_000, onRequest = ignore, onResponse = ignore, onRetry = ignore } = options
   // Called as a method of the global object, because browsers refuse any other `this`.
-  const { headers = {}, fetch = (url, init) => globalThis.fetch(url, init) } = options
+  const { headers = {}, onDeprecation = ignore, fetch = (url, init) => globalThis.fetch(url, init) } = options
   const numbers = { timeoutMs, retries, backoffMs, backoffMaxMs, retryAfterMaxMs }
+  const functions = { onRequest, onResponse, onRetry, onDeprecation, fetch }
+  const required = ['baseUrl', 'apiKey'] as const
+  checkNames(options, [...required, 'headers', ...Object.keys(numbers), ...Object.keys(functions)])
+  const missing = required.filter(name => options[name] === undefined).join(' and ')
+  if (missing) throw new TypeError(`Missing options: ${missing}`)
   checkNumbers(numbers)
-  const functions = { onRequest, onResponse, onDeprecation, fetch }
   for (const [name, value] of Object.entries(functions)) {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
   }
@@ -246,18 +263,35 @@ function readOptions(options: ClientOptions): ClientSettings {
   }
 }
 
+/** Throws a TypeError for an option that is not known: a JavaScript program may have mistyped it. */
+function checkNames(options: object, known: readonly string[]): void {
+  const letters = (name: string) => [...name.toLowerCase()].sort().join('')
+  for (const name of Object.keys(options).filter(name => !known.includes(name))) {
+    const meant = known.find(other => other.startsWith(name) || letters(other) === letters(name))
+    throw new TypeError(`Unknown option ${name}: ${meant ? `did you mean ${meant}?` : `expected ${known.join(', ')}`}`)
+  }
+}
+
 function ignore(): void {}
+
+/** `did you mean http://localhost:8080?` Nothing else is shown, because an invalid address may contain a password. */
+export function addressSuggestion(address: string): string | undefined {
+  const scheme = /^https/.test(address) ? 'https' : 'http'
+  const url = orUndefined(() => new URL(`${scheme}://${address.replace(/^\w*:?\/\//, '')}`))
+  if (url && /[.:]|^localhost$/.test(url.host) && !/[@?#]/.test(address)) return `did you mean ${url.origin}?`
+  return undefined
+}
 
 /** The base address, with /v1 added if it is missing. The TypeError does not show it: it may contain a password. */
 function readBaseUrl(address: unknown): string {
-  const example = 'such as https://pets.example.com/v1'
   // Node 20 has no URL.parse.
   const url = orUndefined(() => new URL(String(address)))
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError(`baseUrl is not an http or https address: expected one ${example}`)
+    const advice = addressSuggestion(String(address)) ?? 'expected one such as https://pets.example.com/v1'
+    throw new TypeError(`baseUrl is not an http or https address: ${advice}`)
   }
   if (url.username + url.password + url.search + url.hash !== '') {
-    throw new TypeError(`baseUrl has a user, password, query or fragment: expected only the address, ${example}`)
+    throw new TypeError('baseUrl has a user, password, query or fragment: remove it')
   }
   return `${url.origin}${url.pathname}`.replace(/(\/v1)?\/*$/, '/v1')
 }

@@ -125,7 +125,7 @@ describe('the hooks', () => {
     await using server = startScriptedServer(later, silence, created)
     const seen: unknown[] = []
     const see = (event: object) => seen.push(event)
-    const hooks = { onRequest: see, onResponse: see, onDeprecation: see }
+    const hooks = { onRequest: see, onResponse: see, onDeprecation: see, onRetry: see }
     const secret = { idempotencyKey: `a-${apiKey}`, headers: { 'X-Key': apiKey } }
     await petsAt(server, hooks).create({ ...rex, name: apiKey }, secret)
     const requestHeaders = { 'Content-Type': 'application/json', 'Idempotency-Key': 'a-***' }
@@ -137,7 +137,9 @@ describe('the hooks', () => {
       attempt(1),
       { ...attempt(1), ...response, status: 503, requestId: '***', rateLimit },
       { operation: 'createPet', links: [{ rel: 'deprecation', href: `${server.origin}/docs?key=***` }] },
+      { error: expect.any(client.ServiceUnavailableError), waitMs: expect.any(Number) },
       attempt(2),
+      { error: expect.any(client.TimeoutError), waitMs: expect.any(Number) },
       attempt(3),
       { ...attempt(3), ...response, status: 201, requestId: undefined, rateLimit: undefined },
     ])
@@ -162,6 +164,7 @@ describe('the hooks', () => {
     ['onRequest', 0],
     ['onResponse', 1],
     ['onDeprecation', 1],
+    ['onRetry', 1],
   ])('end the call if they throw or reject, also with an error that the client would retry: %s', async (name, sent) => {
     const deprecated = errorAnswer(503, 'a', { deprecation: 'true' })
     await using server = startScriptedServer(deprecated)

@@ -63,6 +63,8 @@ export interface RequestOptions extends Omit<CallOptions, 'signal'> {
   readonly onRequest?: ((request: RequestAttempt) => unknown) | undefined
   /** Called and awaited for each complete response. If it throws, the call rejects with that error. */
   readonly onResponse?: ((response: ResponseAttempt) => unknown) | undefined
+  /** Called and awaited before the wait for each retry. If it throws, the call rejects with that error. */
+  readonly onRetry?: ((retry: { readonly error: errors.PetstoreError; readonly waitMs: number }) => unknown) | undefined
   /** Like `onResponse`, for each response with Deprecation or Sunset. */
   readonly onDeprecation?: ((notice: DeprecationNotice) => unknown) | undefined
   /** Replaces the runtime's own fetch. */
@@ -103,6 +105,7 @@ export async function send<T extends object>(call: Call, settings: RequestSettin
     if (!(result instanceof errors.PetstoreError)) return result
     const waitMs = waitMsBeforeRetry(result, attempt, settings)
     if (waitMs === undefined) throw result
+    await settings.onRetry({ error: result, waitMs })
     await wait(waitMs, settings.signal)
   }
 }
