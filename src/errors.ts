@@ -22,7 +22,7 @@ export class SetupError extends Error {
 /** The database refuses connections or does not answer. A later attempt may succeed. */
 export class StoreUnreachable extends SetupError {}
 
-/** The connection was lost during COMMIT: either every imported animal is stored, or none. */
+/** The connection was lost during COMMIT: either the whole change is stored, or none of it. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'
 }
@@ -36,6 +36,15 @@ export function explained(what: string, error: unknown, problems: Problems): unk
   const why = problems.find(([codes]) => codes.test(code))?.[1]
   return why ? new SetupError(`${what}: ${why} (${code})`, { cause: error }) : error
 }
+
+/** Why a server cannot be reached, by the code of `fetch`. */
+export const connectionProblems: Problems = [
+  [/^ECONNREFUSED$/, 'nothing answers there; start it with petstore serve, or check the address'],
+  [/^(ENOTFOUND|EAI_AGAIN)$/, 'no address is known for this host; check its name'],
+  [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection; if it expects TLS, use https://'],
+  [/^EPROTO$/, 'the TLS handshake failed; if the server has no TLS, use http://'],
+  [/CERT|^UNABLE_TO_/, 'its certificate is not trusted; set NODE_EXTRA_CA_CERTS to the file of its authority'],
+]
 
 /** The code of a system or database error, such as ENOENT; empty if it has none. */
 export function codeOf(error: unknown): string {

@@ -15,13 +15,18 @@ export interface Pet extends NewPet {
   readonly id: bigint
 }
 
+/** What to change. `status: null` removes the status. */
+export interface PetCorrection {
+  readonly name?: string | undefined
+  readonly categoryId?: bigint | undefined
+  readonly status?: PetStatus | null | undefined
+}
+
 const nameCharsMax = 1_000
 
 /** In the syntax that JavaScript, Go, Rust, Java and Python share, for generated clients. Takes linear time. */
 const namePattern = '^\\s*[^\\s\\x00][^\\x00]*$'
 const nameRegExp = new RegExp(namePattern)
-/** Browsers before 2023 have no isWellFormed. */
-const unpairedSurrogate = /\p{Surrogate}/u
 
 // Not toLocaleString, whose first use takes 6 ms of every start.
 const nameLength = `1 to ${String(nameCharsMax).replace(/\B(?=(\d{3})+$)/g, ',')} characters`
@@ -31,13 +36,12 @@ export const petName: Field<string> = {
   expected: nameLength,
   read(value) {
     if (typeof value !== 'string' || hasMoreCharsThan(value, nameCharsMax)) return undefined
-    return nameRegExp.test(value) && !unpairedSurrogate.test(value) ? value : undefined
+    return nameRegExp.test(value) && value.isWellFormed() ? value : undefined
   },
   problem(value) {
     if (typeof value !== 'string') return `is not a string: expected ${nameLength}`
     if (value === '') return `is empty: expected ${nameLength}`
-    if (value.includes('\0') || unpairedSurrogate.test(value))
-      return 'contains U+0000 or an unpaired surrogate: remove it'
+    if (value.includes('\0') || !value.isWellFormed()) return 'contains U+0000 or an unpaired surrogate: remove it'
     if (value.trim() === '') return 'is blank: expected at least one visible character'
     return `is too long: expected ${nameLength}`
   },

@@ -2,7 +2,7 @@ import type { ApiKey, NewApiKey } from './api-key.ts'
 import { invalid } from './field.ts'
 import { int64Max } from './int64.ts'
 import type { PageRequest, PetPage } from './page.ts'
-import type { NewPet, Pet } from './pet.ts'
+import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
 /** SQLite reads return at once, without the cost of a promise; PostgreSQL's are awaited. */
 export type Awaitable<T> = T | Promise<T>
@@ -64,8 +64,8 @@ export interface KeyUse {
   readonly deprecatedLastUsedAt?: Date
 }
 
-/** Reads and writes a whole catalogue, in batches of bounded size. */
-export interface Transfer {
+/** What operators do with the catalogue by command, while servers run. Reads and imports have batches of bounded size. */
+export interface Catalogue {
   /** Roughly how many animals there are, for a progress bar. */
   estimate(): Promise<number>
   /** Every animal as of one moment, as lines of JSON, ascending by id, while others read and write. */
@@ -76,7 +76,13 @@ export interface Transfer {
    * of `batches` unchanged; the signal's reason if it aborts before COMMIT.
    */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint>
+  /** Changes one animal; undefined if there is none. Throws OutcomeUnknown and the signal's reason like `load`. */
+  correct(id: bigint, correction: PetCorrection, signal?: AbortSignal): Promise<CorrectedPet | undefined>
+  /** Removes all of these animals and returns no id; or removes none and returns the ids that no animal has. */
+  remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]>
 }
+
+type CorrectedPet = { readonly before: Pet; readonly after: Pet }
 
 /** An animal to import. Its id is used only if ids are kept. */
 export interface ImportedPet extends NewPet {
@@ -102,7 +108,7 @@ export function keptIdProblem(id: bigint | undefined, previous: bigint): string 
 export interface Stores {
   readonly pets: PetStore
   readonly keys: KeyStore
-  readonly transfer: Transfer
+  readonly catalogue: Catalogue
   /** The file or the address, without a password. */
   readonly location: string
   /** Set if opening has just created the store: a file's absolute path, or the location. */

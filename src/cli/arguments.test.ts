@@ -69,7 +69,10 @@ describe('refused, without showing a secret:', () => {
     [['Rex', '--tiems=secret'], 'Unknown option --tiems: did you mean --times?'],
     [['Rex', '--constructor'], 'Unknown option --constructor: petstore feed --help lists the options'],
     [['Rex', '--__proto__', 'secret'], 'Unknown option --__proto__: petstore feed --help lists the options'],
-    [['Rex', '-tsecret'], 'Unknown option -t: petstore feed --help lists the options'],
+    [
+      ['Rex', '-tsecret'],
+      'Unknown option -t: petstore feed --help lists the options; put -- before an argument that begins with a dash',
+    ],
     [['Rex', '--times'], '--times has no value: expected --times <number>'],
     [['Rex', '--times', '--quietly'], '--times has no value: expected --times <number>'],
     [['Rex', '--times', '--'], '--times has no value: expected --times <number>'],

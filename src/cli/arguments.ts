@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
-import { type Field, invalid, missing, show } from '../field.ts'
+import { type Field, int64, invalid, missing, show } from '../field.ts'
+import { InexactNumber, parseInt64 } from '../int64.ts'
 import type { Io } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence; or an argument. */
@@ -40,6 +41,13 @@ export function integer(min: number, max: number) {
   const isInRange = (value: number) => value >= min && value <= max
   const read = (text: string) => (/^\d{1,9}$/.test(text) && isInRange(Number(text)) ? Number(text) : undefined)
   return { expected: `an integer from ${min} to ${max}`, read }
+}
+
+/** The rule of POST for a 64-bit integer, for text. */
+export const int64Text = {
+  expected: int64.expected,
+  read: parseInt64,
+  problem: (text: string) => int64.problem?.(new InexactNumber(text)),
 }
 
 export function switchOption(flag: string, help: string) {
@@ -115,7 +123,8 @@ export function splitArguments(command: Command, args: readonly string[], progra
     else texts[flagName(option)] = next
   }
   for (const [index, { flag, help, optional }] of expected.entries()) {
-    const text = others[index]
+    // The last argument of a command may take all that follow, separated by spaces: `<id>...`.
+    const text = flag.endsWith('...') ? others.splice(index).join(' ') || undefined : others[index]
     if (text !== undefined) texts[flag] = text
     else if (!optional) problems.push(missing(flag, { expected: help }))
     // A shell passes an empty argument for a variable that is not set.
@@ -157,7 +166,8 @@ export function readValues<O extends Options>(
     given.add(name)
     const value = option.read(text)
     // A URL that was meant for another option may contain a password.
-    if (value === undefined) problems.push(invalid(label, option.problem ? text : withoutUser(text), option))
+    const rule = { ...option, problem: () => option.problem?.(text) }
+    if (value === undefined) problems.push(invalid(label, withoutUser(text), rule))
     return [name, value]
   }
   const values: Values<O> = Object.fromEntries(Object.entries<Option>(options).map(read))
@@ -179,7 +189,9 @@ export function unknownName(name: string, entry: Entry, program: string): string
     : entry.commands.map(lastWord)
   const isEarly = !isCommand && kind === 'option'
   const lists = `${typed(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
-  const advice = isEarly ? `name a command first; ${lists}` : (suggestion(name, known) ?? lists)
+  const mayBeArgument = /^-[^-]/.test(name) && isCommand && argumentsOf(entry).length > 0
+  const dashed = mayBeArgument ? '; put -- before an argument that begins with a dash' : ''
+  const advice = isEarly ? `name a command first; ${lists}` : (suggestion(name, known) ?? `${lists}${dashed}`)
   // A value behind the name may be a key or a password.
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
 }

@@ -20,8 +20,8 @@ export const backupCommand = command({
   examples: ['petstore backup pets-2030-01-31.db'],
   check: onlySqlite('Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'),
   async run({ file, databaseUrl }, io) {
-    const outcome = () => `${file} was not created`
-    await interruptible(io, outcome, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
+    const nothing = `${file} was not created`
+    await interruptible(io, { nothing }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
   },
 })
 
@@ -60,8 +60,7 @@ While the store replaces the animals (a million in 3 seconds), reads continue. A
     io.err(summaryOf(file, restore))
     if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
       throw new SetupError('Nothing was restored: answer y, or use --yes')
-    const outcome = () => 'nothing was restored'
-    await interruptible(io, outcome, async catchSignals => {
+    await interruptible(io, { nothing: 'nothing was restored' }, async catchSignals => {
       using progress = startProgress(`Restoring ${file}`, io)
       await restore.run(progress.update, catchSignals())
     })

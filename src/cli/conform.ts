@@ -12,12 +12,12 @@ export const conformCommand = command({
       ...argument('<url>', 'the base URL of a server, such as http://127.0.0.1:8080/v1; PETSTORE_URL is not read'),
       ...baseUrlOption,
     },
-    key: { ...apiKeyOption, flag: '--api-key, --key <key>' },
+    key: apiKeyOption,
     readOnly: switchOption('--read-only', 'Send only GET; skip the checks that add animals'),
     json: switchOption('--json', 'Print one JSON document'),
     yes: switchOption('--yes, -y', 'Add animals without asking'),
   },
-  details: `Without --read-only, it adds up to ${addedMax} animals that cannot be deleted.
+  details: `Without --read-only, it adds up to ${addedMax} animals, which clients cannot delete.
 It says so on stderr, and asks first on a terminal.`,
   examples: ['petstore conform http://127.0.0.1:8080/v1 --read-only'],
   async run({ baseUrl, key, readOnly, json, yes }, io) {
@@ -39,7 +39,7 @@ It says so on stderr, and asks first on a terminal.`,
 
 /** Says what will be added. On a terminal, rejects unless the answer is yes. */
 async function confirmWriting(baseUrl: string, yes: boolean, io: Io) {
-  await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl}. They cannot be deleted.\n`)
+  await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl}. Clients cannot delete them.\n`)
   if (yes || !io.isTerminal || !process.stdin.isTTY || (await isConfirmed('Continue?', io))) return
   throw new SetupError('Stopped, nothing added: use --read-only to check without adding animals')
 }

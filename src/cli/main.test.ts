@@ -6,13 +6,12 @@ import { main } from './main.ts'
 import type { Io } from './output.ts'
 
 /** Runs the program in this process, as it would be called from PATH. */
-async function run(args: readonly string[], env: Io['env'] = {}) {
+async function run(args: readonly string[], env: Io['env'] = {}, program = 'petstore') {
   const printed = { stdout: '', stderr: '' }
   const exitCode = await main(args, {
     env,
-    program: 'petstore',
+    program,
     isTerminal: false,
-    stdoutIsTerminal: () => false,
     async out(text) {
       printed.stdout += text
     },
@@ -24,7 +23,10 @@ async function run(args: readonly string[], env: Io['env'] = {}) {
 }
 
 test.each([
-  ['', '<command>|serve|demo|keys|pets|backup|restore|export|import|openapi|conform|health|version|--version, -v'],
+  [
+    '',
+    '<command>|serve|demo|keys|pets|correct|remove|backup|restore|export|import|openapi|conform|health|version|--version, -v',
+  ],
   ['serve', '--port, -p <number>|(default: 8080) [PORT]|[PETSTORE_PUBLIC_URL]|serve --port 9000'],
   ['keys', 'create|list|revoke'],
   ['keys create', '--name|(required)|--expires|30m, 12h|(default: never)|--permission|--read-only|[DATABASE_URL]'],
@@ -34,6 +36,8 @@ test.each([
   ['pets list', '--status|--limit|(default: 20)|--all|--json|[PETSTORE_URL]|[PETSTORE_API_KEY]'],
   ['pets add', '<name>|--category|--status|--json|--url'],
   ['pets get', '<id>|--json|deprecated|5 December|2030'],
+  ['correct', '<id>|--name|--category|--status|--no-status|--json|[DATABASE_URL]'],
+  ['remove', '<id>...|1 to 100|--yes, -y|[DATABASE_URL]'],
   ['backup', '<file>|[DATABASE_URL]'],
   ['restore', '<file>|--yes, -y|[DATABASE_URL]|503'],
   ['export', '[file]|[DATABASE_URL]|| gzip'],
@@ -163,6 +167,22 @@ test('the help has one empty line between its parts, and lists only options that
     expect(stdout).toMatch(/[^\n]\n\nOptions:\n {2}--help, -h {2}Show this help\n\nExamples:/)
     expect(stdout).not.toContain('\n\n\n')
   }
+})
+
+test('messages name the program as it was called', async () => {
+  const { stderr } = await run(['pets', 'list'], {}, 'bin/petstore')
+  expect(stderr).toBe(
+    'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; bin/petstore keys create --name NAME creates one\n',
+  )
+  const backup = await run(['backup', 'pets.db'], { DATABASE_URL: 'postgres://db/pets' }, './petstore')
+  expect(backup.stderr).toEndWith(': use pg_dump, or ./petstore export for the animals alone\n')
+  const restored = await run(['restore', 'none.db', '--database-url', 'data/pets.db'], {}, 'bin/petstore')
+  expect(restored).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr:
+      'petstore: --database-url is invalid: it is a path; put sqlite: in front of it, as in sqlite:data/petstore.db\n',
+  })
 })
 
 test('--help also counts after other options', async () => {

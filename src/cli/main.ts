@@ -1,7 +1,7 @@
 import { maskKeys } from '../api-key.ts'
 import { codeOf, damageAdvice, SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import { type CommandGroup, command, type Entry, helpOf, lastWord, readCommand, unknownName } from './arguments.ts'
-import { createProcessIo, exitCode, type Io, versionLine } from './output.ts'
+import { asCalled, createProcessIo, exitCode, type Io, versionLine } from './output.ts'
 import { unknownVariables } from './settings.ts'
 
 /** Each command loads only the modules that it needs. */
@@ -10,6 +10,8 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['demo', async () => (await import('./demo.ts')).demoCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],
+  ['correct', async () => (await import('./correct.ts')).correctCommand],
+  ['remove', async () => (await import('./correct.ts')).removeCommand],
   ['backup', async () => (await import('./backup.ts')).backupCommand],
   ['restore', async () => (await import('./backup.ts')).restoreCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
@@ -44,7 +46,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     // The reader of a pipe has read enough: `keys list | head -1`.
     if (codeOf(error) === 'EPIPE') return exitCode.success
-    io.err(`petstore: ${maskKeys(messageOf(error))}\n`)
+    io.err(`petstore: ${maskKeys(asCalled(messageOf(error), io.program))}\n`)
     return exitCode.failure
   }
 }
@@ -84,7 +86,7 @@ function asksForHelp(args: readonly string[], entry: Entry): boolean {
 }
 
 function refuse(problems: readonly string[], io: Io): number {
-  for (const problem of problems) io.err(`petstore: ${maskKeys(problem)}\n`)
+  for (const problem of problems) io.err(`petstore: ${maskKeys(asCalled(problem, io.program))}\n`)
   return exitCode.usage
 }
 

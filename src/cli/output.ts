@@ -1,6 +1,7 @@
 import { fstatSync, readFileSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
 import { codeOf, SetupError } from '../errors.ts'
+import type { Pet } from '../pet.ts'
 import type { Awaitable } from '../store.ts'
 
 /** Set by the build of the executable. */
@@ -24,7 +25,11 @@ export interface Io {
   err(text: string): Awaitable<void>
   /** Whether stderr is a terminal. */
   readonly isTerminal: boolean
-  stdoutIsTerminal(): boolean
+}
+
+/** Messages name a command as `petstore keys create`; a person types the program as it was called. */
+export function asCalled(message: string, program: string): string {
+  return message.replace(/(?<![\w/])petstore (?=(keys|backup|restore|export|serve|pets)\b)/g, () => `${program} `)
 }
 
 export const exitCode = { success: 0, failure: 1, usage: 2 } as const
@@ -54,7 +59,6 @@ export function createProcessIo(): Io {
       }
     },
     isTerminal: isTerminal(2),
-    stdoutIsTerminal: () => isTerminal(1),
   }
 }
 
@@ -74,13 +78,23 @@ function isStdoutClosed(): boolean {
 const closeOnExec = 0o2000000
 
 /** Loads `process.stdout` or `process.stderr` only for a character device: a service's pipe or file is none. */
-function isTerminal(fd: 1 | 2): boolean {
+export function isTerminal(fd: 1 | 2): boolean {
   try {
     return fstatSync(fd).isCharacterDevice() && process[fd === 1 ? 'stdout' : 'stderr'].isTTY === true
   } catch {
     // It was closed before the start.
     return false
   }
+}
+
+/** The name is the last column, because it can be a thousand characters wide: a terminal shows as much as fits. */
+export function petTable(pets: readonly Pet[], fd: 1 | 2): string {
+  const rows = pets.map(({ id, name, categoryId, status }) => [`${id}`, status ?? '-', `${categoryId}`, visible(name)])
+  const columnsMax = (isTerminal(fd) && process[fd === 1 ? 'stdout' : 'stderr'].columns) || Number.POSITIVE_INFINITY
+  const isWide = (line: string) => Bun.stringWidth(line) > columnsMax
+  // The last character may be wide, and take one column more.
+  const cut = (line: string) => (isWide(line) ? `${Bun.sliceAnsi(line, 0, columnsMax - 2)}…` : line)
+  return table(['ID', 'STATUS', 'CATEGORY', 'NAME'], rows).replace(/.+/g, cut)
 }
 
 /** Columns as wide as their widest cell, with two spaces between them. */

@@ -1,27 +1,41 @@
+import { addressSuggestion } from '../client/client.ts'
 import {
-  type DeprecationNotice,
+  type ClientOptions,
   type Pet,
   type PetPage,
   PetstoreClient,
   PetstoreError,
+  RateLimitedError,
+  responseOf,
   UnexpectedResponseError,
 } from '../client/index.ts'
-import { codeOf, SetupError } from '../errors.ts'
-import { int64 } from '../field.ts'
-import { parseInt64 } from '../int64.ts'
+import { connectionProblems, explained, SetupError } from '../errors.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
-import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
-import { type Io, table, visible } from './output.ts'
+import {
+  argument,
+  type CommandGroup,
+  command,
+  int64Text,
+  integer,
+  setting,
+  switchOption,
+  type Values,
+} from './arguments.ts'
+import { type Io, petTable, visible } from './output.ts'
 import { baseUrl } from './settings.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
-/** A base URL of any server. Messages do not show it: it may contain a password or a key. */
-export const baseUrlOption = { ...baseUrl, problem: () => `is invalid: expected ${baseUrl.expected}` }
+/** A base URL of any server. Messages do not show an invalid one: it may contain a password or a key. */
+export const baseUrlOption = {
+  ...baseUrl,
+  problem: (text: string) => `is invalid: ${addressSuggestion(text) ?? `expected ${baseUrl.expected}`}`,
+}
 
 export const apiKeyOption = {
+  flag: '--api-key, --key <key>',
   variable: 'PETSTORE_API_KEY',
   help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
   expected: 'an API key; petstore keys create --name NAME creates one',
@@ -34,15 +48,16 @@ const serverOptions = {
     help: 'Base URL of the pet store; /v1 is added if it is missing',
     ...baseUrlOption,
   }),
-  apiKey: { ...apiKeyOption, flag: '--api-key <key>' },
+  apiKey: apiKeyOption,
 }
 
 const status = { ...petStatus, flag: '--status, -s <status>', optional: true } as const
 const limit = integer(1, 999_999_999)
-const integerText = { expected: int64.expected, read: parseInt64 }
 const json = switchOption('--json', 'Print a JSON object')
 
 const pageLimitMax = 100
+/** A wait that is longer than this is announced. */
+const silentMsMax = 1_000
 /** A table is printed after this many animals, because its columns have to fit all its rows. */
 const tableRowsMax = 1_000
 
@@ -75,7 +90,7 @@ const addCommand = command({
   summary: 'Add an animal and print it with its new id',
   options: {
     name: argument('<name>', "the animal's name"),
-    categoryId: { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...integerText },
+    categoryId: { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...int64Text },
     status: { ...status, help: petStatus.expected, default: 'none' },
     json,
     ...serverOptions,
@@ -90,10 +105,16 @@ const addCommand = command({
 const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
-  options: { id: { ...argument('<id>', "the animal's id"), ...integerText }, json, ...serverOptions },
+  options: { id: { ...argument('<id>', "the animal's id"), ...int64Text }, json, ...serverOptions },
   examples: ['petstore pets get 1'],
   async run({ id, json, ...server }, io) {
-    await withClient(server, io, async client => printPets([await client.pets.get(id)], json, io))
+    await withClient(server, io, async client => {
+      const pet = await client.pets.get(id)
+      await printPets([pet], json, io)
+      if (responseOf(pet)?.headers.has('deprecation')) {
+        io.err(`pets get is deprecated and will be removed on 5 December 2030: use ${io.program} pets list\n`)
+      }
+    })
   },
 })
 
@@ -123,45 +144,43 @@ async function printPages(pages: AsyncIterable<PetPage>, max: number, json: bool
   return { count, hasMore }
 }
 
-/** The name is the last column, because it can be a thousand characters wide. */
-const columns = ['ID', 'STATUS', 'CATEGORY', 'NAME']
-const rowOf = ({ id, name, categoryId, status }: Pet) => [`${id}`, status ?? '-', `${categoryId}`, visible(name)]
 const lineOf = (pet: Pet) => `${visible(petToJson(pet))}\n`
 
 async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
-  if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : table(columns, pets.map(rowOf)))
+  if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : petTable(pets, 1))
 }
 
 async function withClient(server: Values<typeof serverOptions>, io: Io, work: (client: PetstoreClient) => unknown) {
-  const onDeprecation = (notice: DeprecationNotice) => void io.err(deprecationLine(notice))
+  let waiting: ReturnType<typeof setTimeout> | undefined
+  const onRequest = () => {
+    waiting = setTimeout(() => io.err(`Waiting for ${server.baseUrl}\n`), silentMsMax)
+  }
+  const onRetry: ClientOptions['onRetry'] = ({ error, waitMs }) => {
+    clearTimeout(waiting)
+    const reason = error instanceof RateLimitedError ? 'Rate limited' : visible(error.message)
+    if (waitMs > silentMsMax) io.err(`${reason}: waiting ${Math.round(waitMs / 1_000)} s\n`)
+  }
   try {
-    await work(new PetstoreClient({ ...server, onDeprecation }))
+    const onResponse = () => clearTimeout(waiting)
+    await work(new PetstoreClient({ ...server, onRequest, onResponse, onRetry }))
   } catch (error) {
     if (!(error instanceof PetstoreError)) throw error
-    throw new SetupError(visible(adviceFor(error, server.baseUrl, io.program)), { cause: error })
+    const problem = explained(`Cannot reach ${server.baseUrl}`, error.cause, connectionProblems)
+    if (problem instanceof SetupError) throw problem
+    throw new SetupError(visible(adviceFor(error, server.baseUrl)), { cause: error })
+  } finally {
+    clearTimeout(waiting)
   }
 }
 
-function adviceFor(error: PetstoreError, baseUrl: string, program: string): string {
+function adviceFor(error: PetstoreError, baseUrl: string): string {
   const { message, code, status = 0, requestId } = error
-  if (codeOf(error.cause) === 'ECONNREFUSED') {
-    return `Nothing answers at ${baseUrl}: start it with ${program} serve, or set PETSTORE_URL or --url`
-  }
   if (error instanceof UnexpectedResponseError || code === 'not_found') {
     return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL or --url, such as ${urlDefault}`
   }
   if (status === 401) {
-    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with ${program} keys create --name NAME`
+    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with petstore keys create --name NAME`
   }
   if (status === 403) return `${message}; set PETSTORE_API_KEY to it`
   return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message
-}
-
-function deprecationLine({ operation, deprecation, sunset, links }: DeprecationNotice): string {
-  const day = (date: Date) => date.toISOString().slice(0, 10)
-  const since = deprecation ? ` since ${day(deprecation)}` : ''
-  const until = sunset ? ` and will be removed on ${day(sunset)}` : ''
-  const successor = links.find(({ rel }) => rel === 'successor-version')
-  const advice = successor ? `; use ${successor.href}` : ''
-  return `${visible(`petstore: ${operation} is deprecated${since}${until}${advice}`)}\n`
 }

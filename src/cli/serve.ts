@@ -10,7 +10,7 @@ import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
 import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
 import { BufferedLog } from './log.ts'
-import { build, exitCode, type Io, version } from './output.ts'
+import { asCalled, build, exitCode, type Io, version } from './output.ts'
 import { checkSettings, originOf, type ServeSettings, settings as serveSettings, unknownVariables } from './settings.ts'
 
 export const serveCommand = command({
@@ -44,7 +44,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
   const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
-  const stores = await Promise.race([openWithRetry(settings, log), stopped])
+  const stores = await Promise.race([openWithRetry(settings, log, io.program), stopped])
   if (!stores) {
     log.write('info', 'Stopping')
     log.end()
@@ -94,9 +94,9 @@ function endWithoutStore(log: BufferedLog): never {
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. */
-function openWithRetry(settings: ServeSettings, log: Log): Promise<Stores> {
+function openWithRetry(settings: ServeSettings, log: Log, program: string): Promise<Stores> {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
-  const onEvent = (level: 'error' | 'warn', message: string) => log.write(level, message)
+  const onEvent = (level: 'error' | 'warn', message: string) => log.write(level, asCalled(message, program))
   const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
   return retryUnreachable(log, waitForDatabaseMs, () => openStores(databaseUrl, options))
 }

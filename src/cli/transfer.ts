@@ -7,7 +7,7 @@ import type { ImportIds, Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
-import { animals, exitCode, type Io, type Progress, startProgress, visible } from './output.ts'
+import { animals, exitCode, type Io, isTerminal, type Progress, startProgress, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
 export const exportCommand = command({
@@ -24,8 +24,8 @@ export const exportCommand = command({
   details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
   async run({ file = '-', ...store }, io) {
-    const outcome = () => (file === '-' ? 'the output is incomplete' : `${file} was not created`)
-    await interruptible(io, outcome, catchSignals =>
+    const nothing = file === '-' ? 'the output is incomplete' : `${file} was not created`
+    await interruptible(io, { nothing }, catchSignals =>
       withStores({ ...store, create: false }, io, stores =>
         file === '-' ? exportToStdout(stores, catchSignals(), io) : exportToFile(file, stores, catchSignals(), io),
       ),
@@ -34,7 +34,7 @@ export const exportCommand = command({
 })
 
 async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
-  const toTerminal = io.stdoutIsTerminal()
+  const toTerminal = isTerminal(1)
   const write = (text: string) => io.out(toTerminal ? visible(text) : text)
   const count = await exportTo(write, stores, signal, toTerminal ? undefined : io)
   io.err(`Exported ${animals(count)}\n`)
@@ -56,13 +56,13 @@ async function exportToFile(file: string, stores: Stores, signal: AbortSignal, i
 const exportGraceMs = 500
 
 /** Shows the progress if there is an `io`. Returns how many animals were written. */
-async function exportTo(write: Io['out'], { transfer, location }: Stores, signal: AbortSignal, io: Io | undefined) {
+async function exportTo(write: Io['out'], { catalogue, location }: Stores, signal: AbortSignal, io: Io | undefined) {
   let progress: Progress | undefined
   const copy = async () => {
-    const total = await transfer.estimate()
+    const total = await catalogue.estimate()
     if (io) progress = startProgress(`Exporting the animals of ${location}`, io)
     let count = 0
-    for await (const lines of transfer.read()) {
+    for await (const lines of catalogue.read()) {
       signal.throwIfAborted()
       await write(lines)
       count += lines.split('\n').length - 1
@@ -98,10 +98,9 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
   async run({ file, keepIds, dryRun, ...store }, io) {
     const source = await openSource(file)
     const ids = keepIds ? 'keep' : 'new'
-    const outcome = (error: unknown) =>
-      error instanceof OutcomeUnknown ? unknownOutcome(source.label) : 'nothing was imported'
+    const unknown = `either all animals of ${source.label} were imported or none; check before you import again`
     try {
-      await interruptible(io, outcome, async catchSignals => {
+      await interruptible(io, { nothing: 'nothing was imported', unknown }, async catchSignals => {
         if (dryRun) return checkLines(source, ids, catchSignals(), io)
         await withStores({ ...store, create: true }, io, stores => importFrom(source, stores, ids, catchSignals(), io))
       })
@@ -111,16 +110,19 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
   },
 })
 
-/** After an interruption, the store has this long to report whether it has committed. */
-const importGraceMs = 5_000
-
 async function checkLines(source: Source, ids: ImportIds, signal: AbortSignal, io: Io): Promise<void> {
   let count = 0
   for await (const pets of readPets(source, ids, signal, io)) count += pets.length
   io.err(`All lines are valid: ${source.label} has ${animals(count)}; nothing was imported\n`)
 }
 
-async function importFrom(source: Source, { transfer, location }: Stores, ids: ImportIds, signal: AbortSignal, io: Io) {
+async function importFrom(
+  source: Source,
+  { catalogue, location }: Stores,
+  ids: ImportIds,
+  signal: AbortSignal,
+  io: Io,
+) {
   const read = async function* () {
     let count = 0
     for await (const pets of readPets(source, ids, signal, io)) {
@@ -129,8 +131,7 @@ async function importFrom(source: Source, { transfer, location }: Stores, ids: I
     }
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
-  const loading = transfer.load(read(), ids, signal)
-  const count = await unlessAborted(loading, signal, importGraceMs, new OutcomeUnknown('interrupted'))
+  const count = await committed(catalogue.load(read(), ids, signal), signal)
   if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }
@@ -182,7 +183,6 @@ function importProblem(error: unknown, label: string): unknown {
   if (error instanceof StoreUnavailable) {
     return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
   }
-  if (error instanceof OutcomeUnknown) return new SetupError(`Lost the store: ${unknownOutcome(label)}`)
   return explained(what, error, [
     [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
     [/^EISDIR$/, 'it is not a file or a pipe; name one, or - for stdin'],
@@ -201,17 +201,13 @@ function invalidLines({ problems, count }: InvalidLines): string {
   return `${count.toLocaleString('en')} lines are invalid; nothing was imported${lines}`
 }
 
-function unknownOutcome(label: string): string {
-  return `either all animals of ${label} were imported or none; check before you import again`
-}
-
 /**
  * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
- * `work` has to end soon. Then the process prints `outcome` and ends with a failure.
+ * `work` has to end soon. Then the process prints the outcome, `unknown` after an OutcomeUnknown, and ends with a failure.
  */
 export async function interruptible(
   io: Io,
-  outcome: (error: unknown) => string,
+  { nothing, unknown = nothing }: { readonly nothing: string; readonly unknown?: string },
   work: (catchSignals: () => AbortSignal) => Promise<void>,
 ) {
   const controller = new AbortController()
@@ -223,15 +219,25 @@ export async function interruptible(
   try {
     await work(catchSignals)
   } catch (error) {
+    const isUnknown = error instanceof OutcomeUnknown
+    if (isUnknown && !controller.signal.aborted) throw new SetupError(`Lost the store: ${unknown}`, { cause: error })
     if (!controller.signal.aborted) throw error
-    io.err(`petstore: Interrupted: ${outcome(error)}\n`)
+    io.err(`petstore: Interrupted: ${isUnknown ? unknown : nothing}\n`)
     // Returning could wait forever for a stalled pipe or database.
     process.exit(exitCode.failure)
   }
 }
 
+/** After an interruption, the store has this long to report whether it has committed. */
+const commitGraceMs = 5_000
+
+/** A change of the store. Rejects with OutcomeUnknown if it is interrupted and the store does not report in time. */
+export function committed<T>(change: Promise<T>, signal: AbortSignal): Promise<T> {
+  return unlessAborted(change, signal, commitGraceMs, new OutcomeUnknown('interrupted'))
+}
+
 /** The promise's outcome. After an abort, waits `graceMs` more; then rejects with `late`, or the signal's reason. */
-async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
   const { promise: aborted, resolve } = Promise.withResolvers<void>()
   const stop = () => resolve()
   signal.addEventListener('abort', stop)

@@ -17,8 +17,8 @@ export interface Check {
 export class Failed extends Error {
   readonly expected: string
   readonly found: string
-  constructor(expected: string, found: string) {
-    super(`expected ${expected}, found ${found}`)
+  constructor(expected: string, found: string, cause?: Error) {
+    super(`expected ${expected}, found ${found}`, { cause })
     this.expected = expected
     this.found = found
   }
@@ -199,7 +199,7 @@ export class Probe {
     const exchange = await received
       .then(async response => new Exchange(request, response, await response.text()))
       .catch((error: Error) => {
-        throw new Failed(`a response to ${request} within ${responseMs / 1_000} s`, error.message)
+        throw new Failed(`a response to ${request} within ${responseMs / 1_000} s`, error.message, error)
       })
     const { status } = exchange.response
     if (status === 429) throw new Skipped("the server's rate limit is reached")

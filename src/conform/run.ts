@@ -1,4 +1,4 @@
-import { SetupError } from '../errors.ts'
+import { connectionProblems, explained, SetupError } from '../errors.ts'
 import { type Check, Failed, Probe, Skipped, type Target } from './check.ts'
 import { contractChecks } from './contract.ts'
 
@@ -41,8 +41,10 @@ export async function conform(
 async function expectReachable(target: Target): Promise<void> {
   const { baseUrl } = target
   const { response } = await new Probe(target).send('/pets?limit=1').catch((cause: Error) => {
-    const problem = cause instanceof Skipped ? cause.message : 'check the address and that the server is running'
-    throw new SetupError(`Cannot reach ${baseUrl}: ${problem}`, { cause })
+    const problem = explained(`Cannot reach ${baseUrl}`, cause.cause, connectionProblems)
+    if (problem instanceof SetupError) throw problem
+    const advice = cause instanceof Skipped ? cause.message : 'check the address and that the server is running'
+    throw new SetupError(`Cannot reach ${baseUrl}: ${advice}`, { cause })
   })
   if (response.status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
   if (response.status !== 404) return

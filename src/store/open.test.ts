@@ -15,14 +15,15 @@ test.each([
 const withoutFile =
   'sqlite: sqlite:// sqlite::memory: sqlite://pets.db sqlite://hunter2@host/pets.db sqlite:////pets.db'
 const withOptions = 'sqlite:pets\0.db sqlite:pets.db?mode=ro sqlite:pets.db#part sqlite:file:pets.db'
-const withoutStore =
-  'hunter2 /var/lib/petstore.db :memory: sqlite sqlite3:pets.db SQLITE:pets.db file:pets.db http://example.com/pets'
+const paths = 'hunter2 /var/lib/petstore.db data/pets-1.db ~/pets.db sqlite'
+const withoutStore = ':memory: sqlite3:pets.db SQLITE:pets.db file:pets.db http://example.com/pets C:\\hunter2.db'
 const otherStores = ['', ' ', ' sqlite:pets.db', 'mysql://somebody:hunter2@db/pets']
 const withoutDatabase =
   'postgres: postgres:pets.db postgres://u:hunter2@db postgres://u:hunter2@@db/pets postgres://u:hunter2/@db/pets'
 
 test.each<[string, ...string[]]>([
   ['expected a file after sqlite:', ...withoutFile.split(' '), ...withOptions.split(' ')],
+  ['it is a path; put sqlite: in front of it', ...paths.split(' ')],
   ['expected sqlite:FILE, ', ...withoutStore.split(' '), ...otherStores],
   ['expected postgres://USER:PASSWORD@HOST:PORT/DATABASE', ...withoutDatabase.split(' ')],
 ])('%s…, without the password', (problem, ...urls) => {

@@ -3,7 +3,7 @@ import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
 import { petsToJson } from '../json.ts'
 import type { PetPage } from '../page.ts'
-import type { NewPet, Pet, PetStatus } from '../pet.ts'
+import type { NewPet, Pet, PetCorrection, PetStatus } from '../pet.ts'
 import { keptIdProblem } from '../store.ts'
 
 export type PetRow<Integer = bigint> = { id: Integer; name: string; categoryId: Integer; status: PetStatus | null }
@@ -12,6 +12,11 @@ export const petColumns = 'id, name, category_id AS "categoryId", status'
 
 export function petOf({ id, name, categoryId, status }: PetRow): Pet {
   return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
+}
+
+export function correctedRow(row: PetRow, correction: PetCorrection): PetRow {
+  const { name = row.name, categoryId = row.categoryId, status = row.status } = correction
+  return { id: row.id, name, categoryId, status }
 }
 
 /** `rows` has one row more than the limit if there is a next page. */

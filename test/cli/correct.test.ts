@@ -1,23 +1,35 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { key, serveFrom } from '../support/load.ts'
-import { ask, describeWithPostgres } from '../support/postgres.ts'
-import { projectFolder, type Server } from '../support/process.ts'
+import { openStores } from '../../src/store/open.ts'
+import { KeepAliveClient, withClients } from '../support/connections.ts'
+import { allAnimals, key, Ledger, serveFrom } from '../support/load.ts'
+import { ask, asPostgres, describeWithPostgres } from '../support/postgres.ts'
+import { petstore, program, projectFolder, refusal, run, type Server, until } from '../support/process.ts'
 import { newTestDatabase, type StoreKind } from '../support/service.ts'
 import { test } from '../support/test.ts'
+import { animalLines, workplace } from '../support/workplace.ts'
+import { spawnOnTerminal } from './child.ts'
 
 const document = readFileSync(join(projectFolder, 'docs/operating.md'), 'utf8')
-const [, block = ''] = /^## Correcting an animal$.*?^```sql\n(.*?)^```$/ms.exec(document) ?? []
+const [, block = ''] = /^## Correcting and removing animals$.*?^```sh\n(.*?)^```$/ms.exec(document) ?? []
+const examples = block.trimEnd().split('\n')
 
-/** Two processes on one empty store, which this program changes by SQL. */
+/** Two processes on one empty store. */
 async function startTwo(kind: StoreKind) {
   await using stack = new AsyncDisposableStack()
   const { url } = stack.use(await newTestDatabase(kind))
   const servers = [stack.use(await serveFrom(url)).server, stack.use(await serveFrom(url)).server] as const
   return Object.assign(stack.move(), {
+    url,
     servers,
+    /** Runs a line of the document, beside both processes. */
+    async type(line: string): Promise<void> {
+      const args = line.split(' ').slice(1)
+      expect(await petstore(args, { cwd: tmpdir(), env: { DATABASE_URL: url } })).toMatchObject({ exitCode: 0 })
+    },
     async change(statement: string): Promise<void> {
       if (kind === 'postgres') return await ask(url, statement)
       using database = new Database(url.replace('sqlite:', ''), { readwrite: true, strict: true })
@@ -65,18 +77,18 @@ function testsOn(kind: StoreKind): void {
     const first = new Map(animals)
     const cursor = (await two.servers[0].fetch('/pets?limit=3', key)).headers.get('x-next-cursor')
     await two.expectShown(animals)
-    const [sell = '', rename = '', remove = '', ...others] = block.trimEnd().split('\n')
+    const [sell = '', rename = '', remove = '', ...others] = examples
     expect(others).toEqual([])
-    await two.change(sell)
+    await two.type(sell)
     await two.expectShown(animals.set(2, '{"id":2,"name":"Animal 2","categoryId":7,"status":"sold"}'))
-    await two.change(rename)
-    await two.expectShown(animals.set(2, '{"id":2,"name":"Rex","categoryId":8,"status":"sold"}'))
-    await two.change(remove)
+    await two.type(rename)
+    await two.expectShown(animals.set(2, '{"id":2,"name":"Rex","categoryId":8}'))
+    await two.type(remove)
     animals.delete(3)
     await two.expectShown(animals)
     // The cursor names the deleted animal.
     expect(await (await two.servers[0].fetch(`/pets?cursor=${cursor}`, key)).text()).toBe(`[${animals.get(4)}]`)
-    await two.change('DELETE FROM pets WHERE id = 4')
+    await two.type('petstore remove --yes 4')
     animals.delete(4)
     for (const server of two.servers)
       for (const id of [2, 3, 4])
@@ -85,6 +97,63 @@ function testsOn(kind: StoreKind): void {
     const { text } = await add(two.servers[0], 5)
     expect(text).toStartWith('{"id":5,')
     await two.expectShown(animals.set(5, text))
+  })
+
+  test('200 corrections and removals while 32 clients create: nothing is lost, doubled or resurrected', async () => {
+    await using two = await startTwo(kind)
+    const { catalogue, close } = await openStores(two.url, { create: false })
+    const ledger = new Ledger()
+    const removed = new Set<string>()
+    const corrected = new Set<string>()
+    let changing = true
+    /** Changes the newest animals, whose ids must not be assigned again. */
+    const change = async () => {
+      for (let changes = 0; changes < 50; ) {
+        const untouched = ledger.acknowledged.keys().filter(id => !removed.has(id) && !corrected.has(id))
+        const id = [...untouched].at(-1)
+        if (id === undefined) await new Promise(setImmediate)
+        else if (++changes % 2 === 0) {
+          removed.add(id)
+          expect(await catalogue.remove([BigInt(id)])).toEqual([])
+        } else {
+          corrected.add(id)
+          expect(await catalogue.correct(BigInt(id), { name: 'Corrected', status: 'sold' })).toBeDefined()
+        }
+      }
+    }
+    const changed = Promise.all([change(), change(), change(), change()]).finally(() => {
+      changing = false
+    })
+    const creating = two.servers.map(({ port }) =>
+      withClients({ port, key, count: 16 }, async client => {
+        while (changing) {
+          const { body, idempotencyKey } = ledger.next()
+          // Every animal is sent twice, and the second answer comes after some changes.
+          for (let attempt = 0; attempt < 2; attempt++) {
+            const headers = { 'Idempotency-Key': idempotencyKey }
+            const outcome = await client.send({ method: 'POST', path: '/v1/pets', headers, body })
+            if (outcome.kind !== 'answered') throw new Error(outcome.kind)
+            if (attempt === 0) ledger.acknowledge(body, outcome.reply)
+            else
+              expect([outcome.reply.status, outcome.reply.headers.get('idempotency-replayed')]).toEqual([201, 'true'])
+          }
+        }
+      }),
+    )
+    await Promise.all([changed, ...creating])
+    await close()
+    expect(ledger.wrong).toEqual([])
+    expect([removed.size, corrected.size]).toEqual([100, 100])
+    for (const { port } of two.servers) {
+      using client = new KeepAliveClient(port, key)
+      const found = await allAnimals(client)
+      expect([...removed].filter(id => found.has(id))).toEqual([])
+      expect(found.size).toBe(ledger.acknowledged.size - removed.size)
+      for (const [id, body] of found) {
+        if (corrected.has(id)) expect(body).toMatch(/^\{"name":"Corrected",.*"status":"sold"\}$/)
+        else expect(body).toBe(ledger.acknowledged.get(id) ?? 'unknown')
+      }
+    }
   })
 
   test('the database refuses wrong values and stays unchanged', async () => {
@@ -108,3 +177,209 @@ function testsOn(kind: StoreKind): void {
 
 describe('SQLite: correcting an animal', () => testsOn('sqlite'))
 describeWithPostgres('PostgreSQL: correcting an animal', () => testsOn('postgres'))
+
+/** A store with the animals 1, 4 and 7. */
+async function threeAnimals() {
+  const place = workplace(animalLines(3, 1n))
+  expect(await place.petstore('import', '--keep-ids', 'animals.ndjson')).toMatchObject({ exitCode: 0 })
+  return place
+}
+
+test('correct prints the animal before and after, and remove what it removes', async () => {
+  using place = await threeAnimals()
+  const name = { name: 'Rex', categoryId: 9 }
+  expect(await place.petstore('correct', '4', '--name', '-Rex', '--category', '-9', '--status', 'sold')).toEqual({
+    exitCode: 0,
+    stdout: expect.stringMatching(
+      /^ID {2}STATUS {5}CATEGORY +NAME\n4 {3}available {2}-90\d+ .*1\n4 {3}sold {7}-9 +-Rex\n$/,
+    ),
+    stderr: 'Corrected animal 4 in pets.db, before and after:\n',
+  })
+  const { stdout } = await place.petstore('correct', '4', '--name=Rex', '-c', '9', '--no-status', '--json')
+  const before = { id: 4, name: '-Rex', categoryId: -9, status: 'sold' }
+  expect(stdout).toBe(`${JSON.stringify({ before, after: { id: 4, ...name } })}\n`)
+  expect(await place.petstore('remove', '4', '1', '4', '-y')).toEqual({
+    exitCode: 0,
+    stdout: '',
+    stderr: expect.stringMatching(
+      /^ID {2}STATUS {2}CATEGORY +NAME\n4 {3}- +9 +Rex\n1 {3}.*\nRemoved 2 animals from pets.db\n$/,
+    ),
+  })
+  expect(await place.exported()).toMatch(/^\{"id":7,.*\}\n$/)
+})
+
+test.each<[exitCode: number, line: string, message: string]>([
+  [2, 'correct 4', 'Nothing to correct: expected --name, --category, --status or --no-status'],
+  [2, 'correct', '<id> is missing'],
+  [2, 'correct four --name Rex', '<id> is "four": expected a 64-bit integer'],
+  [2, 'correct 4 --name=', '--name is empty: expected 1 to 1,000 characters'],
+  [2, 'correct 4 --category 1.5', '--category is "1.5": expected a 64-bit integer'],
+  [2, 'correct 4 --category 9223372036854775808', '--category is too large: expected at most 9223372036854775807'],
+  [2, 'correct 4 --category postgres://u:secret@h', '--category is "postgres://…@h": expected a 64-bit integer'],
+  [2, 'correct 4 --status lost', '--status is "lost": expected available, pending or sold'],
+  [2, 'correct 4 --status sold --no-status', '--status contradicts --no-status: remove one of them'],
+  [2, 'correct 4 5 --name Rex', 'Unexpected argument "5"'],
+  [1, 'correct 5 --name Rex', 'No animal has id 5: nothing was corrected'],
+  [1, 'correct 4 --name Rex --database-url sqlite:none.db', 'There is no store at none.db'],
+  [2, 'remove --yes', '<id>... is missing: expected the ids of 1 to 100 animals'],
+  [2, 'remove --yes 4 x', '<id>... is "4 x": expected the ids of 1 to 100 animals'],
+  [2, `remove --yes ${Array.from({ length: 101 }, (_, i) => i).join(' ')}`, '<id>... is "0 1 2'],
+  [2, 'remove 4', 'Cannot ask without a terminal: use --yes'],
+  [1, 'remove --yes 4 5 1 -6', 'No animal has id 5 or -6: nothing was removed'],
+])('exit code %d and one line, and nothing changes: %s', async (exitCode, line, message) => {
+  using place = await threeAnimals()
+  const stderr = await refusal(line.split(' '), place.surroundings, exitCode)
+  expect(stderr).toStartWith(`petstore: ${message}`)
+  expect(stderr).toMatch(/^[^\n]+\n$/)
+  expect(await place.exported()).toBe(animalLines(3, 1n))
+})
+
+test.each([
+  ['y\n', 0, 'Removed 1 animal from pets.db'],
+  ['n\n', 1, 'petstore: Nothing was removed: answer y, or use --yes'],
+  ['\u0004', 1, 'petstore: Nothing was removed: answer y, or use --yes'],
+  ['\u0003', 1, 'petstore: Interrupted: nothing was removed'],
+])('on a terminal, remove shows the animals, asks, and holds no lock: %j', async (answer, exitCode, last) => {
+  using place = await threeAnimals()
+  await place.petstore('correct', '4', '--name', 'x'.repeat(1_000))
+  await using terminal = spawnOnTerminal([program, 'remove', '4'], place.surroundings)
+  await until('the question', () => terminal.shown.includes('[y/N]') || terminal.hasEnded() || undefined)
+  expect(terminal.shown).toMatch(/\r\n4 .* x+…\r\nRemove 1 animal from pets\.db for good\? \[y\/N\] $/)
+  expect(terminal.shown.split('\r\n')[1]).toHaveLength(79)
+  expect(await place.petstore('correct', '7', '--name', 'Meanwhile')).toMatchObject({ exitCode: 0 })
+  terminal.type(answer)
+  expect(await terminal.exited()).toBe(exitCode)
+  expect(terminal.shown).toEndWith(`${last}\r\n`)
+  expect((await place.exported()).includes('{"id":4,')).toBe(exitCode === 1)
+})
+
+describe('one line says what to do, and nothing has changed', () => {
+  const changes = [
+    ['correct', '4', '--name', 'Rex'],
+    ['remove', '--yes', '4'],
+  ]
+
+  /** Runs both commands, which must fail. */
+  async function expectRefused(
+    place: Awaited<ReturnType<typeof threeAnimals>>,
+    message: string,
+    prefix: string[] = [],
+  ) {
+    const ended = await Promise.all(changes.map(args => run([...prefix, program, ...args], place.surroundings)))
+    for (const { exitCode, stderr } of ended) {
+      expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining(message) })
+      expect(stderr).not.toMatch(/\n\s+at /)
+    }
+  }
+
+  test('behind a lock, also after Ctrl-C', async () => {
+    using place = await threeAnimals()
+    using database = new Database(place.file('pets.db'), { readwrite: true, strict: true })
+    database.run('BEGIN IMMEDIATE')
+    const locked = 'pets.db: another process has locked it; stop that process, or try again (SQLITE_BUSY)'
+    await expectRefused(place, `petstore: Nothing has changed in the store ${locked}\n`)
+    for (const args of changes) {
+      await using child = place.start(args)
+      await until(
+        'the lock to be asked for',
+        () => readFileSync(`/proc/${child.pid}/maps`, 'utf8').includes('pets.db-shm') || undefined,
+      )
+      await Bun.sleep(300)
+      child.kill('SIGINT')
+      expect(await child.exited).toBe(1)
+      expect(await child.stderr.text()).toMatch(/petstore: Interrupted: nothing was (corrected|removed)\n$/)
+    }
+    database.run('ROLLBACK')
+    expect(await place.exported()).toBe(animalLines(3, 1n))
+  })
+
+  test.skipIf(asPostgres.length === 0)('without the right to write', async () => {
+    using place = await threeAnimals()
+    chmodSync(place.path, 0o755)
+    chmodSync(place.file('pets.db'), 0o644)
+    await expectRefused(place, 'pets.db: no permission to write there; change its owner, or set DATABASE_URL', [
+      ...asPostgres,
+    ])
+    expect(await place.exported()).toBe(animalLines(3, 1n))
+  })
+
+  test('with a damaged file', async () => {
+    using place = await threeAnimals()
+    writeFileSync(place.file('pets.db'), readFileSync(place.file('pets.db')).fill(0xff, 4_096, 8_192))
+    const before = readFileSync(place.file('pets.db'))
+    await expectRefused(place, 'Cannot open the store pets.db: the file is damaged; stop the servers')
+    expect(readFileSync(place.file('pets.db')).equals(before)).toBe(true)
+  })
+})
+
+describeWithPostgres('PostgreSQL: one line says what to do', () => {
+  const changes = [
+    ['correct', '1', '--name', 'Rex'],
+    ['remove', '--yes', '1'],
+  ]
+
+  async function storeWithAnimal() {
+    const database = await newTestDatabase('postgres')
+    const stores = await openStores(database.url, { create: true })
+    const pet = await stores.pets.create({ name: 'Mia', categoryId: 7n })
+    return {
+      url: database.url,
+      fails: async (args: readonly string[], url = database.url) =>
+        (await refusal(args, { cwd: tmpdir(), env: { DATABASE_URL: url } })).split('\n').at(-2) ?? '',
+      expectUnchanged: async () => expect(await stores.pets.get(1n)).toEqual(pet),
+      async [Symbol.asyncDispose]() {
+        await stores.close()
+        await database[Symbol.asyncDispose]()
+      },
+    }
+  }
+
+  test('behind a lock and without a right, and nothing has changed', async () => {
+    await using store = await storeWithAnimal()
+    const { SQL } = await import('bun')
+    await using sql = new SQL(store.url, { max: 1 })
+    await sql.unsafe('BEGIN')
+    await sql.unsafe('SELECT 1 FROM pets FOR UPDATE')
+    const locked =
+      /^petstore: Nothing has changed in the store postgres:.*: another program has locked it; stop that program, or try again \(55P03/
+    for (const line of await Promise.all(changes.map(args => store.fails(args)))) expect(line).toMatch(locked)
+    await sql.unsafe('ROLLBACK')
+    await store.expectUnchanged()
+    const role = `reader_${crypto.randomUUID().slice(0, 8)}`
+    await sql.unsafe(`CREATE ROLE ${role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
+    try {
+      const url = store.url.replace(/\/\/[^@]*@/, `//${role}@`)
+      for (const args of changes)
+        expect(await store.fails(args, url)).toMatch(
+          /: the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE /,
+        )
+      await store.expectUnchanged()
+    } finally {
+      await sql.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
+    }
+  })
+
+  test('if the connection is lost during COMMIT, the outcome is unknown', async () => {
+    await using store = await storeWithAnimal()
+    // Deferred: it runs during COMMIT.
+    await ask(
+      store.url,
+      `CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+       CREATE CONSTRAINT TRIGGER end_session AFTER INSERT OR UPDATE OR DELETE ON pets
+       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION end_session()`,
+    )
+    try {
+      const [correct = [], remove = []] = changes
+      expect(await store.fails(correct)).toBe('petstore: Lost the store: animal 1 may be corrected; run it again')
+      expect(await store.fails(remove)).toBe('petstore: Lost the store: all of them are removed, or none; run it again')
+      using place = workplace(animalLines(1))
+      expect(await store.fails(['import', place.file('animals.ndjson')])).toMatch(
+        /^petstore: Lost the store: either all animals of .* were imported or none; check before you import again$/,
+      )
+    } finally {
+      await ask(store.url, 'DROP TRIGGER end_session ON pets; DROP FUNCTION end_session()')
+    }
+    await store.expectUnchanged()
+  })
+})

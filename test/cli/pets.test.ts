@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { type Ended, petstore, refusal, run } from '../support/process.ts'
-import { startScriptedServer } from '../support/scripted-server.ts'
+import { errorAnswer, startScriptedServer } from '../support/scripted-server.ts'
 import { type Service, startService } from '../support/service.ts'
 import { test } from '../support/test.ts'
-import { program } from './child.ts'
+import { program, spawnOnTerminal } from './child.ts'
 
 let service: Service
 
@@ -107,16 +107,47 @@ test('pets add prints the animal with its new id', async () => {
   expect((await own.call('/v1/pets')).json).toHaveLength(2)
 })
 
-test('pets get prints one animal, or that none has the id, and that the operation is deprecated', async () => {
-  const deprecated =
-    'petstore: getPet is deprecated since 2026-11-15 and will be removed on 2030-12-05; use http:.*status=\\w+\n'
+test('pets get prints one animal, or that none has the id, and after a success that the operation is deprecated', async () => {
   const { exitCode, stdout, stderr } = await pets(['get', '2', '--json'])
   expect({ exitCode, ids: idsIn(stdout) }).toEqual({ exitCode: 0, ids: [2] })
-  expect(stderr).toMatch(new RegExp(`^${deprecated}$`))
+  expect(stderr).toBe('pets get is deprecated and will be removed on 5 December 2030: use bin/petstore pets list\n')
   for (const id of ['99999', '-1']) {
-    const message = expect.stringMatching(new RegExp(`^${deprecated}petstore: .*${id}.*\n$`))
+    const message = expect.stringMatching(new RegExp(`^petstore: .*${id}.*\n$`))
     expect(await pets(['get', id])).toEqual({ exitCode: 1, stdout: '', stderr: message })
   }
+})
+
+test('a wait of more than a second is announced, and --key is another name of --api-key', async () => {
+  const limited = errorAnswer(429, 'rate_limited', { 'retry-after': '2' })
+  const slow = async () => {
+    await Bun.sleep(1_500)
+    return Response.json([])
+  }
+  await using server = startScriptedServer(limited, slow)
+  const { url } = server
+  expect(await pets(['list', '--url', url, '--key', 'a-key-of-this-service'], {})).toEqual({
+    exitCode: 0,
+    stdout: '',
+    stderr: `Rate limited: waiting 2 s\nWaiting for ${url}\nThe pet store has no animals\n`,
+  })
+  expect(server.requests.map(({ headers }) => headers.get('authorization'))).toEqual(
+    Array(2).fill('Bearer a-key-of-this-service'),
+  )
+})
+
+test('a terminal shows as much of a long name as fits', async () => {
+  const animals = ['犬'.repeat(999), 'Rex'].map((name, index) => ({ id: index + 1, name, categoryId: 7 }))
+  await using server = startScriptedServer(Response.json(animals))
+  const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: service.key }
+  await using terminal = spawnOnTerminal([program, 'pets', 'list'], { cwd: tmpdir(), env })
+  expect(await terminal.exited()).toBe(0)
+  const [, long = '', short] = terminal.shown.split('\r\n')
+  expect([long.slice(-3), Bun.stringWidth(long) > 78, Bun.stringWidth(long) <= 80, short]).toEqual([
+    '犬犬…',
+    true,
+    true,
+    '2   -       7         Rex',
+  ])
 })
 
 describe('one line says what to do about', () => {
@@ -137,6 +168,19 @@ describe('one line says what to do about', () => {
     expect(refused).toContain('use one that may write; set PETSTORE_API_KEY to it')
   })
 
+  test('an address without its scheme, and one that may contain a password', async () => {
+    const invalid = async (url: string) =>
+      (
+        await refusal(['pets', 'list'], { cwd: tmpdir(), env: { PETSTORE_API_KEY: service.key, PETSTORE_URL: url } }, 2)
+      ).trim()
+    const suggested = 'petstore: PETSTORE_URL is invalid: did you mean http://localhost:8080?'
+    expect(await invalid('localhost:8080')).toBe(suggested)
+    for (const url of ['me:secret@localhost:8080', 'localhost:8080?secret', 'localhost:8080#secret', 'secret']) {
+      expect(await invalid(url)).toStartWith('petstore: PETSTORE_URL is invalid: expected an http or https URL ')
+      expect(await invalid(url)).not.toContain('secret')
+    }
+  })
+
   test('a server that does not run, a wrong base address, and another kind of server', async () => {
     const page = new Response('<h1>\u001b[31mWelcome\u009b</h1>', { headers: { 'content-type': 'text/html' } })
     const other = startScriptedServer(page)
@@ -146,7 +190,7 @@ describe('one line says what to do about', () => {
     expect(welcome).toContain('Welcome\\u009b')
     await other[Symbol.asyncDispose]()
     expect(await failure({ PETSTORE_URL: other.url }, 'list')).toBe(
-      `petstore: Nothing answers at ${other.url}: start it with bin/petstore serve, or set PETSTORE_URL or --url\n`,
+      `petstore: Cannot reach ${other.url}: nothing answers there; start it with bin/petstore serve, or check the address (ECONNREFUSED)\n`,
     )
     const wrongPath = await failure({}, 'list', '--url', `${service.origin}/shop/`)
     expect(wrongPath).toContain(`${service.origin}/shop/v1 is not the base URL of a pet store: `)

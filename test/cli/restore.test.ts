@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { asCalled } from '../../src/cli/output.ts'
 import { damageAdvice } from '../../src/errors.ts'
 import { createKey, refusal, type Server, startServer } from '../support/process.ts'
 import { test } from '../support/test.ts'
@@ -206,7 +207,7 @@ test('a damaged store is refused with a way out; the new store does not know wha
   writeFileSync(file, readFileSync(file).fill(0xff, 4_096, 8_192))
   const before = filesIn(place.path)
   expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
-    `petstore: Cannot open the store pets.db: the file is damaged; ${damageAdvice} (SQLITE_CORRUPT)\n`,
+    `petstore: Cannot open the store pets.db: the file is damaged; ${asCalled(damageAdvice, 'bin/petstore')} (SQLITE_CORRUPT)\n`,
   )
   expect(filesIn(place.path)).toEqual(before)
   renameSync(file, `${file}.damaged`)

@@ -12,6 +12,8 @@ async function suiteOf(port: number, ciphers: string): Promise<string | undefine
   return /alert handshake failure/.exec(stderr)?.[0] ?? /Cipher is (\S+)/.exec(stdout)?.[1]
 }
 
+const keyIn = ({ stdout }: { stdout: string }) => /pets_\w{36}/.exec(stdout)?.[0] ?? ''
+
 describe.skipIf(!hasOpenssl)('with a certificate', () => {
   const folder = temporaryFolder()
   beforeAll(() => makeCertificate(folder.path))
@@ -27,6 +29,25 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     expect(health).toMatchObject({ exitCode: 0, stdout: 'ok\n' })
     await expect(fetch(`${server.url}/pets`)).rejects.toThrow()
     expect((await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })).status).toBe(401)
+    const env = { PETSTORE_API_KEY: 'a-key-of-this-service' }
+    for (const [url, problem] of [
+      [
+        server.url.replace('https', 'http'),
+        'the server closed the connection; if it expects TLS, use https:// (ECONNRESET)',
+      ],
+      [
+        server.url,
+        'its certificate is not trusted; set NODE_EXTRA_CA_CERTS to the file of its authority (DEPTH_ZERO_SELF_SIGNED_CERT)',
+      ],
+    ]) {
+      for (const args of [['pets', 'list', '--url'], ['conform']]) {
+        const stderr = await refusal([...args, `${url}`], { cwd: folder.path, env })
+        expect(stderr).toBe(`petstore: Cannot reach ${url}: ${problem}\n`)
+      }
+    }
+    const trusting = { ...env, PETSTORE_API_KEY: keyIn(server), NODE_EXTRA_CA_CERTS: 'cert.pem' }
+    const listed = await petstore(['pets', 'list', '--url', server.url], { cwd: folder.path, env: trusting })
+    expect(listed).toEqual({ exitCode: 0, stdout: '', stderr: 'The pet store has no animals\n' })
 
     // TLS 1.2 has only suites with forward secrecy and authenticated encryption, in the order of the server.
     const { port } = server

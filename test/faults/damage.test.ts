@@ -3,12 +3,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'bun:test'
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
+import { asCalled } from '../../src/cli/output.ts'
 import { damageAdvice } from '../../src/errors.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { loggedBy, petstore, refusal, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { test } from '../support/test.ts'
 import { animalLines } from '../support/workplace.ts'
+
+const advice = asCalled(damageAdvice, 'bin/petstore')
 
 const key = 'a-key-for-damaged-files-0123456789'
 const env = { PETSTORE_API_KEY: key }
@@ -75,7 +78,7 @@ async function expectUnavailable(server: Server, path: string, init?: typeof rex
   // The result of the check at the start is used for a moment.
   await until('/healthz to notice the damage', async () => (await healthOf(server)) === 503 || undefined)
   const stopped = await server.stop('SIGTERM')
-  const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): ${damageAdvice}`
+  const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): ${advice}`
   expect(loggedBy(stopped)).toEqual([damage, 'info Stopping'])
 }
 
@@ -127,7 +130,7 @@ test('a file that is damaged at the start is refused, and stays byte for byte as
   change('PRAGMA user_version = 1000')
   zeroAnimals()
   const before = readFileSync(file)
-  const problem = `the file is damaged; ${damageAdvice} (SQLITE_CORRUPT)`
+  const problem = `the file is damaged; ${advice} (SQLITE_CORRUPT)`
   const stderr = `petstore: Cannot open the store data/petstore.db: ${problem}\n`
   for (const args of [['serve', '--port', '0'], ['keys', 'list'], ['export']]) {
     expect(await petstore(args, { cwd: folder.path, env }), args.join(' ')).toMatchObject({ exitCode: 1, stderr })
@@ -139,5 +142,5 @@ test('damage that an export finds in a file too large to be checked at the start
   change('CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(17000000))')
   zeroAnimals()
   const problem = await refusal(['export'], { cwd: folder.path })
-  expect(problem).toContain(`petstore: The store is damaged (SQLite: SQLITE_CORRUPT): ${damageAdvice}\n`)
+  expect(problem).toContain(`petstore: The store is damaged (SQLite: SQLITE_CORRUPT): ${advice}\n`)
 })

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, w
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore, problemIn } from '../support/load.ts'
-import { refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import { petstore, refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
 import { test } from '../support/test.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
@@ -109,6 +109,27 @@ testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again 
   for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
   expect(await isWritable(client)).toBe('1')
   await expectExactly(acknowledged, server)
+})
+
+testUnless(noMount, 'correct and remove on a full disk change nothing and say so', async () => {
+  using disk = smallDisk(1024 ** 2)
+  const surroundings = { cwd: disk.path, env: { DATABASE_URL: 'sqlite:pets.db' } }
+  writeFileSync(join(disk.path, 'animals.ndjson'), animalLines(3, 1n))
+  expect(await petstore(['import', 'animals.ndjson'], surroundings)).toMatchObject({ exitCode: 0 })
+  const { stdout: before } = await petstore(['export'], surroundings)
+  // With room for SQLite's shared memory, and not for the write-ahead log; and with none.
+  for (const freeBytes of [36 * 1024, 0]) {
+    fill(join(disk.path, 'filler'), freeBytes)
+    for (const args of [
+      ['correct', '1', '--name', 'x'.repeat(1_000)],
+      ['remove', '--yes', '1'],
+    ]) {
+      const message = expect.stringMatching(/store pets\.db: the disk is full; free some space \(SQLITE_\w+\)\n$/)
+      expect(await refusal(args, surroundings)).toEqual(message)
+    }
+  }
+  rmSync(join(disk.path, 'filler'))
+  expect(await petstore(['export'], surroundings)).toMatchObject({ exitCode: 0, stdout: before })
 })
 
 testUnless(noMount, 'a backup onto a full disk says so, and leaves nothing there', async () => {

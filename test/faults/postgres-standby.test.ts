@@ -6,7 +6,7 @@ import { workMax } from '../../src/store/postgres/pool.ts'
 import { advance, eventually, serveOnClock, standingClock } from '../support/clock.ts'
 import { animalBody, key, type Serving, serveFrom } from '../support/load.ts'
 import { ask, type Cluster, describeWithOwnPostgres, startCluster, withHosts } from '../support/postgres.ts'
-import { createKey, loggedBy, petstore, until } from '../support/process.ts'
+import { createKey, loggedBy, petstore, refusal, until } from '../support/process.ts'
 import { test } from '../support/test.ts'
 
 const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore'`
@@ -125,8 +125,25 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   test('with only the standby named it does not start, and says why in one line', async () => {
     const env = { DATABASE_URL: withHosts(url, standby) }
     const stderr = expect.stringMatching(/^petstore: Cannot use 127\.0\.0\.1:\d+: it takes no writes [^\n]*\n$/)
-    const ended = await petstore(['serve', '--port', '0'], { cwd: '/', env })
-    expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
+    for (const line of ['serve --port 0', 'correct 1 --name Rex', 'remove --yes 1'])
+      expect(await petstore(line.split(' '), { cwd: '/', env })).toEqual({ exitCode: 1, stdout: '', stderr })
+  })
+
+  test('a correction that the standby has not got in time may be lost, and works when it is sent again', async () => {
+    await using serving = await serveFrom(withHosts(url, primary, standby))
+    const { path } = await add(serving, 400)
+    const id = path.replace('/pets/', '')
+    const surroundings = { cwd: '/', env: { DATABASE_URL: url } }
+    const correct = ['correct', id, '--name', 'Corrected']
+    standby.freeze()
+    try {
+      const unknown = `petstore: Lost the store: animal ${id} may be corrected; run it again\n`
+      expect(await refusal(correct, surroundings)).toBe(unknown)
+    } finally {
+      standby.thaw()
+    }
+    expect(await petstore(correct, surroundings)).toMatchObject({ exitCode: 0 })
+    expect(await (await serving.server.fetch(path, key)).text()).toContain('"name":"Corrected"')
   })
 
   test('with PETSTORE_READ_URL animals come from the standby, a little late; keys and Idempotency-Keys never do', async () => {

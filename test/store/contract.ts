@@ -5,7 +5,7 @@ import { readPetLines } from '../../src/cli/ndjson.ts'
 import { IdsExhausted, SetupError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
 import { petLines } from '../../src/json.ts'
-import { type NewPet, type Pet, type PetStatus, petName, petStatus } from '../../src/pet.ts'
+import { type NewPet, type Pet, type PetCorrection, type PetStatus, petName, petStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
 import { type AnyDatabase, newTestDatabase, petsOf, type StoreKind } from '../support/service.ts'
@@ -314,7 +314,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
   async function exported(): Promise<string> {
     let lines = ''
-    for await (const some of stores.transfer.read()) lines += some
+    for await (const some of stores.catalogue.read()) lines += some
     return lines
   }
 
@@ -323,12 +323,100 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     return batches.flat() as Pet[]
   }
 
+  describe(`${engine}: corrections and removals`, () => {
+    test('a correction changes what is given and nothing else', async () => {
+      const others = [await add(), await add({ status: 'sold' })]
+      let before = await add({ name: 'Rxe', categoryId: int64Max, status: 'available' })
+      const { id } = before
+      for (const [correction, after] of [
+        [{ name: names.at(-1) }, { id, name: names.at(-1) as string, categoryId: int64Max, status: 'available' }],
+        [{ categoryId: int64Min }, { id, name: names.at(-1) as string, categoryId: int64Min, status: 'available' }],
+        [
+          { name: 'Rex', status: 'sold' },
+          { id, name: 'Rex', categoryId: int64Min, status: 'sold' },
+        ],
+        [{ status: null }, { id, name: 'Rex', categoryId: int64Min }],
+        [
+          { status: null, categoryId: 0n },
+          { id, name: 'Rex', categoryId: 0n },
+        ],
+        [{ status: 'pending' }, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
+        [{}, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
+      ] satisfies [PetCorrection, Pet][]) {
+        expect(await stores.catalogue.correct(id, correction)).toEqual({ before, after })
+        expect(await everything()).toEqual([...others, after])
+        for (const status of statuses)
+          expect(await walk(9, status)).toEqual((await everything()).filter(pet => pet.status === status))
+        before = after
+      }
+    })
+
+    test('values that POST /pets would refuse, a missing animal and an abort change nothing', async () => {
+      const pet = await add({ status: 'sold' })
+      const { catalogue } = stores
+      for (const correction of [
+        { name: '' },
+        { name: ' ' },
+        { name: 'x'.repeat(1_001) },
+        { status: 'lost' as PetStatus },
+      ])
+        expect(await failureOf(() => catalogue.correct(pet.id, correction))).toBeInstanceOf(Error)
+      for (const id of [0n, -1n, pet.id + 1n, int64Max, int64Min])
+        expect(await catalogue.correct(id, { name: 'Nobody' })).toBeUndefined()
+      const aborted = AbortSignal.abort(new Error('Ctrl-C'))
+      expect(await failureOf(() => catalogue.correct(pet.id, { name: 'Mia' }, aborted))).toBe(aborted.reason)
+      expect(await failureOf(() => catalogue.remove([pet.id], aborted))).toBe(aborted.reason)
+      expect(await everything()).toEqual([pet])
+      // No lock is left behind.
+      expect((await add()).id).toBe(pet.id + 1n)
+    })
+
+    test('a removal removes all or none, and no id is assigned again', async () => {
+      const pets = [await add(), await add(), await add({ status: 'sold' })]
+      const [first, second, third] = idsOf(pets) as [bigint, bigint, bigint]
+      const { catalogue } = stores
+      expect(await catalogue.remove([first, int64Max, third, int64Min])).toEqual([int64Max, int64Min])
+      expect(await everything()).toEqual(pets)
+      expect(await catalogue.remove([third, first, third])).toEqual([])
+      expect(await everything()).toEqual(pets.slice(1, 2))
+      expect(await catalogue.remove([third, second])).toEqual([third])
+      expect(await catalogue.remove([second])).toEqual([])
+      await reopen()
+      expect([await everything(), (await add()).id]).toEqual([[], third + 1n])
+    })
+
+    test('a repeated creation adds nothing after a correction or a removal, and shows the animal as it was created', async () => {
+      const key = (name: string) => ({ scope: 'till', key: name, at: new Date() })
+      const create = async (name: string) => stores.pets.createOnce(rex, key(name))
+      const created = [await create('corrected'), await create('removed')] as Extract<Creation, { pet: Pet }>[]
+      const [corrected, removed] = created.map(({ pet }) => pet.id) as [bigint, bigint]
+      await stores.catalogue.correct(corrected, { name: 'Mia' })
+      await stores.catalogue.remove([removed])
+      expect(await create('corrected')).toEqual({ outcome: 'replayed', pet: { id: corrected, ...rex } })
+      expect(await create('removed')).toEqual({ outcome: 'replayed', pet: { id: removed, ...rex } })
+      expect(await everything()).toEqual([{ id: corrected, ...rex, name: 'Mia' }])
+    })
+
+    test('corrections of one animal at the same moment all take effect, one after the other', async () => {
+      const { id } = await add()
+      const { catalogue } = stores
+      const done = await Promise.all(
+        Array.from({ length: 8 }, (_, i) =>
+          catalogue.correct(id, i % 2 ? { categoryId: BigInt(i) } : { name: `${i}` }),
+        ),
+      )
+      const steps = done.map(step => step ?? { before: undefined, after: undefined })
+      const [last, ...more] = steps.filter(({ after }) => !steps.some(({ before }) => Bun.deepEquals(before, after)))
+      expect([await everything(), more]).toEqual([[last?.after as Pet], []])
+    })
+  })
+
   describe(`${engine}: export`, () => {
     test('animals come in bounded batches as of one moment, and others can add meanwhile', async () => {
       const pets = many(2 * batchPetsMax + 1).map(pet => ({ ...pet, name: pet.name.padEnd(150, '.') }))
-      await stores.transfer.load(batches(pets), 'keep')
+      await stores.catalogue.load(batches(pets), 'keep')
       let seen = ''
-      for await (const lines of stores.transfer.read()) {
+      for await (const lines of stores.catalogue.read()) {
         if (seen === '') await add({ name: 'too late' })
         // Less than all. PostgreSQL's batches depend on how much of a COPY arrives at once: up to 512 KiB, which JSON doubles.
         expect(lines.length).toBeLessThan(300 * batchPetsMax)
@@ -339,21 +427,21 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
 
     test('it can be stopped in the middle', async () => {
-      await stores.transfer.load(batches(many(batchPetsMax + 1)), 'keep')
-      for (let i = 0; i < 5; i++) for await (const _ of stores.transfer.read()) break
+      await stores.catalogue.load(batches(many(batchPetsMax + 1)), 'keep')
+      for (let i = 0; i < 5; i++) for await (const _ of stores.catalogue.read()) break
       await add()
-      expect(await stores.transfer.load(batches([numbered(1n)]), 'new')).toBe(1n)
+      expect(await stores.catalogue.load(batches([numbered(1n)]), 'new')).toBe(1n)
     })
   })
 
   describe(`${engine}: import`, () => {
     const failureOfLoad = (given: AsyncIterable<readonly ImportedPet[]>, ids: 'keep' | 'new') =>
-      failureOf(() => stores.transfer.load(given, ids))
+      failureOf(() => stores.catalogue.load(given, ids))
 
     test('an import of nothing adds nothing, and an empty store exports nothing', async () => {
-      expect(await stores.transfer.load(batches(), 'new')).toBe(0n)
-      expect(await stores.transfer.load(batches([], []), 'keep')).toBe(0n)
-      expect([await everything(), (await stores.transfer.estimate()) ?? 0]).toEqual([[], 0])
+      expect(await stores.catalogue.load(batches(), 'new')).toBe(0n)
+      expect(await stores.catalogue.load(batches([], []), 'keep')).toBe(0n)
+      expect([await everything(), (await stores.catalogue.estimate()) ?? 0]).toEqual([[], 0])
     })
 
     test('with their ids, animals come back exactly, and later ones have higher ids', async () => {
@@ -365,7 +453,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         { id: int64Max - 1_000_000_000n, name: "'); DROP", categoryId: 2n ** 53n + 1n, status: 'sold' },
       ]
       const given = batches(pets.slice(0, 1), [], pets.slice(1))
-      expect(await stores.transfer.load(given, 'keep')).toBe(5n)
+      expect(await stores.catalogue.load(given, 'keep')).toBe(5n)
       await reopen()
       expect(await exported()).toBe(petLines(pets))
       expect(await everything()).toEqual(pets)
@@ -409,7 +497,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('new ids are higher than all before, in order; ids of the source are ignored', async () => {
       const first = await add()
       const given: ImportedPet[] = [numbered(7n), numbered(7n), numbered(1n), rex, numbered(int64Max)]
-      const count = await stores.transfer.load(batches(given, many(batchPetsMax)), 'new')
+      const count = await stores.catalogue.load(batches(given, many(batchPetsMax)), 'new')
       expect(count).toBe(BigInt(5 + batchPetsMax))
       const [before, ...after] = await everything()
       expect(before).toEqual(first)
@@ -437,7 +525,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
           seen.push(namesOf(await walk(9)))
         }
       }
-      expect(await stores.transfer.load(slow(), 'new')).toBe(3n)
+      expect(await stores.catalogue.load(slow(), 'new')).toBe(3n)
       expect(seen).toEqual([1, 2, 3].map(added => Array(added).fill('meanwhile')))
       expect(namesOf(await everything())).toEqual([...Array(3).fill('meanwhile'), ...Array(3).fill('Nr. 1')])
     })

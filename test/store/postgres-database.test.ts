@@ -3,10 +3,10 @@ import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
+import { PostgresCatalogue } from '../../src/store/postgres/catalogue.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
 import { Pool } from '../../src/store/postgres/pool.ts'
 import { connect, planSettings } from '../../src/store/postgres/server.ts'
-import { PostgresTransfer } from '../../src/store/postgres/transfer.ts'
 import { type PostgresAddress, type PostgresHost, parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
@@ -259,7 +259,9 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await run(`GRANT INSERT ON pets TO ${role.name}`)
     expect((await stores.pets.create(rex)).id).toBe(2n)
     await run(`REVOKE TEMPORARY ON DATABASE ${databaseName()} FROM PUBLIC`)
-    await expect(stores.transfer.load(batches([rex]), 'new')).rejects.toThrow(/TEMPORARY on the database for an import/)
+    await expect(stores.catalogue.load(batches([rex]), 'new')).rejects.toThrow(
+      /TEMPORARY on the database for an import/,
+    )
   })
 
   const noRight = /^Cannot open .*: the user lacks a right; GRANT it .*\(42501: permission denied for .*\)$/
@@ -485,13 +487,13 @@ describeWithPostgres('PostgreSQL: export and import', () => {
   const copying = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'COPY%' AND datname = current_database()`
   const endOfSession = () => until('the end of the session', async () => ((await rows(copying))[0] ? undefined : true))
   const transferWith = (idleMsMax: number) =>
-    new PostgresTransfer(parsePostgresUrl(database.url) as PostgresAddress, idleMsMax)
+    new PostgresCatalogue(parsePostgresUrl(database.url) as PostgresAddress, idleMsMax)
 
   test('ids can be kept after all animals were deleted by hand', async () => {
     await using stores = await opened()
-    await stores.transfer.load(batches([{ ...rex, id: 50n }]), 'keep')
+    await stores.catalogue.load(batches([{ ...rex, id: 50n }]), 'keep')
     await run('DELETE FROM pets')
-    await stores.transfer.load(batches([{ ...rex, id: 7n }]), 'keep')
+    await stores.catalogue.load(batches([{ ...rex, id: 7n }]), 'keep')
     expect(await rows('SELECT id::text FROM pets')).toEqual([{ id: '7' }])
     expect(await stores.pets.create(rex)).toMatchObject({ id: 51n })
   })
@@ -547,7 +549,7 @@ describeWithPostgres('PostgreSQL: durability', () => {
     await stores.keys.revoke(1n, new Date())
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date() })
-    await stores.transfer.load(batches([rex]), 'new')
+    await stores.catalogue.load(batches([rex]), 'new')
     await stores.close()
     expect(await recordedCommits()).toEqual(Array(6).fill({ setting: set === 'off' ? 'on' : set }))
   })

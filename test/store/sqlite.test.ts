@@ -216,9 +216,9 @@ test('a backup reports how much of it is done every 100 ms, and counts the anima
 describe('SQLite: import', () => {
   test('ids of animals that were deleted by hand are not assigned again', async () => {
     await using stores = closing(await opened())
-    await stores.transfer.load(batches([{ ...rex, id: 50n }]), 'keep')
+    await stores.catalogue.load(batches([{ ...rex, id: 50n }]), 'keep')
     change('DELETE FROM pets')
-    await stores.transfer.load(batches([{ ...rex, id: 7n }]), 'keep')
+    await stores.catalogue.load(batches([{ ...rex, id: 7n }]), 'keep')
     expect((await stores.pets.create(rex)).id).toBe(51n)
   })
 
@@ -226,11 +226,11 @@ describe('SQLite: import', () => {
     await using stores = closing(await opened())
     await stores.pets.create(rex)
     change('UPDATE sqlite_sequence SET seq = 9223372036854775806')
-    const refused = await failureOf(() => stores.transfer.load(batches([rex, rex]), 'new'))
+    const refused = await failureOf(() => stores.catalogue.load(batches([rex, rex]), 'new'))
     expect(refused).toBeInstanceOf(SetupError)
     expect(String(refused)).toMatch(/Cannot assign 2 new ids: .* up to 9223372036854775806,/)
-    expect(await stores.transfer.estimate()).toBe(1)
-    expect(await stores.transfer.load(batches([rex]), 'new')).toBe(1n)
+    expect(await stores.catalogue.estimate()).toBe(1)
+    expect(await stores.catalogue.load(batches([rex]), 'new')).toBe(1n)
   })
 
   test('it can be interrupted while the animals are inserted', async () => {
@@ -240,9 +240,9 @@ describe('SQLite: import', () => {
       yield Array.from({ length: 50_000 }, () => rex)
       setImmediate(() => interruption.abort(new Error('Ctrl-C')))
     }
-    const loaded = await stores.transfer.load(interrupted(), 'new', interruption.signal).catch(error => error)
+    const loaded = await stores.catalogue.load(interrupted(), 'new', interruption.signal).catch(error => error)
     expect(loaded).toBe(interruption.signal.reason)
-    expect(await stores.transfer.estimate()).toBe(0)
+    expect(await stores.catalogue.estimate()).toBe(0)
     expect((await stores.pets.create(rex)).id).toBe(1n)
   })
 
@@ -252,9 +252,9 @@ describe('SQLite: import', () => {
       yield [rex]
       renameSync(file, `${file}.moved`)
     }
-    expect(await stores.transfer.load(moving(), 'new').catch(error => error)).toBeInstanceOf(StoreUnavailable)
+    expect(await stores.catalogue.load(moving(), 'new').catch(error => error)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
-    expect(await stores.transfer.estimate()).toBe(0)
+    expect(await stores.catalogue.estimate()).toBe(0)
     await stores.close()
     expect(readdirSync(folder.path)).toEqual(['pets.db'])
   })

@@ -75,7 +75,6 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
     env,
     program: 'petstore',
     isTerminal: false,
-    stdoutIsTerminal: () => false,
     async out(text: string) {
       stdout += text
     },

@@ -32,7 +32,7 @@ export async function keepAnimals({ stores }: Service, animals: readonly Pet[]):
   const batches = (async function* () {
     yield animals
   })()
-  await stores.transfer.load(batches, 'keep')
+  await stores.catalogue.load(batches, 'keep')
 }
 
 export function petsOf({ json }: PetPage): readonly Pet[] {

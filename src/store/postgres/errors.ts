@@ -90,16 +90,16 @@ function described(error: unknown, code: string): string {
 }
 
 /** One line for the operator if the code is a known problem; otherwise the error itself. */
-export function postgresSetupError(error: unknown, location: string): unknown {
+export function postgresSetupError(error: unknown, location: string, what = 'Cannot open the store'): unknown {
   if (error instanceof SetupError) return error
   const code = codeOf(error)
   if (isFromPooler(error, code)) {
     const problem = `${described(error, code)}. ${poolerAdvice}`
-    return new SetupError(`Cannot open the store ${location}: ${problem}`, { cause: error })
+    return new SetupError(`${what} ${location}: ${problem}`, { cause: error })
   }
   const [, problem, kind = StoreUnreachable] = setupProblems.find(([codes]) => codes.test(code)) ?? []
   if (problem === undefined) return error
-  return new kind(`Cannot open the store ${location}: ${problem} (${described(error, code)})`, { cause: error })
+  return new kind(`${what} ${location}: ${problem} (${described(error, code)})`, { cause: error })
 }
 
 /** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says SetupError. */
@@ -125,6 +125,7 @@ const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: 
   [/^3D000/, 'the server has no such database; create it, or set DATABASE_URL to another one'],
   [/^57P03/, 'the server is starting up or shutting down; try again'],
   [/^53300/, connectionsAdvice],
+  [/^53100/, 'its disk is full; free some space'],
   [
     /^ERR_POSTGRES_(TLS|CONNECTION_CLOSED)/,
     'the server closed the connection; check that it is PostgreSQL and supports the sslmode in DATABASE_URL',

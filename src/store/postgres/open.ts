@@ -1,5 +1,6 @@
 import { SetupError } from '../../errors.ts'
 import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
+import { PostgresCatalogue } from './catalogue.ts'
 import { postgresSetupError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
@@ -8,7 +9,6 @@ import { Primary, writeConnections } from './primary.ts'
 import { Replica } from './replica.ts'
 import { migrate, migrations, missingRights } from './schema.ts'
 import { findServer, type Server } from './server.ts'
-import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
 
 /** Connections for reads. Those for writes are added. */
@@ -42,7 +42,7 @@ export async function openPostgres(
     return {
       pets,
       keys: createPostgresKeys(primary, replica),
-      transfer: new PostgresTransfer(address),
+      catalogue: new PostgresCatalogue(address),
       location,
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(writing, location),

@@ -66,15 +66,15 @@ export function errorOf({ kind, message }: Failure): Error {
 }
 
 /** One line for the operator if the code is a known problem of the file; otherwise the error itself. */
-export function sqliteSetupError(error: unknown, file: string): unknown {
-  return explained(`Cannot open the store ${file}`, error, setupProblems)
+export function sqliteSetupError(error: unknown, file: string, what = 'Cannot open the store'): unknown {
+  return explained(`${what} ${file}`, error, setupProblems)
 }
 
 const setupProblems: Problems = [
   [/^SQLITE_NOTADB/, 'it is not an SQLite database; move it away, or set DATABASE_URL to another file'],
   [/^SQLITE_CORRUPT/, `the file is damaged; ${damageAdvice}`],
   [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
-  [/^(SQLITE_FULL|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
+  [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
   [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],
   [
     /^(SQLITE_READONLY|EACCES|EPERM|EROFS)/,

@@ -3,11 +3,11 @@ import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, stat
 import { dirname, resolve } from 'node:path'
 import { damageAdvice, SetupError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
+import { SqliteCatalogue } from './catalogue.ts'
 import { DamageGuard, sqliteSetupError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect, migrations, prepare } from './schema.ts'
-import { SqliteTransfer } from './transfer.ts'
 import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
@@ -29,7 +29,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     return {
       pets,
       keys,
-      transfer: new SqliteTransfer(file),
+      catalogue: new SqliteCatalogue(file),
       location: file,
       ...(isNew && { newStorePath: resolve(file) }),
       startWriting: () => writer.start(),

@@ -1,20 +1,24 @@
 import type { Database } from 'bun:sqlite'
+import { codeOf } from '../../errors.ts'
 import { petLines } from '../../json.ts'
-import type { PetStatus } from '../../pet.ts'
-import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store.ts'
-import { checkedKeptId, checkIdsLeft, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
+import type { PetCorrection, PetStatus } from '../../pet.ts'
+import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '../../store.ts'
+import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { sqliteSetupError, sqliteStoreError } from './errors.ts'
 import { statements } from './pets.ts'
-import { checkSameFile, connect, identityOf } from './schema.ts'
+import { busyTimeoutMs, checkSameFile, connect, identityOf } from './schema.ts'
 
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
 
+/** How long a change waits for the lock before the signal is checked again. */
+const lockStepMs = 100
+
 /** Holds the pages of the table and its index that are being filled. */
 const cacheKilobytes = 16 * 1024
 
-/** Every read and every import has its own connection and transaction. */
-export class SqliteTransfer implements Transfer {
+/** Every call has its own connection and transaction. */
+export class SqliteCatalogue implements Catalogue {
   readonly #file: string
 
   constructor(file: string) {
@@ -68,6 +72,52 @@ export class SqliteTransfer implements Transfer {
       database.run('COMMIT')
       return BigInt(count)
     })
+  }
+
+  correct(id: bigint, correction: PetCorrection, signal?: AbortSignal) {
+    return this.#change(signal, database => {
+      const row = database.query<PetRow, { id: bigint }>(statements.get).get({ id })
+      if (!row) return undefined
+      const corrected = correctedRow(row, correction)
+      const update = 'UPDATE pets SET name = $name, category_id = $categoryId, status = $status WHERE id = $id'
+      database.query(update).run(corrected)
+      return { before: petOf(row), after: petOf(corrected) }
+    })
+  }
+
+  remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]> {
+    return this.#change(signal, database => {
+      const find = database.query('SELECT 1 FROM pets WHERE id = $id')
+      const remove = database.query('DELETE FROM pets WHERE id = $id')
+      const missing = ids.filter(id => !find.get({ id }))
+      if (missing.length === 0) for (const id of ids) remove.run({ id })
+      return missing
+    })
+  }
+
+  /** Waits for the lock in short steps: signals arrive between event-loop ticks. */
+  async #change<T>(signal: AbortSignal | undefined, work: (database: Database) => T): Promise<T> {
+    const deadline = Date.now() + busyTimeoutMs
+    try {
+      using database = connect(this.#file, 'readwrite')
+      database.run(`PRAGMA busy_timeout = ${lockStepMs}`)
+      const identity = identityOf(this.#file)
+      const change = database.transaction(() => {
+        checkSameFile(this.#file, identity)
+        return work(database)
+      })
+      for (;;) {
+        signal?.throwIfAborted()
+        try {
+          return change.immediate()
+        } catch (error) {
+          if (codeOf(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
+        }
+        await new Promise(setImmediate)
+      }
+    } catch (error) {
+      throw sqliteSetupError(error, this.#file, 'Nothing has changed in the store')
+    }
   }
 
   #checkEmpty(database: Database): void {

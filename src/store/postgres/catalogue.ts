@@ -1,20 +1,25 @@
 import type { SQL, TransactionSQL } from 'bun'
 import { OutcomeUnknown } from '../../errors.ts'
-import type { ImportedPet, ImportIds, Transfer } from '../../store.ts'
-import { checkedKeptId, checkIdsLeft, storeNotEmpty } from '../rows.ts'
+import type { PetCorrection } from '../../pet.ts'
+import type { Catalogue, ImportedPet, ImportIds } from '../../store.ts'
+import { withTimeout } from '../../timeout.ts'
+import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petColumns, petOf, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
-import { connectForLongWork, findServer, longTransaction } from './server.ts'
+import { bigints } from './pets.ts'
+import { connectForLongWork, findServer, lockMsMax, longTransaction } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** Exported at a time: fewer writes are faster. */
 const chunkCharsMin = 64 * 1024
-/** A transfer without progress is ended: meanwhile PostgreSQL cannot vacuum. */
+/** A read or an import without progress is ended: meanwhile PostgreSQL cannot vacuum. */
 const idleMsDefault = 600_000
 /** A COPY lasts as long as its source or its reader needs. */
 const withoutTimeLimit = `${longTransaction}; SET LOCAL statement_timeout = 0`
+/** A correction or a removal takes milliseconds, and waits for a lock for up to 3 s. */
+const changeMsMax = 10_000
 
-/** Every read and every import has its own connection and transaction. */
-export class PostgresTransfer implements Transfer {
+/** Every call has its own connection and transaction. */
+export class PostgresCatalogue implements Catalogue {
   readonly #address: PostgresAddress
   readonly #idleMsMax: number
 
@@ -23,7 +28,7 @@ export class PostgresTransfer implements Transfer {
     this.#idleMsMax = idleMsMax
   }
 
-  /** Ids have no gaps, and the interface deletes no animal. */
+  /** The highest id: counting would read the whole table. */
   estimate(): Promise<number> {
     return this.#run(async sql => {
       const [row] = await sql<[{ last_id: bigint | null }]>`SELECT max(id) AS last_id FROM pets`
@@ -57,30 +62,62 @@ export class PostgresTransfer implements Transfer {
   /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     return this.#run(async sql => {
-      let committing = false
-      try {
-        return await sql.begin(async transaction => {
-          await transaction.unsafe(withoutTimeLimit)
-          await transaction`SET LOCAL lock_timeout = '60s'`
-          // Fails early; checked again under the lock.
-          if (ids === 'keep') await this.#checkEmpty(transaction)
-          const count = await stage(transaction, this.#watched(batches, sql, signal), ids)
-          const [{ before }] = await transaction<[{ before: bigint }]>`SELECT petstore_lock_ids() AS before`
-          if (ids === 'keep') await this.#checkEmpty(transaction)
-          else checkIdsLeft(this.#address.location, count, before)
-          await transaction.unsafe(
-            `INSERT INTO pets (id, name, category_id, status)
-             SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
-          )
-          signal?.throwIfAborted()
-          committing = true
-          return BigInt(count)
-        })
-      } catch (cause) {
-        if (!committing || !isConnectionLost(cause)) throw cause
-        throw new OutcomeUnknown('the connection was lost', { cause })
-      }
+      return await commit(sql, signal, async transaction => {
+        await transaction.unsafe(withoutTimeLimit)
+        await transaction`SET LOCAL lock_timeout = '60s'`
+        // Fails early; checked again under the lock.
+        if (ids === 'keep') await this.#checkEmpty(transaction)
+        const count = await stage(transaction, this.#watched(batches, sql, signal), ids)
+        const [{ before }] = await transaction<[{ before: bigint }]>`SELECT petstore_lock_ids() AS before`
+        if (ids === 'keep') await this.#checkEmpty(transaction)
+        else checkIdsLeft(this.#address.location, count, before)
+        await transaction.unsafe(
+          `INSERT INTO pets (id, name, category_id, status)
+           SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
+        )
+        return BigInt(count)
+      })
     })
+  }
+
+  correct(id: bigint, correction: PetCorrection, signal?: AbortSignal) {
+    return this.#change(signal, async transaction => {
+      const select = `SELECT ${petColumns} FROM pets WHERE id = $1 FOR UPDATE`
+      const [row] = await transaction.unsafe<PetRow[]>(select, [id])
+      if (!row) return undefined
+      const corrected = correctedRow(row, correction)
+      const update = 'UPDATE pets SET name = $1, category_id = $2, status = $3 WHERE id = $4'
+      await transaction.unsafe(update, [corrected.name, corrected.categoryId, corrected.status, id])
+      return { before: petOf(row), after: petOf(corrected) }
+    })
+  }
+
+  remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]> {
+    return this.#change(signal, async transaction => {
+      const given = bigints(transaction, ids, id => id)
+      // In one order, so that two removals cannot deadlock.
+      const select = 'SELECT id FROM pets WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE'
+      const found = new Set((await transaction.unsafe<PetRow[]>(select, [given])).map(({ id }) => id))
+      const missing = ids.filter(id => !found.has(id))
+      if (missing.length === 0) await transaction`DELETE FROM pets WHERE id = ANY (${given}::bigint[])`
+      return missing
+    })
+  }
+
+  async #change<T>(signal: AbortSignal | undefined, work: (transaction: TransactionSQL) => Promise<T>): Promise<T> {
+    try {
+      await using connection = await this.#connect()
+      const change = commit(connection.sql, signal, async transaction => {
+        await transaction.unsafe(`${longTransaction}; SET LOCAL lock_timeout = ${lockMsMax}`)
+        return work(transaction)
+      })
+      return await withTimeout(change, changeMsMax, () => {
+        throw new OutcomeUnknown(`no answer within ${changeMsMax} ms`)
+      })
+    } catch (error) {
+      const { location } = this.#address
+      throw postgresStoreError(postgresSetupError(error, location, 'Nothing has changed in the store'))
+    }
   }
 
   async #checkEmpty(transaction: TransactionSQL): Promise<void> {
@@ -117,6 +154,22 @@ export class PostgresTransfer implements Transfer {
 
   #errorOf(error: unknown): unknown {
     return postgresSetupError(postgresStoreError(error), this.#address.location)
+  }
+}
+
+/** One transaction, unless the signal aborts before COMMIT. Throws OutcomeUnknown if the connection is lost during it. */
+async function commit<T>(sql: SQL, signal: AbortSignal | undefined, work: (transaction: TransactionSQL) => Promise<T>) {
+  let committing = false
+  try {
+    return await sql.begin(async transaction => {
+      const result = await work(transaction)
+      signal?.throwIfAborted()
+      committing = true
+      return result
+    })
+  } catch (cause) {
+    if (!committing || !isConnectionLost(cause)) throw cause
+    throw new OutcomeUnknown('the connection was lost', { cause })
   }
 }
 
