@@ -76,8 +76,8 @@ const bearerAuth = { type: 'http', scheme: 'bearer', description: 'The API key: 
 
 /** Beyond 2^53, and even: tools that read numbers as doubles still show it exactly. */
 const largeId = 9007199254740994
-const rex = { name: 'Rex', categoryId: largeId, status: 'available' }
-const storedRex = { id: 1, ...rex }
+const rex = { name: 'Rex', categoryId: 7, status: 'available' }
+const storedRex = { id: 1, ...rex, categoryId: largeId }
 const examples = { NewPet: rex, Pet: storedRex, Pets: [storedRex] }
 const status = refTo('schemas', 'PetStatus')
 const categoryId = {

@@ -17,7 +17,6 @@ const headers = { 'Content-Security-Policy': policy.join('; '), 'Referrer-Policy
 
 /** The files that a browser loads, by their folder in `src`. */
 const files = {
-  '': ['field.ts', 'int64.ts', 'pet.ts'],
   'client/': ['client.ts', 'errors.ts', 'headers.ts', 'index.ts', 'json.ts', 'request.ts'],
   'web/': ['favicon.svg', 'site.css', 'site.ts'],
   'web/catalogue/': ['catalogue.css', 'catalogue.ts', 'index.html'],

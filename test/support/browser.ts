@@ -34,7 +34,7 @@ export function describeInBrowser(name: string, tests: () => void): void {
   })
 }
 
-export const desktop = { viewport: { width: 1280, height: 760 } } as const
+export const desktop = { viewport: { width: 1280, height: 640 } } as const
 export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true } as const
 
 /** Both widths and both colour schemes. */

@@ -1,6 +1,7 @@
 import { expect, setSystemTime } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { describeInBrowser, desktop, phone, stock, visit } from '../support/browser.ts'
+import { until } from '../support/process.ts'
 import { keepAnimals } from '../support/service.ts'
 import { test } from '../support/test.ts'
 
@@ -50,7 +51,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.click('Add to the catalogue')
       const why = 'This key may only read: to add animals, change to a key that may write'
       await screen.says(why)
-      expect(await screen.focused()).toBe('leave')
+      expect(await screen.focused()).toBe('change-key')
       const other = await page.context().newPage()
       await other.goto(service.origin)
       await page.reload()
@@ -63,7 +64,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.expectAccessible()
       await screen.filter('Sold')
       await screen.says('No animal is sold')
-      await screen.click('Change key')
+      await page.locator('#change-key').click()
       await screen.typeKey(service.key)
       await screen.waitForCards(1)
       expect(new URL(page.url()).search).toBe('')
@@ -252,6 +253,29 @@ describeInBrowser('the catalogue page', () => {
       await screen.says(`as No. ${9007199254740993n + BigInt(hostile.length)}.`)
       expect(await page.locator('.name').allTextContents()).toEqual([hostile[0] ?? '', ...hostile])
       expect(await screen.overflowPx()).toBe(0)
+    }))
+
+  test('counts down how long to wait after too many requests, without telling a screen reader every second', () =>
+    visit({ ...phone, settings: { rateLimit: { requests: 3, seconds: 60 } } }, async (page, service, screen) => {
+      await screen.enterStocked(service, 12)
+      // More than four animals fit on the screen of a phone.
+      const whole =
+        "[...document.querySelectorAll('.card')].filter(card => card.getBoundingClientRect().bottom < innerHeight)"
+      expect(await page.evaluate(`${whole}.length`)).toBeGreaterThan(4)
+      await screen.click('Refresh')
+      await screen.untilTrue("document.querySelectorAll('#log > li').length === 2")
+      await page.getByText('Add an animal').click()
+      for (const [box, act] of [
+        ['#form-problem', () => screen.addAnimal('Rex', '7').then(() => screen.addAnimal('Mia', '7'))],
+        ['#banner h2', () => screen.click('Refresh')],
+      ] as const) {
+        await act()
+        const text = async () => /retry in (\d+) s$/.exec((await page.locator(box).textContent()) ?? '')?.[1]
+        const first = await until('the seconds', text)
+        await until('a lower number', async () => Number(await text()) < Number(first) || undefined)
+        expect(await page.locator(`${box} [role=timer]`).count()).toBe(1)
+      }
+      await screen.expectAccessible()
     }))
 
   test('in a narrow window, loads animals beyond 100 by the button only, and covers nothing with the header', () =>

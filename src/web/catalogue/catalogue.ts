@@ -1,9 +1,7 @@
 // The catalogue. Text from the service is set as text, never as HTML.
 
-import type { ListOptions, Pet, Pets, RequestAttempt } from '../../client/index.ts'
+import type { ListOptions, Pet, PetStatus, Pets, RequestAttempt } from '../../client/index.ts'
 import { newIdempotencyKey, PetstoreError, responseOf, stringify } from '../../client/index.ts'
-import { type Field, int64, invalid } from '../../field.ts'
-import { petName, petStatus } from '../../pet.ts'
 import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
@@ -97,6 +95,22 @@ function explain({ status, code, message, requestId }: PetstoreError): [title: s
   return ['Something went wrong', `${what}. Try again. If it happens again, tell the operator${id}.`]
 }
 
+/** Counts down the seconds of "retry in 57 s". Screen readers announce no timer, so they do not read every second. */
+function countDown(element: HTMLElement) {
+  const [before = '', seconds, after = ''] = (element.textContent ?? '').split(/(?<=retry in )(\d+)/)
+  if (seconds === undefined) return
+  const endMs = Date.now() + Number(seconds) * 1_000
+  const timer = document.createElement('span')
+  timer.setAttribute('role', 'timer')
+  const tick = () => {
+    const left = Math.max(0, Math.round((endMs - Date.now()) / 1_000))
+    timer.textContent = String(left)
+    if (left > 0 && timer.isConnected) setTimeout(tick, 1_000)
+  }
+  element.replaceChildren(before, timer, after)
+  tick()
+}
+
 const explanation = (error: PetstoreError) => explain(error).filter(Boolean).join('. ')
 
 function shortName(name: string) {
@@ -135,6 +149,7 @@ function show(screen: 'welcome' | 'catalogue') {
 /** Hides the form if the key is read-only, and says why. */
 function showForm(isReadOnly = site.isReadOnly()) {
   form.hidden = isReadOnly
+  byId('change-key').hidden = !isReadOnly
   showProblem('form', isReadOnly ? 'This key may only read: to add animals, change to a key that may write.' : '')
 }
 
@@ -200,7 +215,7 @@ async function list(wanted: string, place?: Place): Promise<boolean> {
   // They stay until the new list is there.
   const old = [...pets.children]
   const found: Pet[] = []
-  let filter: ListOptions | undefined = { status: petStatus.read(wanted) }
+  let filter: ListOptions | undefined = { status: (wanted || undefined) as PetStatus | undefined }
   do {
     const missing = place ? place.count - found.length : 0
     const limit = missing > pageSize ? Math.min(missing, pageSizeMax) : undefined
@@ -257,6 +272,7 @@ async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
       if (banner.contains(document.activeElement)) byId('heading').focus({ preventScroll: true })
       again()
     })
+    countDown(find(banner, 'h2'))
     banner.scrollIntoView({ block: 'nearest' })
   }
   return undefined
@@ -296,7 +312,7 @@ function showAll() {
 
 function openForm() {
   byId('add').setAttribute('open', '')
-  byId(form.hidden ? 'leave' : 'name').focus()
+  byId(form.hidden ? 'change-key' : 'name').focus()
 }
 
 async function loadMore() {
@@ -361,16 +377,18 @@ function goTo(place?: Place) {
   else scrollTo(0, 0)
 }
 
-const problemBy = (what: string, value: unknown, field: Field<unknown>) =>
-  field.read(value) === undefined ? invalid(what, value, field) : ''
-
-/** What is wrong with the text of a field, or ''. */
+/** What is wrong with the text of a field, or ''. The service checks the rest, and its message is shown. */
 const rules: Readonly<Record<string, (typed: string) => string>> = {
-  name: typed => (typed.trim() ? problemBy('The name', typed, petName) : 'Enter a name'),
+  name(typed) {
+    if (!typed.trim()) return 'Enter a name'
+    if (/\p{Surrogate}/u.test(typed)) return 'The name contains half a character: remove it'
+    return [...typed].length > 1_000 ? 'The name is too long: use at most 1,000 characters' : ''
+  },
   categoryId(typed) {
     if (!typed.trim()) return 'Enter a category number'
     if (!/^\s*-?\d+\s*$/.test(typed)) return 'Enter a whole number, such as 42'
-    return problemBy('The number', BigInt(typed), int64)
+    const isTooLong = BigInt.asIntN(64, BigInt(typed)) !== BigInt(typed)
+    return isTooLong ? 'The number is too long: use up to 18 digits' : ''
   },
 }
 
@@ -381,7 +399,8 @@ function problemOf(field: string) {
   return problem
 }
 
-const draft = () => Object.fromEntries(new FormData(form)) as Record<'name' | 'categoryId' | 'status', string>
+type Draft = Record<'name' | 'categoryId', string> & { status: PetStatus | '' }
+const draft = () => Object.fromEntries(new FormData(form)) as Draft
 
 /** A reload loses no animal, and adds none twice. */
 const storeDraft = () => site.store(draftName, JSON.stringify({ ...draft(), attempt }))
@@ -401,7 +420,7 @@ async function save() {
   const [invalid] = Object.keys(rules).filter(problemOf)
   if (invalid) return byId(invalid).focus()
   const { name, ...typed } = draft()
-  const pet = { name, categoryId: BigInt(typed.categoryId), status: petStatus.read(typed.status) }
+  const pet = { name, categoryId: BigInt(typed.categoryId), status: typed.status || undefined }
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   storeDraft()
@@ -414,10 +433,13 @@ async function save() {
   if (key !== session.key) return
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
-  if (result.code !== 'read_only_key') return showProblem('form', refusalOf(result, name))
+  if (result.code !== 'read_only_key') {
+    showProblem('form', refusalOf(result, name))
+    return countDown(byId('form-problem'))
+  }
   site.markReadOnly()
   showForm(true)
-  byId('leave').focus()
+  byId('change-key').focus()
 }
 
 function refusalOf(error: PetstoreError, name: string) {
@@ -467,6 +489,7 @@ form.addEventListener('input', ({ target }) => {
   const field = target as HTMLElement
   if (field.ariaInvalid === 'true') problemOf(field.id)
 })
+byId('change-key').addEventListener('click', () => byId('leave').click())
 byId('save').addEventListener('click', event => {
   // The second click of a double click would submit the emptied form.
   if (event.detail > 1) event.preventDefault()

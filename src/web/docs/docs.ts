@@ -162,13 +162,24 @@ function trialOf(operation: Operation) {
     const startMs = performance.now()
     const response = await client.request({ ...request(), signal }).catch((error: Error) => error)
     const ms = Math.round(performance.now() - startMs)
-    if (!signal.aborted) showAnswer(answer, operation.method, response, ms)
     button.textContent = 'Send'
     form.ariaBusy = 'false'
+    if (signal.aborted) return
+    const isPaging = answer.contains(document.activeElement)
+    showAnswer(answer, operation.method, response, ms)
+    const cursor = response instanceof Error ? null : response.headers.get('x-next-cursor')
+    const next = el('button', { class: 'quiet', type: 'button' }, 'Next page')
+    if (cursor) answer.append(next)
+    if (isPaging) (cursor ? next : button).focus()
+    next.addEventListener('click', () => {
+      for (const { parameter, control } of fields) if (parameter.name === 'cursor') control.value = cursor ?? ''
+      refresh()
+      form.requestSubmit()
+    })
   })
   refresh()
   const hint =
-    'The samples read the key from the variable `PETSTORE_API_KEY`. In TypeScript they use the package `petstore-client`.'
+    'The samples read the key from the variable `PETSTORE_API_KEY`. In TypeScript they use the package `petstore-client`, which `npm run build:client` makes in a clone of this service.'
   const samples = [curl.box, typescript.box, el('p', { class: 'hint' }, rich(hint))]
   return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
 }
