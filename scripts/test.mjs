@@ -14,6 +14,9 @@ const overHttp = ['./test/http', './test/conform/ours.test.ts', './test/client/c
 // Many tests wait more than they compute, so more files than cores run at once.
 const workers = availableParallelism() + 2
 
+// Each file that is finished writes its name to the terminal: the output of Bun comes at the end.
+const progress = process.stdout.isTTY ? { PETSTORE_TEST_TERMINAL: '/dev/tty' } : {}
+
 console.log('Running the checks and the tests; failures are shown at the end…')
 const startedMs = Date.now()
 const folder = mkdtempSync(join(tmpdir(), 'petstore-report-'))
@@ -65,7 +68,7 @@ function startTests(name, parallel, args, env = {}) {
 /** Collects the output, because several programs run at once. */
 async function start(command, args, env = {}) {
   const stdio = ['ignore', 'pipe', 'pipe']
-  const child = spawn(command, args, { stdio, env: { ...process.env, ...shared.env, ...env } })
+  const child = spawn(command, args, { stdio, env: { ...process.env, ...progress, ...shared.env, ...env } })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8')
