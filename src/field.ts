@@ -1,4 +1,4 @@
-import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject } from './int64.ts'
+import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject, parseInt64 } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
 type JsonSchema = { readonly [keyword: string]: unknown }
@@ -24,6 +24,13 @@ export const int64: Field<bigint> = {
     const isSmall = source.startsWith('-')
     return isSmall ? `is too small: expected at least ${int64Min}` : `is too large: expected at most ${int64Max}`
   },
+}
+
+/** The same rule for text on the command line. */
+export const int64Text = {
+  expected: int64.expected,
+  read: parseInt64,
+  problem: (text: string) => int64.problem?.(new InexactNumber(text)),
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {

@@ -1,6 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type Field, int64, invalid, missing, show } from '../field.ts'
-import { InexactNumber, parseInt64 } from '../int64.ts'
+import { type Field, invalid, missing, show } from '../field.ts'
 import type { Io } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence; or an argument. */
@@ -41,13 +40,6 @@ export function integer(min: number, max: number) {
   const isInRange = (value: number) => value >= min && value <= max
   const read = (text: string) => (/^\d{1,9}$/.test(text) && isInRange(Number(text)) ? Number(text) : undefined)
   return { expected: `an integer from ${min} to ${max}`, read }
-}
-
-/** The rule of POST for a 64-bit integer, for text. */
-export const int64Text = {
-  expected: int64.expected,
-  read: parseInt64,
-  problem: (text: string) => int64.problem?.(new InexactNumber(text)),
 }
 
 export function switchOption(flag: string, help: string) {

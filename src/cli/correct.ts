@@ -1,10 +1,10 @@
 import { SetupError } from '../errors.ts'
-import { oneOfText } from '../field.ts'
+import { int64Text, oneOfText } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { petName, petStatus } from '../pet.ts'
-import { argument, command, int64Text, switchOption } from './arguments.ts'
-import { animals, exitCode, isConfirmed, petTable, visible } from './output.ts'
+import { argument, command, switchOption } from './arguments.ts'
+import { animals, exitCode, type Io, isConfirmed, petTable, silentMsMax, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 import { committed, interruptible, unlessAborted } from './transfer.ts'
 
@@ -37,7 +37,7 @@ export const correctCommand = command({
     await interruptible(io, outcomes, catchSignals =>
       withStores({ ...store, create: false }, io, async ({ catalogue, location }) => {
         const signal = catchSignals()
-        const corrected = await committed(catalogue.correct(id, correction, signal), signal)
+        const corrected = await announced(committed(catalogue.correct(id, correction, signal), signal), io)
         if (!corrected) throw new SetupError(`No animal has id ${id}: nothing was corrected`)
         const { before, after } = corrected
         io.err(`Corrected animal ${id} in ${location}, before and after:\n`)
@@ -84,10 +84,16 @@ export const removeCommand = command({
         const question = `Remove ${animals(ids.length)} from ${location} for good?`
         if (!yes && !(await unlessAborted(isConfirmed(question, io), signal)))
           throw new SetupError('Nothing was removed: answer y, or use --yes')
-        check(await committed(catalogue.remove(ids, signal), signal))
+        check(await announced(committed(catalogue.remove(ids, signal), signal), io))
         io.err(`Removed ${animals(ids.length)} from ${location}\n`)
       }),
     )
     return exitCode.success
   },
 })
+
+/** Another program may have locked the animals. */
+async function announced<T>(change: Promise<T>, io: Io): Promise<T> {
+  const waiting = setTimeout(() => io.err('Waiting for the store\n'), silentMsMax)
+  return await change.finally(() => clearTimeout(waiting))
+}

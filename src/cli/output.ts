@@ -32,6 +32,9 @@ export function asCalled(message: string, program: string): string {
   return message.replace(/(?<![\w/])petstore (?=(keys|backup|restore|export|serve|pets)\b)/g, () => `${program} `)
 }
 
+/** A command that waits longer says so. */
+export const silentMsMax = 1_000
+
 export const exitCode = { success: 0, failure: 1, usage: 2 } as const
 
 /** This process's environment and streams. Avoids `process.stdout`, which takes milliseconds to load. */

@@ -10,20 +10,12 @@ import {
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { connectionProblems, explained, SetupError } from '../errors.ts'
+import { int64Text } from '../field.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
-import {
-  argument,
-  type CommandGroup,
-  command,
-  int64Text,
-  integer,
-  setting,
-  switchOption,
-  type Values,
-} from './arguments.ts'
-import { type Io, petTable, visible } from './output.ts'
+import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
+import { type Io, petTable, silentMsMax, visible } from './output.ts'
 import { baseUrl } from './settings.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
@@ -56,8 +48,6 @@ const limit = integer(1, 999_999_999)
 const json = switchOption('--json', 'Print a JSON object')
 
 const pageLimitMax = 100
-/** A wait that is longer than this is announced. */
-const silentMsMax = 1_000
 /** A table is printed after this many animals, because its columns have to fit all its rows. */
 const tableRowsMax = 1_000
 

@@ -277,17 +277,21 @@ describe('one line says what to do, and nothing has changed', () => {
     using database = new Database(place.file('pets.db'), { readwrite: true, strict: true })
     database.run('BEGIN IMMEDIATE')
     const locked = 'pets.db: another process has locked it; stop that process, or try again (SQLITE_BUSY)'
-    await expectRefused(place, `petstore: Nothing has changed in the store ${locked}\n`)
+    await expectRefused(place, `Waiting for the store\npetstore: Nothing has changed in the store ${locked}\n`)
     for (const args of changes) {
       await using child = place.start(args)
-      await until(
-        'the lock to be asked for',
-        () => readFileSync(`/proc/${child.pid}/maps`, 'utf8').includes('pets.db-shm') || undefined,
-      )
-      await Bun.sleep(300)
+      const stderr = child.stderr.pipeThrough(new TextDecoderStream()).getReader()
+      let shown = ''
+      const read = async () => {
+        const { value } = await stderr.read()
+        shown += value ?? ''
+        return value
+      }
+      while (!shown.includes('Waiting for the store\n')) expect(await read()).toBeDefined()
       child.kill('SIGINT')
       expect(await child.exited).toBe(1)
-      expect(await child.stderr.text()).toMatch(/petstore: Interrupted: nothing was (corrected|removed)\n$/)
+      while (await read());
+      expect(shown).toMatch(/petstore: Interrupted: nothing was (corrected|removed)\n$/)
     }
     database.run('ROLLBACK')
     expect(await place.exported()).toBe(animalLines(3, 1n))
