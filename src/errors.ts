@@ -22,7 +22,7 @@ export class SetupError extends Error {
 /** The database refuses connections or does not answer. A later attempt may succeed. */
 export class StoreUnreachable extends SetupError {}
 
-/** The connection was lost during COMMIT: either the whole change is stored, or none of it. */
+/** It is unknown whether a change was committed: either the whole change is stored, or none of it. */
 export class OutcomeUnknown extends Error {
   override readonly name = 'OutcomeUnknown'
 }
@@ -41,8 +41,10 @@ export function explained(what: string, error: unknown, problems: Problems): unk
 export const connectionProblems: Problems = [
   [/^ECONNREFUSED$/, 'nothing answers there; start it with petstore serve, or check the address'],
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'no address is known for this host; check its name'],
-  [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection; if it expects TLS, use https://'],
-  [/^EPROTO$/, 'the TLS handshake failed; if the server has no TLS, use http://'],
+  [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection; if it uses TLS, the address needs https://'],
+  [/^EPROTO$/, 'the TLS handshake failed; if the server has no TLS, the address needs http://'],
+  [/ALTNAME/, 'its certificate is for another host name; use that name'],
+  [/EXPIRED/, 'its certificate has expired; renew it'],
   [/CERT|^UNABLE_TO_/, 'its certificate is not trusted; set NODE_EXTRA_CA_CERTS to the file of its authority'],
 ]
 

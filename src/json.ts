@@ -28,7 +28,7 @@ export function parseJson(text: string): ParsedJson {
     const problem = error.message
       .replace(/^JSON Parse error: /, '')
       .replace(/^Unable to.*/, 'Unexpected text after the value')
-      .replace(/^Property name must.*/, 'Unexpected comma, or a name without double quotes')
+      .replace(/^Property name must.*/, 'Expected a name in double quotes after the comma')
     // It may end with half a character.
     return { ok: false, problem: problem.toWellFormed(), at }
   }

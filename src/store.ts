@@ -64,7 +64,7 @@ export interface KeyUse {
   readonly deprecatedLastUsedAt?: Date
 }
 
-/** What operators do with the catalogue by command, while servers run. Reads and imports have batches of bounded size. */
+/** What commands do with the catalogue while servers run. Reads and imports have batches of bounded size. */
 export interface Catalogue {
   /** Roughly how many animals there are, for a progress bar. */
   estimate(): Promise<number>
@@ -72,13 +72,13 @@ export interface Catalogue {
   read(): AsyncIterable<string>
   /**
    * Adds all animals or none, and returns how many. Throws a SetupError if ids are to be kept in a store that has
-   * animals, or if {@link keptIdProblem} refuses one; OutcomeUnknown if the connection is lost during COMMIT; an error
+   * animals, or if {@link keptIdProblem} refuses one; OutcomeUnknown if no answer to COMMIT arrives; an error
    * of `batches` unchanged; the signal's reason if it aborts before COMMIT.
    */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint>
-  /** Changes one animal; undefined if there is none. Throws OutcomeUnknown and the signal's reason like `load`. */
+  /** Changes one animal; undefined if there is none. Throws OutcomeUnknown or the signal's reason, like `load`. */
   correct(id: bigint, correction: PetCorrection, signal?: AbortSignal): Promise<CorrectedPet | undefined>
-  /** Removes all of these animals and returns no id; or removes none and returns the ids that no animal has. */
+  /** Like `correct`. Returns the ids that no animal has: if there are any, nothing is removed. */
   remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]>
 }
 

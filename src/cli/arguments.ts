@@ -167,7 +167,7 @@ export function readValues<O extends Options>(
   return { values, problems }
 }
 
-const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
+export const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
 /** A key has at least 16 characters, and a password follows a colon or `password=`. */
 const mayBeSecret = (text: string) => /[^.\s]{16}|pets_|[=?]|:(?!\/\/)/.test(text)
 const unexpected = (text: string) =>

@@ -1,15 +1,15 @@
 import { SetupError } from '../errors.ts'
-import { int64Text, oneOfText } from '../field.ts'
+import { int64Text, oneOfText, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { petName, petStatus } from '../pet.ts'
-import { argument, command, switchOption } from './arguments.ts'
-import { animals, exitCode, type Io, isConfirmed, petTable, silentMsMax, visible } from './output.ts'
+import { argument, command, switchOption, withoutUser } from './arguments.ts'
+import { animals, announced, isConfirmed, isTerminal, petTable, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 import { committed, interruptible, unlessAborted } from './transfer.ts'
 
 const optional = { default: 'unchanged', optional: true } as const
-const effect = 'Servers that use the store show the change in their next response; replicas when they have it.'
+const effect = 'Servers show the change in their next response; replicas show it after they have received it.'
 const idsMax = 100
 
 export const correctCommand = command({
@@ -18,7 +18,7 @@ export const correctCommand = command({
   options: {
     id: { ...argument('<id>', "the animal's id"), ...int64Text },
     name: { flag: '--name, -n <name>', help: "The animal's name", ...petName, ...optional },
-    categoryId: { flag: '--category, -c <number>', help: "The category's id", ...int64Text, ...optional },
+    categoryId: { flag: '--category, -c <number>', help: 'A 64-bit integer', ...int64Text, ...optional },
     status: { flag: '--status, -s <status>', help: petStatus.expected, ...petStatus, ...optional },
     noStatus: switchOption('--no-status', 'Remove the status'),
     json: switchOption('--json', 'Print one line of JSON: {"before":{...},"after":{...}}'),
@@ -32,19 +32,23 @@ export const correctCommand = command({
     return isAnyGiven ? [] : ['Nothing to correct: expected --name, --category, --status or --no-status']
   },
   async run({ id, name, categoryId, status, noStatus, json, ...store }, io) {
-    const outcomes = { nothing: 'nothing was corrected', unknown: `animal ${id} may be corrected; run it again` }
+    const outcomes = {
+      nothing: 'nothing was corrected',
+      unknown: `animal ${id} may be corrected; run the command again`,
+    }
     const correction = { name, categoryId, status: noStatus ? null : status }
-    await interruptible(io, outcomes, catchSignals =>
+    const { corrected, location } = await interruptible(io, outcomes, catchSignals =>
       withStores({ ...store, create: false }, io, async ({ catalogue, location }) => {
         const signal = catchSignals()
-        const corrected = await announced(committed(catalogue.correct(id, correction, signal), signal), io)
-        if (!corrected) throw new SetupError(`No animal has id ${id}: nothing was corrected`)
-        const { before, after } = corrected
-        io.err(`Corrected animal ${id} in ${location}, before and after:\n`)
-        const line = `{"before":${petToJson(before)},"after":${petToJson(after)}}`
-        await io.out(json ? `${visible(line)}\n` : petTable([before, after], 1))
+        const change = committed(catalogue.correct(id, correction, signal), signal)
+        return { corrected: await announced(change, io), location }
       }),
     )
+    if (!corrected) throw new SetupError(`No animal has id ${id}: nothing was corrected`)
+    const { before, after } = corrected
+    io.err(`Corrected animal ${id} in ${location}, before and after:\n`)
+    const line = `{"before":${petToJson(before)},"after":${petToJson(after)}}`
+    await io.out(json ? `${visible(line)}\n` : petTable([before, after], 1))
   },
 })
 
@@ -58,42 +62,38 @@ export const removeCommand = command({
         const ids = [...new Set(text.split(' ').map(parseInt64))]
         return ids.length <= idsMax && ids.every(id => id !== undefined) ? ids : undefined
       },
+      problem(text) {
+        const wrong = text.split(' ').find(id => parseInt64(id) === undefined)
+        if (wrong === undefined) return `has too many ids: expected at most ${idsMax}`
+        return `is ${show(withoutUser(wrong))}: expected ${int64Text.expected}`
+      },
     },
     yes: switchOption('--yes, -y', 'Skip the question; needed without a terminal'),
     ...storeOptions,
   },
   details: `Shows the animals and asks first. Their ids are not assigned again.\n${effect}`,
   examples: ['petstore remove 7', 'petstore remove --yes 7 8 12'],
+  check: ({ yes }) =>
+    yes || (isTerminal(2) && process.stdin.isTTY) ? [] : ['Cannot ask without a terminal: use --yes'],
   async run({ ids, yes, ...store }, io) {
-    if (!yes && !(io.isTerminal && process.stdin.isTTY)) {
-      io.err('petstore: Cannot ask without a terminal: use --yes\n')
-      return exitCode.usage
-    }
-    const outcomes = { nothing: 'nothing was removed', unknown: 'all of them are removed, or none; run it again' }
-    const check = (missing: readonly bigint[]) => {
+    const outcomes = { nothing: 'nothing was removed', unknown: 'either all of them were removed or none' }
+    const refuse = (missing: readonly bigint[]) => {
       if (missing.length === 0) return
       throw new SetupError(`No animal has id ${oneOfText(missing.map(String))}: nothing was removed`)
     }
     await interruptible(io, outcomes, catchSignals =>
       withStores({ ...store, create: false }, io, async ({ pets, catalogue, location }) => {
         const signal = catchSignals()
-        const found = await Promise.all(ids.map(id => pets.get(id)))
-        check(ids.filter((_, index) => !found[index]))
+        const found = await announced(Promise.all(ids.map(id => pets.get(id))), io)
+        refuse(ids.filter((_, index) => !found[index]))
         const shown = found.filter(pet => pet !== undefined)
         await io.err(petTable(shown, 2))
         const question = `Remove ${animals(ids.length)} from ${location} for good?`
         if (!yes && !(await unlessAborted(isConfirmed(question, io), signal)))
           throw new SetupError('Nothing was removed: answer y, or use --yes')
-        check(await announced(committed(catalogue.remove(ids, signal), signal), io))
+        refuse(await announced(committed(catalogue.remove(ids, signal), signal), io))
         io.err(`Removed ${animals(ids.length)} from ${location}\n`)
       }),
     )
-    return exitCode.success
   },
 })
-
-/** Another program may have locked the animals. */
-async function announced<T>(change: Promise<T>, io: Io): Promise<T> {
-  const waiting = setTimeout(() => io.err('Waiting for the store\n'), silentMsMax)
-  return await change.finally(() => clearTimeout(waiting))
-}

@@ -39,19 +39,13 @@ const createCommand = command({
       default: 'read-write',
       ...oneOf(permissions),
     },
-    readOnly: switchOption('--read-only', 'The same as --permission read-only'),
     ...storeOptions,
   },
   examples: [
     'petstore keys create --name till',
     'petstore keys create --name screen --permission read-only --expires 90d',
   ],
-  check({ permission, readOnly }, isGiven) {
-    const isAllowed = !readOnly || !isGiven('permission') || permission === 'read-only'
-    return isAllowed ? [] : ['--read-only contradicts --permission: remove one of them']
-  },
-  async run({ name, expiresAt, readOnly, permission: given, ...store }, io) {
-    const permission = readOnly ? 'read-only' : given
+  async run({ name, expiresAt, permission, ...store }, io) {
     const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
       const others = (await keys.list()).filter(other => other.name === name && !refusalOf(other, new Date()))

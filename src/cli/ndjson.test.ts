@@ -82,10 +82,7 @@ describe('a line', () => {
 
   const id = 'expected an integer from 1 to 9223372036854775807'
   test.each<[string, string]>([
-    [
-      '{"name":"Rex","categoryId":7,}',
-      'it is not JSON: Unexpected comma, or a name without double quotes at column 30',
-    ],
+    ['{"name":"Rex","categoryId":7,}', 'it is not JSON: Expected a name in double quotes after the comma at column 30'],
     ['{"name":"Rex","categoryId":07}', "it is not JSON: Expected '}' at column 29"],
     [`${rex(1)} ${rex(2)}`, 'it is not JSON: '],
     ['[]', 'it is […]: expected an object with name and categoryId'],

@@ -27,13 +27,10 @@ export interface Io {
   readonly isTerminal: boolean
 }
 
-/** Messages name a command as `petstore keys create`; a person types the program as it was called. */
+/** Messages name a command as `petstore keys create`; a person types the program as it was called. Quoted text stays. */
 export function asCalled(message: string, program: string): string {
-  return message.replace(/(?<![\w/])petstore (?=(keys|backup|restore|export|serve|pets)\b)/g, () => `${program} `)
+  return message.replace(/(?<![\w/"])petstore (?=[a-z])/g, () => `${program} `)
 }
-
-/** A command that waits longer says so. */
-export const silentMsMax = 1_000
 
 export const exitCode = { success: 0, failure: 1, usage: 2 } as const
 
@@ -114,6 +111,14 @@ const invisible = /[\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u20
 /** Escapes text from elsewhere so that it cannot control a terminal. JSON stays valid and means the same. */
 export function visible(text: string): string {
   return text.replace(invisible, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** A command that waits longer than this says so. */
+export const silentMsMax = 1_000
+
+export async function announced<T>(work: Promise<T>, io: Io, message = 'Waiting for the store'): Promise<T> {
+  const timer = setTimeout(() => io.err(`${message}\n`), silentMsMax)
+  return await work.finally(() => clearTimeout(timer))
 }
 
 /** `1 animal`, `1,000 animals` */

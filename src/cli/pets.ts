@@ -1,6 +1,7 @@
 import { addressSuggestion } from '../client/client.ts'
 import {
   type ClientOptions,
+  type Fetch,
   type Pet,
   type PetPage,
   PetstoreClient,
@@ -15,7 +16,7 @@ import { petToJson } from '../json.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
 import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
-import { type Io, petTable, silentMsMax, visible } from './output.ts'
+import { announced, type Io, petTable, silentMsMax, visible } from './output.ts'
 import { baseUrl } from './settings.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
@@ -141,25 +142,18 @@ async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<v
 }
 
 async function withClient(server: Values<typeof serverOptions>, io: Io, work: (client: PetstoreClient) => unknown) {
-  let waiting: ReturnType<typeof setTimeout> | undefined
-  const onRequest = () => {
-    waiting = setTimeout(() => io.err(`Waiting for ${server.baseUrl}\n`), silentMsMax)
-  }
+  const fetch: Fetch = (url, init) => announced(globalThis.fetch(url, init), io, `Waiting for ${server.baseUrl}`)
   const onRetry: ClientOptions['onRetry'] = ({ error, waitMs }) => {
-    clearTimeout(waiting)
     const reason = error instanceof RateLimitedError ? 'Rate limited' : visible(error.message)
     if (waitMs > silentMsMax) io.err(`${reason}: waiting ${Math.round(waitMs / 1_000)} s\n`)
   }
   try {
-    const onResponse = () => clearTimeout(waiting)
-    await work(new PetstoreClient({ ...server, onRequest, onResponse, onRetry }))
+    await work(new PetstoreClient({ ...server, fetch, onRetry }))
   } catch (error) {
     if (!(error instanceof PetstoreError)) throw error
     const problem = explained(`Cannot reach ${server.baseUrl}`, error.cause, connectionProblems)
     if (problem instanceof SetupError) throw problem
     throw new SetupError(visible(adviceFor(error, server.baseUrl)), { cause: error })
-  } finally {
-    clearTimeout(waiting)
   }
 }
 

@@ -3,7 +3,7 @@ import { oneOf, oneOfText } from '../field.ts'
 import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres, openStores, replicaUrlProblem } from '../store/open.ts'
-import type { Stores } from '../store.ts'
+import type { Awaitable, Stores } from '../store.ts'
 import { type Command, integer, optional, setting, suggestion, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
 
@@ -106,15 +106,15 @@ export const settings = {
 export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: settings.databasePooler }
 
 /** Opens the store, does the work and closes the store. Reports a new store: a wrong address would create one, too. */
-export async function withStores(
+export async function withStores<T>(
   { databaseUrl, ...options }: { databaseUrl: string; pooler: boolean; create: boolean },
   io: Io,
-  work: (stores: Stores) => unknown,
-) {
+  work: (stores: Stores) => Awaitable<T>,
+): Promise<T> {
   const stores = await openStores(databaseUrl, options)
   try {
     if (stores.newStorePath !== undefined) io.err(`Created a new store at ${stores.newStorePath}\n`)
-    await work(stores)
+    return await work(stores)
   } finally {
     await stores.close()
   }

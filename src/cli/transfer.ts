@@ -203,28 +203,32 @@ function invalidLines({ problems, count }: InvalidLines): string {
 
 /**
  * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
- * `work` has to end soon. Then the process prints the outcome, `unknown` after an OutcomeUnknown, and ends with a failure.
+ * `work` has to end soon. If it fails then, the process prints `nothing`, or `unknown` after an OutcomeUnknown, and ends.
  */
-export async function interruptible(
+export async function interruptible<T>(
   io: Io,
   { nothing, unknown = nothing }: { readonly nothing: string; readonly unknown?: string },
-  work: (catchSignals: () => AbortSignal) => Promise<void>,
-) {
+  work: (catchSignals: () => AbortSignal) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController()
+  const abort = () => controller.abort()
+  const signals = ['SIGINT', 'SIGTERM'] as const
   const catchSignals = () => {
     // Ctrl-C under npm can deliver SIGINT twice: the second one must not end the clean-up.
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => controller.abort())
+    for (const signal of signals) process.on(signal, abort)
     return controller.signal
   }
   try {
-    await work(catchSignals)
+    return await work(catchSignals)
   } catch (error) {
     const isUnknown = error instanceof OutcomeUnknown
     if (isUnknown && !controller.signal.aborted) throw new SetupError(`Lost the store: ${unknown}`, { cause: error })
     if (!controller.signal.aborted) throw error
     io.err(`petstore: Interrupted: ${isUnknown ? unknown : nothing}\n`)
     // Returning could wait forever for a stalled pipe or database.
-    process.exit(exitCode.failure)
+    return process.exit(exitCode.failure)
+  } finally {
+    for (const signal of signals) process.off(signal, abort)
   }
 }
 

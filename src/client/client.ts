@@ -80,7 +80,7 @@ export class PetList implements AsyncIterable<Pet>, ListFilter {
   }
 
   [inspect](): string {
-    return `PetList ${JSON.stringify(this)}: use for await, page() or toArray({ max })`
+    return `PetList ${JSON.stringify(this)}: use for await, page() or toArray()`
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<Pet> {
@@ -150,6 +150,7 @@ export class Pets {
     const url = `${this.#settings.baseUrl}/pets`
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key }
     const call = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
+    checkNames(newPet, ['id', 'name', 'categoryId', 'status'])
     return await send(call, settingsOf(this.#settings, options, 'idempotencyKey'), body => readPet(body))
   }
 
@@ -247,13 +248,13 @@ function readOptions(options: ClientOptions): ClientSettings {
   const required = ['baseUrl', 'apiKey'] as const
   checkNames(options, [...required, 'headers', ...Object.keys(numbers), ...Object.keys(functions)])
   const missing = required.filter(name => options[name] === undefined).join(' and ')
-  if (missing) throw new TypeError(`Missing options: ${missing}`)
+  if (missing) throw new TypeError(`Missing: ${missing}`)
   checkNumbers(numbers)
   for (const [name, value] of Object.entries(functions)) {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
   }
   // Any other character would fail in fetch, whose message may contain the key.
-  if (!isVisibleAscii(apiKey)) throw new TypeError('apiKey is empty or invalid: expected visible ASCII characters')
+  if (!isVisibleAscii(apiKey)) throw new TypeError('apiKey is invalid: expected visible ASCII characters')
   return {
     baseUrl: readBaseUrl(options.baseUrl),
     apiKey,
@@ -263,23 +264,26 @@ function readOptions(options: ClientOptions): ClientSettings {
   }
 }
 
-/** Throws a TypeError for an option that is not known: a JavaScript program may have mistyped it. */
+/** Throws a TypeError for a property that is not known: a JavaScript program may have mistyped it. */
 function checkNames(options: object, known: readonly string[]): void {
   const letters = (name: string) => [...name.toLowerCase()].sort().join('')
   for (const name of Object.keys(options).filter(name => !known.includes(name))) {
-    const meant = known.find(other => other.startsWith(name) || letters(other) === letters(name))
-    throw new TypeError(`Unknown option ${name}: ${meant ? `did you mean ${meant}?` : `expected ${known.join(', ')}`}`)
+    const meant = known.find(other => other === `${name}Ms` || letters(other) === letters(name))
+    throw new TypeError(
+      `Unknown property ${name}: ${meant ? `did you mean ${meant}?` : `expected ${known.join(', ')}`}`,
+    )
   }
 }
 
 function ignore(): void {}
 
+const hostAndPort =
+  /^(?:(?:(https)|h\w*)?:?\/\/)?((?:localhost|[\w-]+(?:\.[\w-]+)+|[\w-]+(?=:\d))(?::\d+)?)(?:\/[^@?#]*)?$/i
+
 /** `did you mean http://localhost:8080?` Nothing else is shown, because an invalid address may contain a password. */
 export function addressSuggestion(address: string): string | undefined {
-  const scheme = /^https/.test(address) ? 'https' : 'http'
-  const url = orUndefined(() => new URL(`${scheme}://${address.replace(/^\w*:?\/\//, '')}`))
-  if (url && /[.:]|^localhost$/.test(url.host) && !/[@?#]/.test(address)) return `did you mean ${url.origin}?`
-  return undefined
+  const [, secure, host] = hostAndPort.exec(address) ?? []
+  return host && `did you mean http${secure ? 's' : ''}://${host}?`
 }
 
 /** The base address, with /v1 added if it is missing. The TypeError does not show it: it may contain a password. */
@@ -287,7 +291,7 @@ function readBaseUrl(address: unknown): string {
   // Node 20 has no URL.parse.
   const url = orUndefined(() => new URL(String(address)))
   if (!url || !/^https?:$/.test(url.protocol)) {
-    const advice = addressSuggestion(String(address)) ?? 'expected one such as https://pets.example.com/v1'
+    const advice = addressSuggestion(String(address)) ?? 'expected one such as https://example.com/v1'
     throw new TypeError(`baseUrl is not an http or https address: ${advice}`)
   }
   if (url.username + url.password + url.search + url.hash !== '') {

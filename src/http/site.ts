@@ -146,7 +146,7 @@ function serveAsset({ type, read, headers }: Asset): SiteHandler {
 async function load(read: Asset['read']) {
   const bytes = await read()
   const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)
-  // The smallest result: it is compressed once, and sent many times.
+  // Compressed once and sent often, so at the highest level.
   const compress = () => Bun.gzipSync(new Uint8Array(bytes), { library: 'libdeflate', level: 12 })
   return { bytes, hash, gzip: bytes.length < gzipBytesMin ? undefined : compress() }
 }

@@ -23,7 +23,7 @@ const withoutDatabase =
 
 test.each<[string, ...string[]]>([
   ['expected a file after sqlite:', ...withoutFile.split(' '), ...withOptions.split(' ')],
-  ['it is a path; put sqlite: in front of it', ...paths.split(' ')],
+  ['it looks like a path; put sqlite: in front of it', ...paths.split(' ')],
   ['expected sqlite:FILE, ', ...withoutStore.split(' '), ...otherStores],
   ['expected postgres://USER:PASSWORD@HOST:PORT/DATABASE', ...withoutDatabase.split(' ')],
 ])('%s…, without the password', (problem, ...urls) => {

@@ -10,7 +10,7 @@ export type { Restore }
 /** What a valid DATABASE_URL looks like if this one is not valid. Never shows a password. */
 export function databaseUrlProblem(url: string): string | undefined {
   if (isPostgres(url)) return parsePostgresUrl(url) ? undefined : postgresUrlExpected
-  if (/^[\w./~-]+$/.test(url)) return 'it is a path; put sqlite: in front of it, as in sqlite:data/petstore.db'
+  if (/^[\w./~-]+$/.test(url)) return 'it looks like a path; put sqlite: in front of it, as in sqlite:data/petstore.db'
   if (!url.startsWith('sqlite:')) {
     return 'expected sqlite:FILE, such as sqlite:data/petstore.db, or postgres://USER:PASSWORD@HOST:PORT/DATABASE'
   }

@@ -79,7 +79,7 @@ test.each(['list', 'revoke till'])('keys %s creates no store', async args => {
 test('keys revoke revokes one key, once; keys list shows all keys, by their first characters', async () => {
   using folder = temporaryFolder()
   const till = await createKey(folder.path, 'till')
-  const screen = await createKey(folder.path, 'Schaufenster 🐈', '--read-only', '--expires', '12h')
+  const screen = await createKey(folder.path, 'Schaufenster 🐈', '--permission', 'read-only', '--expires', '12h')
   const metrics = await createKey(folder.path, 'prometheus', '--permission', 'metrics')
   expect(await revokeKey(folder.path, till)).toEqual({
     exitCode: 0,

@@ -95,8 +95,8 @@ async function bundleForBrowsers() {
   return new Uint8Array((await outputs[0]?.arrayBuffer()) ?? [])
 }
 
-test('a bundle for browsers has at most 7 KB', () => {
-  expect(Bun.gzipSync(bundle, { level: 9 }).length).toBeWithin(1_000, 7_168 + 1)
+test('a bundle for browsers has at most 6.5 KB', () => {
+  expect(Bun.gzipSync(bundle, { level: 9 }).length).toBeWithin(1_000, 6_656 + 1)
 })
 
 /** A page for the service to serve, and the bundle. */

@@ -137,7 +137,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const correct = ['correct', id, '--name', 'Corrected']
     standby.freeze()
     try {
-      const unknown = `Waiting for the store\npetstore: Lost the store: animal ${id} may be corrected; run it again\n`
+      const unknown = `Waiting for the store\npetstore: Lost the store: animal ${id} may be corrected; run the command again\n`
       expect(await refusal(correct, surroundings)).toBe(unknown)
     } finally {
       standby.thaw()

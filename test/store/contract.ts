@@ -360,7 +360,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         { name: 'x'.repeat(1_001) },
         { status: 'lost' as PetStatus },
       ])
-        expect(await failureOf(() => catalogue.correct(pet.id, correction))).toBeInstanceOf(Error)
+        expect(String(await failureOf(() => catalogue.correct(pet.id, correction)))).toMatch(/check constraint/i)
       for (const id of [0n, -1n, pet.id + 1n, int64Max, int64Min])
         expect(await catalogue.correct(id, { name: 'Nobody' })).toBeUndefined()
       const aborted = AbortSignal.abort(new Error('Ctrl-C'))

@@ -486,7 +486,7 @@ const endOurSessions = ourSessions.replace('pid', 'pg_terminate_backend(pid)')
 describeWithPostgres('PostgreSQL: export and import', () => {
   const copying = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'COPY%' AND datname = current_database()`
   const endOfSession = () => until('the end of the session', async () => ((await rows(copying))[0] ? undefined : true))
-  const transferWith = (idleMsMax: number) =>
+  const catalogueWith = (idleMsMax: number) =>
     new PostgresCatalogue(parsePostgresUrl(database.url) as PostgresAddress, idleMsMax)
 
   test('ids can be kept after all animals were deleted by hand', async () => {
@@ -506,7 +506,7 @@ describeWithPostgres('PostgreSQL: export and import', () => {
     // More than the buffers of both sides of a connection hold.
     await run(`INSERT INTO pets SELECT n, repeat('x', 1000), 1 FROM generate_series(1, 30000) AS n`)
     const failure = await failureOf(async () => {
-      for await (const _ of transferWith(idleMsMax).read()) await meanwhile()
+      for await (const _ of catalogueWith(idleMsMax).read()) await meanwhile()
     })
     expect(failure).toBeInstanceOf(StoreUnavailable)
   })
@@ -517,7 +517,7 @@ describeWithPostgres('PostgreSQL: export and import', () => {
       yield [rex]
       await endOfSession()
     }
-    expect(await failureOf(() => transferWith(100).load(slow(), 'new'))).toBeInstanceOf(StoreUnavailable)
+    expect(await failureOf(() => catalogueWith(100).load(slow(), 'new'))).toBeInstanceOf(StoreUnavailable)
     expect(await rows('SELECT 1 FROM pets')).toEqual([])
   })
 })

@@ -72,7 +72,7 @@ describe('at the start', () => {
     ['pg_hba.conf .* sslmode', '28000', StoreUnreachable],
     ['no such database', '3D000', StoreUnreachable],
     ['starting up or shutting down', '57P03', StoreUnreachable],
-    ['does not answer', '57P01 08006', StoreUnreachable],
+    ['does not answer', '08006', StoreUnreachable],
     ['does not answer', 'ERR_POSTGRES_CONNECTION_REFUSED ERR_POSTGRES_CONNECTION_TIMEOUT', StoreUnreachable],
     ['no free connection', '53300', StoreUnreachable],
     ['has locked it', '57014 55P03 40P01', StoreUnreachable],

@@ -123,6 +123,7 @@ const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: 
     SetupError,
   ],
   [/^3D000/, 'the server has no such database; create it, or set DATABASE_URL to another one'],
+  [/^57P01/, 'an administrator ended the session; try again'],
   [/^57P03/, 'the server is starting up or shutting down; try again'],
   [/^53300/, connectionsAdvice],
   [/^53100/, 'its disk is full; free some space'],

@@ -11,9 +11,6 @@ import { busyTimeoutMs, checkSameFile, connect, identityOf } from './schema.ts'
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
 
-/** How long a change waits for the lock before the signal is checked again. */
-const lockStepMs = 100
-
 /** Holds the pages of the table and its index that are being filled. */
 const cacheKilobytes = 16 * 1024
 
@@ -95,12 +92,12 @@ export class SqliteCatalogue implements Catalogue {
     })
   }
 
-  /** Waits for the lock in short steps: signals arrive between event-loop ticks. */
+  /** Waits for the lock in steps of 100 ms, because signals arrive only between them. */
   async #change<T>(signal: AbortSignal | undefined, work: (database: Database) => T): Promise<T> {
     const deadline = Date.now() + busyTimeoutMs
     try {
       using database = connect(this.#file, 'readwrite')
-      database.run(`PRAGMA busy_timeout = ${lockStepMs}`)
+      database.run('PRAGMA busy_timeout = 100')
       const identity = identityOf(this.#file)
       const change = database.transaction(() => {
         checkSameFile(this.#file, identity)

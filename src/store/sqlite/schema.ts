@@ -13,7 +13,7 @@ const applicationId = 0x70657473
 const applicationIdBefore1 = 0x50455453
 
 // AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks are the rules of
-// POST /pets, for changes by SQL. `length` ends at U+0000.
+// POST /pets, which also guard changes by SQL. `length` ends at U+0000.
 const firstSchema = `
   CREATE TABLE pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),

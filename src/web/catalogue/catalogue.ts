@@ -215,7 +215,7 @@ async function list(wanted: string, place?: Place): Promise<boolean> {
   // They stay until the new list is there.
   const old = [...pets.children]
   const found: Pet[] = []
-  let filter: ListOptions | undefined = { status: (wanted || undefined) as PetStatus | undefined }
+  let filter: ListOptions | undefined = { status: (wanted || undefined) as PetStatus }
   do {
     const missing = place ? place.count - found.length : 0
     const limit = missing > pageSize ? Math.min(missing, pageSizeMax) : undefined
@@ -377,7 +377,7 @@ function goTo(place?: Place) {
   else scrollTo(0, 0)
 }
 
-/** What is wrong with the text of a field, or ''. The service checks the rest, and its message is shown. */
+/** What is wrong with the text of a field, or '', as in pet.ts. The service checks the rest, and its message is shown. */
 const rules: Readonly<Record<string, (typed: string) => string>> = {
   name(typed) {
     if (!typed.trim()) return 'Enter a name'
@@ -387,8 +387,7 @@ const rules: Readonly<Record<string, (typed: string) => string>> = {
   categoryId(typed) {
     if (!typed.trim()) return 'Enter a category number'
     if (!/^\s*-?\d+\s*$/.test(typed)) return 'Enter a whole number, such as 42'
-    const isTooLong = BigInt.asIntN(64, BigInt(typed)) !== BigInt(typed)
-    return isTooLong ? 'The number is too long: use up to 18 digits' : ''
+    return BigInt.asIntN(64, BigInt(typed)) === BigInt(typed) ? '' : 'The number is too large'
   },
 }
 
@@ -399,8 +398,7 @@ function problemOf(field: string) {
   return problem
 }
 
-type Draft = Record<'name' | 'categoryId', string> & { status: PetStatus | '' }
-const draft = () => Object.fromEntries(new FormData(form)) as Draft
+const draft = () => Object.fromEntries(new FormData(form)) as Record<'name' | 'categoryId' | 'status', string>
 
 /** A reload loses no animal, and adds none twice. */
 const storeDraft = () => site.store(draftName, JSON.stringify({ ...draft(), attempt }))
@@ -420,7 +418,7 @@ async function save() {
   const [invalid] = Object.keys(rules).filter(problemOf)
   if (invalid) return byId(invalid).focus()
   const { name, ...typed } = draft()
-  const pet = { name, categoryId: BigInt(typed.categoryId), status: typed.status || undefined }
+  const pet = { name, categoryId: BigInt(typed.categoryId), status: (typed.status || undefined) as PetStatus }
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   storeDraft()
