@@ -238,7 +238,7 @@ test('Ctrl-C while nobody reads the output ends the command, which does not say 
   expect(await place.exported()).toContain('{"id":4,"name":"Rex",')
 })
 
-test.each<[exitCode: number, line: string, message: string]>([
+const refused: [exitCode: number, line: string, message: string][] = [
   [2, 'correct 4', 'Nothing to correct: expected --name, --category, --status or --no-status'],
   [2, 'correct', '<id> is missing'],
   [2, 'correct four --name Rex', '<id> is "four": expected a 64-bit integer'],
@@ -260,11 +260,15 @@ test.each<[exitCode: number, line: string, message: string]>([
   ],
   [2, 'remove 4', 'Cannot ask without a terminal: use --yes'],
   [1, 'remove --yes 4 5 1 -6', 'No animal has id 5 or -6: nothing was removed'],
-])('exit code %d and one line, and nothing changes: %s', async (exitCode, line, message) => {
+]
+
+test('wrong arguments and unknown animals get an exit code and one line, and nothing changes', async () => {
   using place = await threeAnimals()
-  const stderr = await refusal(line.split(' '), place.surroundings, exitCode)
-  expect(stderr).toStartWith(`petstore: ${message}`)
-  expect(stderr).toMatch(/^[^\n]+\n$/)
+  for (const [exitCode, line, message] of refused) {
+    const stderr = await refusal(line.split(' '), place.surroundings, exitCode)
+    expect(stderr).toStartWith(`petstore: ${message}`)
+    expect(stderr).toMatch(/^[^\n]+\n$/)
+  }
   expect(await place.exported()).toBe(animalLines(3, 1n))
 })
 
@@ -311,22 +315,21 @@ describe('one line says what to do, and nothing has changed', () => {
     using database = new Database(place.file('pets.db'), { readwrite: true, strict: true })
     database.run('BEGIN IMMEDIATE')
     const locked = 'pets.db: another process has locked it; stop that process, or try again (SQLITE_BUSY)'
-    await expectRefused(place, `Waiting for the store\npetstore: Nothing has changed in the store ${locked}\n`)
-    for (const args of changes) {
+    const refusing = expectRefused(
+      place,
+      `Waiting for the store\npetstore: Nothing has changed in the store ${locked}\n`,
+    )
+    const interrupting = changes.map(async args => {
       await using child = place.start(args)
-      const stderr = child.stderr.pipeThrough(new TextDecoderStream()).getReader()
       let shown = ''
-      const read = async () => {
-        const { value } = await stderr.read()
-        shown += value ?? ''
-        return value
+      for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+        shown += text
+        if (text.endsWith('Waiting for the store\n')) child.kill('SIGINT')
       }
-      while (!shown.includes('Waiting for the store\n')) expect(await read()).toBeDefined()
-      child.kill('SIGINT')
       expect(await child.exited).toBe(1)
-      while (await read());
-      expect(shown).toMatch(/petstore: Interrupted: nothing was (corrected|removed)\n$/)
-    }
+      expect(shown).toEndWith(`petstore: Interrupted: nothing was ${args[0] === 'correct' ? 'corrected' : 'removed'}\n`)
+    })
+    await Promise.all([refusing, ...interrupting])
     database.run('ROLLBACK')
     expect(await place.exported()).toBe(animalLines(3, 1n))
   })
@@ -379,7 +382,7 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     await sql.unsafe('BEGIN')
     await sql.unsafe('SELECT 1 FROM pets FOR UPDATE')
     const locked =
-      /^petstore: Nothing has changed in the store postgres:.*: another program has locked it; stop that program, or try again \(55P03/
+      /^petstore: Nothing has changed in the store postgres:.*: another program has locked it; stop that program, or try again \(57014/
     for (const line of await Promise.all(changes.map(args => store.fails(args)))) expect(line).toMatch(locked)
     await sql.unsafe('ROLLBACK')
     await store.expectUnchanged()
@@ -387,10 +390,8 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     await sql.unsafe(`CREATE ROLE ${role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
     try {
       const url = store.url.replace(/\/\/[^@]*@/, `//${role}@`)
-      for (const args of changes)
-        expect(await store.fails(args, url)).toMatch(
-          /: the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE /,
-        )
+      const advice = /: the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE /
+      for (const line of await Promise.all(changes.map(args => store.fails(args, url)))) expect(line).toMatch(advice)
       await store.expectUnchanged()
     } finally {
       await sql.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`)

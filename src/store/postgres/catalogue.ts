@@ -6,7 +6,7 @@ import { withTimeout } from '../../timeout.ts'
 import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petColumns, petOf, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
 import { bigints } from './pets.ts'
-import { connectForLongWork, findServer, lockMsMax, longTransaction } from './server.ts'
+import { connectForLongWork, findServer, lockMsMax, longTransaction, workMsMax } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** Exported at a time: fewer writes are faster. */
@@ -15,8 +15,6 @@ const chunkCharsMin = 64 * 1024
 const idleMsDefault = 600_000
 /** A COPY lasts as long as its source or its reader needs. */
 const withoutTimeLimit = `${longTransaction}; SET LOCAL statement_timeout = 0`
-/** A correction or a removal takes milliseconds, and waits for a lock for up to 3 s. */
-const changeMsMax = 10_000
 
 /** Every call has its own connection and transaction. */
 export class PostgresCatalogue implements Catalogue {
@@ -108,11 +106,12 @@ export class PostgresCatalogue implements Catalogue {
     try {
       await using connection = await this.#connect()
       const change = commit(connection.sql, signal, async transaction => {
-        await transaction.unsafe(`${longTransaction}; SET LOCAL lock_timeout = ${lockMsMax}`)
+        // Not lock_timeout, which starts again for each lock of a queue.
+        await transaction.unsafe(`${longTransaction}; SET LOCAL statement_timeout = ${lockMsMax}`)
         return work(transaction)
       })
-      return await withTimeout(change, changeMsMax, () => {
-        throw new OutcomeUnknown(`no answer within ${changeMsMax} ms`)
+      return await withTimeout(change, workMsMax, () => {
+        throw new OutcomeUnknown(`no answer within ${workMsMax} ms`)
       })
     } catch (error) {
       const { location } = this.#address
