@@ -173,6 +173,8 @@ test('messages name the program as it was called', async () => {
   expect(stderr).toBe(
     'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; bin/petstore keys create --name NAME creates one\n',
   )
+  const quoted = await run(['correct', '1', '--status', 'petstore keys'], {}, 'bin/petstore')
+  expect(quoted.stderr).toStartWith('petstore: --status is "petstore keys": ')
   const backup = await run(['backup', 'pets.db'], { DATABASE_URL: 'postgres://db/pets' }, './petstore')
   expect(backup.stderr).toEndWith(': use pg_dump, or ./petstore export for the animals alone\n')
   const restored = await run(['restore', 'none.db', '--database-url', 'data/pets.db'], {}, 'bin/petstore')

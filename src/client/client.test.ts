@@ -53,8 +53,8 @@ test.each<[string, ...object[]]>([
 
 test('without options, it names every one that is missing', () => {
   const create = (...args: unknown[]) => Reflect.construct(PetstoreClient, args)
-  expect(() => create()).toThrow(new TypeError('Missing: baseUrl and apiKey'))
-  expect(() => create({ apiKey, baseUrl: undefined })).toThrow(new TypeError('Missing: baseUrl'))
+  expect(() => create()).toThrow(new TypeError('Missing options: baseUrl and apiKey'))
+  expect(() => create({ apiKey, baseUrl: undefined })).toThrow(new TypeError('Missing options: baseUrl'))
 })
 
 test.each([

@@ -248,7 +248,7 @@ function readOptions(options: ClientOptions): ClientSettings {
   const required = ['baseUrl', 'apiKey'] as const
   checkNames(options, [...required, 'headers', ...Object.keys(numbers), ...Object.keys(functions)])
   const missing = required.filter(name => options[name] === undefined).join(' and ')
-  if (missing) throw new TypeError(`Missing: ${missing}`)
+  if (missing) throw new TypeError(`Missing options: ${missing}`)
   checkNumbers(numbers)
   for (const [name, value] of Object.entries(functions)) {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)

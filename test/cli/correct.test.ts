@@ -201,7 +201,7 @@ test('correct prints the animal before and after, and remove what it removes', a
     ),
     stderr: 'Corrected animal 4 in pets.db, before and after:\n',
   })
-  const { stdout } = await place.petstore('correct', '4', '--name=Rex', '-c', '9', '--no-status', '--json')
+  const { stdout } = await place.petstore('correct', '4', '--name=Rex', '-c', '9.0', '--no-status', '--json')
   const before = { id: 4, name: '-Rex', categoryId: -9, status: 'sold' }
   expect(stdout).toBe(`${JSON.stringify({ before, after: { id: 4, ...name } })}\n`)
   expect(await place.petstore('remove', '4', '1', '4', '-y')).toEqual({
@@ -260,6 +260,7 @@ const refused: [exitCode: number, line: string, message: string][] = [
     `remove --yes ${Array.from({ length: 101 }, (_, i) => i).join(' ')}`,
     '<id>... has too many ids: expected at most 100',
   ],
+  [2, 'remove --yes 4 postgres://u:secret@h', '<id>... is "postgres://…@h": expected a 64-bit integer'],
   [2, 'remove 4', 'Cannot ask without a terminal: use --yes'],
   [1, 'remove --yes 4 5 1 -6', 'No animal has id 5 or -6: nothing was removed'],
 ]
