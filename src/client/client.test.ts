@@ -55,6 +55,7 @@ test('without options, it names every one that is missing', () => {
   const create = (...args: unknown[]) => Reflect.construct(PetstoreClient, args)
   expect(() => create()).toThrow(new TypeError('Missing options: baseUrl and apiKey'))
   expect(() => create({ apiKey, baseUrl: undefined })).toThrow(new TypeError('Missing options: baseUrl'))
+  expect(() => create({ baseUrl, apiKey: undefined })).toThrow(new TypeError('Missing options: apiKey'))
 })
 
 test.each([

@@ -106,7 +106,7 @@ export class PostgresCatalogue implements Catalogue {
     try {
       await using connection = await this.#connect()
       const change = commit(connection.sql, signal, async transaction => {
-        // Not lock_timeout, which starts again for each lock of a queue.
+        // lock_timeout would start again for each lock that a statement waits for.
         await transaction.unsafe(`${longTransaction}; SET LOCAL statement_timeout = ${lockMsMax}`)
         return work(transaction)
       })

@@ -72,6 +72,7 @@ describe('at the start', () => {
     ['pg_hba.conf .* sslmode', '28000', StoreUnreachable],
     ['no such database', '3D000', StoreUnreachable],
     ['starting up or shutting down', '57P03', StoreUnreachable],
+    ['an administrator ended the session; try again', '57P01', StoreUnreachable],
     ['does not answer', '08006', StoreUnreachable],
     ['does not answer', 'ERR_POSTGRES_CONNECTION_REFUSED ERR_POSTGRES_CONNECTION_TIMEOUT', StoreUnreachable],
     ['no free connection', '53300', StoreUnreachable],
