@@ -58,10 +58,10 @@ test('at first, a tick may take 100 ms', () => {
 })
 
 test.each([
-  ['a request without a body', 200, {}, false],
-  ['a chunked body', 100, { ...inChunks, method: 'POST', body: '{}' }, false],
-  ['a chunked body, after 100 ms', 101, { ...inChunks, method: 'POST', body: '{}' }, true],
-  ['a chunked request without a body that can be read', 200, inChunks, false],
+  ['a request without a body', 400, {}, false],
+  ['a chunked body', 300, { ...inChunks, method: 'POST', body: '{}' }, false],
+  ['a chunked body, after 300 ms', 301, { ...inChunks, method: 'POST', body: '{}' }, true],
+  ['a chunked request without a body that can be read', 400, inChunks, false],
 ])('%s has to be refused: %d ms, %j, %p', async (_what, ms, init, mustHurry) => {
   isOver()
   passed(ms)

@@ -2,8 +2,11 @@ import type { RequestContext } from './request.ts'
 
 /** CPU time in one event-loop tick. Requests that arrive later in the same tick are deferred to the next one. */
 const tickMsMax = 10
-/** After so much, chunked requests are refused instead: while they wait, Bun goes on to buffer their chunks. */
-const busyMs = 100
+/**
+ * After so much, chunked requests are refused in the same tick: while they wait, Bun goes on to buffer their chunks. Not
+ * earlier, because a client that is refused connects again at once, and this makes the tick longer.
+ */
+const busyMs = 300
 /** A new process compiles its code, so its first ticks are long without an attack. */
 const firstRequests = 500
 const firstTickMsMax = 100
