@@ -58,11 +58,11 @@ export async function pack(into: string, from = projectFolder) {
 /** Builds the client's package and packs it. In a copy of the project, because another test may build at the same time. */
 export async function packClient(into: string) {
   using copy = temporaryFolder()
-  const sources = ['LICENSE', 'package.json', 'package-lock.json', 'scripts', 'src/client']
+  const sources = ['LICENSE', 'package.json', 'package-lock.json', 'scripts', 'src']
   for (const name of [...sources, 'tsconfig.json', 'tsconfig.client.json']) {
     cpSync(join(projectFolder, name), join(copy.path, name), { recursive: true })
   }
   symlinkSync(join(projectFolder, 'node_modules'), join(copy.path, 'node_modules'))
-  await npm(copy.path, 'run', 'build:client')
+  await npm(copy.path, 'run', 'build')
   return await pack(into, join(copy.path, 'dist/petstore-client'))
 }

@@ -13,7 +13,7 @@ const waitMsDefault = 20_000
 
 export interface Surroundings {
   readonly cwd: string
-  /** Added to PATH and HOME. The program gets nothing else from our own environment, except in a mutation run. */
+  /** Added to PATH and HOME. The program gets nothing else from our own environment. */
   readonly env?: Readonly<Record<string, string>>
   readonly waitMs?: number
 }
@@ -74,12 +74,9 @@ export function loggedBy({ stderr }: Pick<Ended, 'stderr'>): readonly string[] {
     .map(({ level, message }) => `${level} ${message}`)
 }
 
-const { PATH = '', __STRYKER_ACTIVE_MUTANT__: mutant } = process.env
-/** What every program gets from our own environment, with the change to run with in a mutation run. */
-export const inherited = {
-  PATH,
-  ...(mutant && { __STRYKER_ACTIVE_MUTANT__: mutant }),
-}
+const { PATH = '' } = process.env
+/** What every program gets from our own environment. */
+export const inherited = { PATH }
 
 /** `bin/petstore ARGS`, until it has ended. */
 export const petstore = (args: readonly string[], surroundings: Surroundings) => run([program, ...args], surroundings)

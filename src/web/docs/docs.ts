@@ -179,7 +179,7 @@ function trialOf(operation: Operation) {
   })
   refresh()
   const hint =
-    'The samples read the key from the variable `PETSTORE_API_KEY`. In TypeScript they use the package `petstore-client`, which `npm run build:client` makes in a clone of this service.'
+    'The samples read the key from the variable `PETSTORE_API_KEY`. In TypeScript they use the package `petstore-client`, which `npm run build` makes in a clone of this service.'
   const samples = [curl.box, typescript.box, el('p', { class: 'hint' }, rich(hint))]
   return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
 }
