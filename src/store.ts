@@ -4,9 +4,6 @@ import { int64Max } from './int64.ts'
 import type { PageRequest, PetPage } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
-/** SQLite reads return at once, without the cost of a promise; PostgreSQL's are awaited. */
-export type Awaitable<T> = T | Promise<T>
-
 /**
  * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
  * connection was lost between the commit and its answer: `createOnce` makes a retry safe. Reads see every earlier write of this
@@ -14,14 +11,14 @@ export type Awaitable<T> = T | Promise<T>
  */
 export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
-  list(page: PageRequest): Awaitable<PetPage>
-  get(id: bigint): Awaitable<Pet | undefined>
+  list(page: PageRequest): Promise<PetPage>
+  get(id: bigint): Promise<Pet | undefined>
   /** The animal with its id, higher than all before. It survives a crash. Throws IdsExhausted if no id is left. */
-  create(pet: NewPet): Awaitable<Pet>
+  create(pet: NewPet): Promise<Pet>
   /** Like `create`, but at most once for each idempotency key, which is stored in the same transaction. */
-  createOnce(pet: NewPet, key: IdempotencyKey): Awaitable<Creation>
+  createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation>
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
-  deleteExpiredIdempotencyKeys(now: Date, max: number): Awaitable<number>
+  deleteExpiredIdempotencyKeys(now: Date, max: number): Promise<number>
   /**
    * Differs after every change that a read would see, so that equal versions mean equal answers. Absent if the engine cannot
    * tell cheaply.
@@ -45,16 +42,16 @@ export type Creation =
 
 /** Stores API keys by their hashes. A key that another process creates or revokes is seen by the next call. */
 export interface KeyStore {
-  find(hash: string): Awaitable<ApiKey | undefined>
+  find(hash: string): Promise<ApiKey | undefined>
   /** Oldest first, with revoked and expired ones. */
-  list(): Awaitable<readonly ApiKey[]>
-  create(key: NewApiKey): Awaitable<ApiKey>
+  list(): Promise<readonly ApiKey[]>
+  create(key: NewApiKey): Promise<ApiKey>
   /** Creates the key only if the store has never held one. Safe when several instances try at once. */
-  createFirst(key: NewApiKey): Awaitable<ApiKey | undefined>
+  createFirst(key: NewApiKey): Promise<ApiKey | undefined>
   /** False if there is no such key, or it is revoked already. */
-  revoke(id: bigint, at: Date): Awaitable<boolean>
+  revoke(id: bigint, at: Date): Promise<boolean>
   /** Adds the counts and never moves a time backwards: several instances report on the same key. */
-  recordUses(uses: readonly KeyUse[]): Awaitable<void>
+  recordUses(uses: readonly KeyUse[]): Promise<void>
 }
 
 export interface KeyUse {
@@ -118,7 +115,7 @@ export interface Stores {
   /** Whether no server that takes writes can be reached at present. */
   isReadOnly(): boolean
   activity(): StoreActivity
-  close(): Awaitable<void>
+  close(): Promise<void>
 }
 
 export interface StoreActivity {

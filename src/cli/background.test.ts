@@ -94,7 +94,7 @@ describe('a store that cannot be opened', () => {
   async function opening(waitMs: number, attemptMs: number, error: Error, successAt = Number.POSITIVE_INFINITY) {
     let nowMs = 0
     const begunMs: number[] = []
-    const open = () => {
+    const open = async () => {
       // Without an end, no time limit of the test could interrupt this.
       if (begunMs.push(nowMs) > 100) throw new Error('It does not stop')
       if (nowMs >= successAt) return 'opened'

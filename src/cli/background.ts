@@ -1,10 +1,10 @@
 import { StoreDamaged, StoreUnreachable } from '../errors.ts'
 import type { SweepActivity } from '../http/metrics.ts'
 import type { Log } from '../log.ts'
-import type { Awaitable, PetStore } from '../store.ts'
+import type { PetStore } from '../store.ts'
 
 /** Logs a failure. The store itself reports damage. */
-export async function inBackground<T>(log: Log, work: () => Awaitable<T>): Promise<T | undefined> {
+export async function inBackground<T>(log: Log, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()
   } catch (cause) {
@@ -14,7 +14,7 @@ export async function inBackground<T>(log: Log, work: () => Awaitable<T>): Promi
 }
 
 /** Runs the work every `ms`, never twice at once. The work may return another pause. Dispose to stop. */
-export function repeat(log: Log, ms: number, work: () => Awaitable<unknown>): Disposable {
+export function repeat(log: Log, ms: number, work: () => Promise<unknown>): Disposable {
   let ended = false
   const run = async () => {
     const next = await inBackground(log, work)
@@ -36,7 +36,7 @@ const systemClock = { nowMs: () => performance.now(), sleep: (ms: number) => Bun
 export async function retryUnreachable<T>(
   log: Log,
   waitMs: number,
-  open: () => Awaitable<T>,
+  open: () => Promise<T>,
   clock = systemClock,
 ): Promise<T> {
   const endMs = clock.nowMs() + waitMs

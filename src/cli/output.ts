@@ -2,7 +2,6 @@ import { fstatSync, readFileSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
 import { codeOf, SetupError } from '../errors.ts'
 import type { Pet } from '../pet.ts'
-import type { Awaitable } from '../store.ts'
 
 /** Set by the build of the executable. */
 declare const PETSTORE_COMMIT: string | undefined
@@ -22,7 +21,7 @@ export interface Io {
   /** Writes results. Rejects if they cannot be written. */
   out(text: string): Promise<void>
   /** Writes everything else. A promise is pending until the text is written or has failed. */
-  err(text: string): Awaitable<void>
+  err(text: string): void | Promise<void>
   /** Whether stderr is a terminal. */
   readonly isTerminal: boolean
 }

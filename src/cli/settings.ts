@@ -3,7 +3,7 @@ import { oneOf, oneOfText } from '../field.ts'
 import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres, openStores, replicaUrlProblem } from '../store/open.ts'
-import type { Awaitable, Stores } from '../store.ts'
+import type { Stores } from '../store.ts'
 import { type Command, integer, optional, setting, suggestion, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
 
@@ -109,7 +109,7 @@ export const storeOptions = { databaseUrl: settings.databaseUrl, pooler: setting
 export async function withStores<T>(
   { databaseUrl, ...options }: { databaseUrl: string; pooler: boolean; create: boolean },
   io: Io,
-  work: (stores: Stores) => Awaitable<T>,
+  work: (stores: Stores) => Promise<T>,
 ): Promise<T> {
   const stores = await openStores(databaseUrl, options)
   try {

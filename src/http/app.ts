@@ -1,6 +1,6 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Awaitable, KeyStore, PetStore, StoreActivity } from '../store.ts'
+import type { KeyStore, PetStore, StoreActivity } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
@@ -90,7 +90,7 @@ export class App {
     this.#discardMs = limits.discardMs
   }
 
-  /** Handles one request, and never rejects. Awaits only promises: most reads are answered in one event-loop tick. */
+  /** Handles one request, and never rejects. SQLite's reads wait for no input, so they are answered in the same tick. */
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const context = new RequestContext(request, this.#environmentKey, peers)
     this.#metrics.requestStarted()
@@ -105,11 +105,12 @@ export class App {
       const preflight = request.method === 'OPTIONS' && this.#preflight(context)
       if (preflight) return this.#respond(context, preflight)
 
-      const authenticated = this.#authenticator.authenticate(context)
-      // Each verification and each guess of a key leaves an address in the log.
-      if (authenticated instanceof Promise) context.lookUpPeer()
-      const unauthorized = authenticated instanceof Promise ? await authenticated : authenticated
-      if (unauthorized) return this.#respond(context, unauthorized)
+      if (!this.#authenticator.recognize(context)) {
+        // Each verification and each guess of a key leaves an address in the log.
+        context.lookUpPeer()
+        const refusal = await this.#authenticator.authenticate(context)
+        if (refusal) return this.#respond(context, refusal)
+      }
 
       if (context.mustHurry) return this.#respond(context, busy())
 
@@ -130,9 +131,9 @@ export class App {
       context.params = match.params
       context.strict = prefer.field.read(request.headers.get(prefer.name)) === true
       if (context.strict) context.query.refuseUnknown(operation.parameters)
-      const reply = operation.handle(context)
-      if (reply instanceof Promise) context.lookUpPeer()
-      return this.#respond(context, reply instanceof Promise ? await reply : reply)
+      // The client may be gone by the end of a write.
+      if (operation.access === 'write') context.lookUpPeer()
+      return this.#respond(context, await operation.handle(context))
     } catch (cause) {
       return this.#respond(context, this.#failureReply(context, cause))
     }
@@ -193,7 +194,7 @@ export class App {
   }
 
   /** The operation may have left the body unread: discards it first, unless Bun does. */
-  #respond(context: RequestContext, reply: Reply): Awaitable<Response> {
+  #respond(context: RequestContext, reply: Reply): Response | Promise<Response> {
     const draining = this.#isDraining
     const { request, inChunks } = context
     if (reply.status < 400 && !inChunks) return this.#response(context, reply, draining)

@@ -1,6 +1,6 @@
 import { type ApiKey, hashSecret, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
-import type { Awaitable, KeyStore, KeyUse } from '../store.ts'
+import type { KeyStore, KeyUse } from '../store.ts'
 import type { Access } from './operations.ts'
 import type { Caller, RequestContext } from './request.ts'
 import { problem, type Reply } from './response.ts'
@@ -46,18 +46,21 @@ export class Authenticator {
     this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashSecret(environmentKey))
   }
 
-  /** Sets the context's caller, or returns the refusal. Returns at once for a key that was verified a moment ago. */
-  authenticate(context: RequestContext): Awaitable<Reply | undefined> {
-    const header = context.request.headers.get('authorization')
-    if (header === null) return missingKey()
-    const known = this.#verified.get(header)
+  /** Whether the key was verified a moment ago: then this sets the context's caller. */
+  recognize(context: RequestContext): boolean {
+    const known = this.#verified.get(context.request.headers.get('authorization') ?? '')
     const now = Date.now()
-    if (!known || context.startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) {
-      return this.#verify(header, context)
-    }
+    if (!known || context.startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) return false
     known.usage.lastUsedAtMs = now
     context.caller = known.caller
-    return undefined
+    return true
+  }
+
+  /** Sets the context's caller, or returns the refusal. */
+  async authenticate(context: RequestContext): Promise<Reply | undefined> {
+    if (this.recognize(context)) return undefined
+    const header = context.request.headers.get('authorization')
+    return header === null ? missingKey() : this.#verify(header, context)
   }
 
   /** Like `authenticate`, but monitoring also sees an outage of the store, with a key that was verified before. */

@@ -4,7 +4,7 @@ import { type Operation, operationFor, Router } from './router.ts'
 
 const operation = (method: 'GET' | 'POST', path: string): Operation => ({
   ...{ id: `${method} ${path}`, method, path, access: 'read', parameters: [] },
-  handle: () => json(200, ''),
+  handle: async () => json(200, ''),
 })
 const list = operation('GET', '/pets')
 const create = operation('POST', '/pets')

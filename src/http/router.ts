@@ -1,4 +1,3 @@
-import type { Awaitable } from '../store.ts'
 import type { OperationRow } from './operations.ts'
 import type { RequestContext } from './request.ts'
 import type { Reply } from './response.ts'
@@ -6,7 +5,7 @@ import type { Reply } from './response.ts'
 /** A row of the table of operations, with its handler. */
 export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'access' | 'parameters' | 'deprecated'> {
   readonly id: string
-  handle(context: RequestContext): Awaitable<Reply>
+  handle(context: RequestContext): Promise<Reply>
 }
 
 /** The operations at one path. */

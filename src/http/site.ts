@@ -1,4 +1,4 @@
-import type { Awaitable, KeyStore, PetStore } from '../store.ts'
+import type { KeyStore, PetStore } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { type Authenticator, permissionRefusal } from './auth.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
@@ -14,7 +14,7 @@ export interface Asset {
 }
 
 /** Serves GET and HEAD at one path outside of the version prefix. */
-export type SiteHandler = (context: RequestContext) => Awaitable<Reply>
+export type SiteHandler = (context: RequestContext) => Promise<Reply>
 
 interface SiteParts extends PublishedUrls {
   readonly health: Health
@@ -32,7 +32,7 @@ export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler>
   const assets = new Map(parts.pages).set('/openapi.json', document)
   return new Map<string, SiteHandler>([
     ...[...assets].map(([path, asset]) => [path, serveAsset(asset)] as const),
-    ['/livez', () => plainText(200, 'ok')],
+    ['/livez', async () => plainText(200, 'ok')],
     ['/readyz', () => parts.health.readyz()],
     ['/healthz', () => parts.health.healthz()],
     ['/metrics', context => metricsReply(parts, context)],

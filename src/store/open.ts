@@ -1,5 +1,5 @@
 import { SetupError } from '../errors.ts'
-import type { Awaitable, OpenOptions, Stores } from '../store.ts'
+import type { OpenOptions, Stores } from '../store.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { parsePostgresUrl, postgresUrlExpected } from './postgres/url.ts'
 import type { Restore } from './sqlite/backup.ts'
@@ -28,7 +28,7 @@ export function replicaUrlProblem(url: string): string | undefined {
 }
 
 /** Opens the store of a DATABASE_URL, and applies missing migrations. SQLite ignores the options of PostgreSQL. */
-export function openStores(url: string, options: OpenOptions & PostgresOptions): Awaitable<Stores> {
+export async function openStores(url: string, options: OpenOptions & PostgresOptions): Promise<Stores> {
   const problem = databaseUrlProblem(url)
   if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
   const address = isPostgres(url) && parsePostgresUrl(url, options.pooler)

@@ -15,11 +15,11 @@ export function createSqliteKeys(reading: Database, writer: Pick<Writer, 'write'
       return statement()
     })
   return {
-    find(hash) {
+    async find(hash) {
       const row = read(() => find.get({ hash }))
       return row ? keyOf(row) : undefined
     },
-    list: () => read(() => list.all()).map(keyOf),
+    list: async () => read(() => list.all()).map(keyOf),
     create: key => writer.write({ type: 'createKey', key }),
     createFirst: key => writer.write({ type: 'createFirstKey', key }),
     revoke: (id, at) => writer.write({ type: 'revokeKey', id, at }),

@@ -30,7 +30,7 @@ async function newStore() {
   return Object.assign(stack.move(), {
     ...{ file, stores, writer, reading, keys },
     /** What a reader can see, each asked for on its own. */
-    seen: () => ({ version: pets.version?.(), listed: pets.list({ limit: 9 }), got: pets.get(2n) }),
+    seen: async () => ({ version: pets.version?.(), listed: await pets.list({ limit: 9 }), got: await pets.get(2n) }),
     changeByAnotherProcess(sql = "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)") {
       using other = connect(file, 'readwrite')
       other.run(sql)
@@ -42,7 +42,7 @@ const nextTick = () => new Promise(setImmediate)
 
 /** After this long without a commit, the reads of a tick share a transaction. */
 async function becomeQuiet({ seen }: { seen(): unknown }) {
-  seen()
+  await seen()
   await nextTick()
   nowMs += 100
 }
@@ -51,14 +51,14 @@ test('all reads of an event-loop tick see the same state: a change by another pr
   await using store = await newStore()
   store.changeByAnotherProcess()
   await becomeQuiet(store)
-  const before = store.seen()
+  const before = await store.seen()
   expect(before).toMatchObject({ version: expect.any(BigInt), listed: { lastId: 1n }, got: undefined })
   await nextTick()
-  expect(store.seen()).toEqual(before)
+  expect(await store.seen()).toEqual(before)
   store.changeByAnotherProcess()
-  expect(store.seen()).toEqual(before)
+  expect(await store.seen()).toEqual(before)
   await nextTick()
-  const after = store.seen()
+  const after = await store.seen()
   expect(after).toMatchObject({ listed: { lastId: 2n }, got: { id: 2n } })
   expect(after.version).not.toBe(before.version)
 })
@@ -66,10 +66,10 @@ test('all reads of an event-loop tick see the same state: a change by another pr
 test('a commit of our own writer shows in the same tick', async () => {
   await using store = await newStore()
   await becomeQuiet(store)
-  const before = store.seen()
+  const before = await store.seen()
   store.changeByAnotherProcess()
   store.writer.commits++
-  const after = store.seen()
+  const after = await store.seen()
   expect(after.listed).toMatchObject({ lastId: 1n })
   expect(after.version).not.toBe(before.version)
 })
@@ -79,16 +79,16 @@ test('a key that another process revokes shows in the same tick', async () => {
   const { record } = issueApiKey({ name: 'till', permission: 'read-only', createdAt: new Date() })
   await store.stores.keys.create(record)
   await becomeQuiet(store)
-  store.seen()
+  await store.seen()
   expect(await store.keys.find(record.hash)).not.toHaveProperty('revokedAt')
   await nextTick()
-  store.seen()
+  await store.seen()
   store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 1')
-  expect(store.keys.find(record.hash)).toHaveProperty('revokedAt')
+  expect(await store.keys.find(record.hash)).toHaveProperty('revokedAt')
   await becomeQuiet(store)
-  store.seen()
+  await store.seen()
   store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 2')
-  expect(store.keys.list()).toMatchObject([{ revokedAt: new Date(2) }])
+  expect(await store.keys.list()).toMatchObject([{ revokedAt: new Date(2) }])
 })
 
 test('no transaction outlives its tick, even if a statement fails', async () => {
@@ -103,7 +103,7 @@ test('no transaction outlives its tick, even if a statement fails', async () => 
   store.reading.run('BEGIN')
   expect(store.reading.query('SELECT count(*) AS count FROM pets').get()).toEqual({ count: 0n })
   store.changeByAnotherProcess()
-  expect(store.seen().listed).toMatchObject({ lastId: 1n })
+  expect((await store.seen()).listed).toMatchObject({ lastId: 1n })
   await nextTick()
   expect(store.reading.inTransaction).toBe(false)
 })
@@ -112,15 +112,15 @@ test('reads share no transaction shortly after a commit, so that the write-ahead
   await using store = await newStore()
   await becomeQuiet(store)
   store.changeByAnotherProcess()
-  store.seen()
+  await store.seen()
   expect(store.reading.inTransaction).toBe(false)
   await nextTick()
   nowMs += 99
-  store.seen()
+  await store.seen()
   expect(store.reading.inTransaction).toBe(false)
   await nextTick()
   nowMs += 1
-  store.seen()
+  await store.seen()
   expect(store.reading.inTransaction).toBe(true)
 })
 

@@ -29,7 +29,7 @@ export function createSqlitePets(
   const snapshot = new TickSnapshot(reading, writer, guard)
 
   return {
-    list({ limit, status, after = 0n }) {
+    async list({ limit, status, after = 0n }) {
       // Fetch one extra row to learn whether a next page exists, without a COUNT.
       const rows = limit + 1
       const found = snapshot.read(() =>
@@ -37,7 +37,7 @@ export function createSqlitePets(
       )
       return pageOf(found, limit)
     },
-    get(id) {
+    async get(id) {
       const row = snapshot.read(() => get.get({ id }))
       return row ? petOf(row) : undefined
     },
