@@ -3,7 +3,7 @@ import { StoreUnavailable } from '../errors.ts'
 import { type BatchResult, CommitQueue, type CommitQueueOptions, writesWaitingMax } from './commit-queue.ts'
 
 /** A queue of numbers whose commits wait until the test finishes them. */
-function testQueue(options: CommitQueueOptions) {
+function testQueue(options?: CommitQueueOptions) {
   const batches: { batch: readonly number[]; finish(result?: Partial<BatchResult<number>>): void }[] = []
   const queue = new CommitQueue<number, number>(batch => {
     const { promise, resolve } = Promise.withResolvers<BatchResult<number>>()
@@ -17,7 +17,7 @@ const nextTick = () => new Promise(setImmediate)
 const numbers = (count: number) => Array.from({ length: count }, (_, number) => number)
 
 test('writes of one tick are one batch, and those that arrive during its commit are the next one', async () => {
-  const { queue, batches } = testQueue({})
+  const { queue, batches } = testQueue()
   const first = numbers(20).map(number => queue.add(number))
   await nextTick()
   const second = [queue.add(20), queue.add(21)]
@@ -32,16 +32,8 @@ test('writes of one tick are one batch, and those that arrive during its commit 
   expect(queue.activity().commitSizes.sum).toBe(22)
 })
 
-test('overlapping batches start early and grow with what is being committed', async () => {
-  const { queue, sizes } = testQueue({ overlap: true })
-  for (const number of numbers(130)) queue.add(number)
-  expect(sizes()).toEqual([16, 16, 32, 64])
-  await nextTick()
-  expect(sizes()).toEqual([16, 16, 32, 64])
-})
-
 test('a write that fails rejects alone, and is not counted', async () => {
-  const { queue, batches } = testQueue({})
+  const { queue, batches } = testQueue()
   const writes = numbers(3).map(number => queue.add(number).catch(String))
   await nextTick()
   batches[0]?.finish({ errors: new Map([[1, 'refused']]) })
@@ -103,7 +95,7 @@ test('the store is writable until a whole batch fails, and again when a write su
 })
 
 test('writes beyond the limit are refused at once, all others are made, and batches are bounded', async () => {
-  const { queue, batches, sizes } = testQueue({})
+  const { queue, batches, sizes } = testQueue()
   const writes = numbers(writesWaitingMax).map(number => queue.add(number))
   expect(await queue.add(0).catch(error => error)).toBeInstanceOf(StoreUnavailable)
   await nextTick()
@@ -113,7 +105,7 @@ test('writes beyond the limit are refused at once, all others are made, and batc
 })
 
 test('closing refuses new writes and waits for the others', async () => {
-  const { queue, batches } = testQueue({})
+  const { queue, batches } = testQueue()
   const write = queue.add(0)
   const closing = queue.close()
   expect(await queue.add(1).catch(error => error)).toBeInstanceOf(StoreUnavailable)

@@ -8,8 +8,6 @@ export const writesWaitingMax = 1_024
 const batchMax = 512
 /** Without further writes, a failed one means for this time that the store takes none. */
 const failureMsMax = 120_000
-/** Overlapping batches: how many writes of one event-loop tick start a batch before the tick ends. */
-const earlyBatchSize = 16
 
 /** The results of a batch, in its order. `errors` holds the writes that failed, by their index. */
 export interface BatchResult<Result> {
@@ -18,11 +16,6 @@ export interface BatchResult<Result> {
 }
 
 export interface CommitQueueOptions {
-  /**
-   * Passes the next batch to `commit` before the previous one is done, so that a writer thread never waits for the serving
-   * thread. That batch has at least as many writes as are being committed: batches grow when the disk is slow.
-   */
-  readonly overlap?: boolean
   /** Rejects a write that is not committed in time, and does not start it later. */
   readonly timeoutMs?: number
   /** Whether one write may be the cause of a batch's error: then each is committed alone, so that the others succeed. */
@@ -45,7 +38,7 @@ export class CommitQueue<Write, Result> {
   #idle: PromiseWithResolvers<void> | undefined
   #failedAtMs: number | undefined
 
-  constructor(commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>, options: CommitQueueOptions) {
+  constructor(commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>, options: CommitQueueOptions = {}) {
     this.#commit = commit
     this.#options = options
   }
@@ -70,7 +63,7 @@ export class CommitQueue<Write, Result> {
     if (this.#waiting >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
-    const { overlap, timeoutMs } = this.#options
+    const { timeoutMs } = this.#options
     const waiting: WaitingWrite<Write, Result> = { ...Promise.withResolvers<Result>(), write, timedOut: false }
     this.#queue.push(waiting)
     // Writes of one event-loop tick go together.
@@ -78,7 +71,6 @@ export class CommitQueue<Write, Result> {
       this.#nextTick = undefined
       void this.#startBatch()
     })
-    if (overlap && this.#queue.length >= earlyBatchSize) void this.#startBatch()
     if (timeoutMs === undefined) return waiting.promise
     return withTimeout(waiting.promise, timeoutMs, () => {
       waiting.timedOut = true
@@ -95,12 +87,11 @@ export class CommitQueue<Write, Result> {
   }
 
   async #startBatch(): Promise<void> {
-    if (this.#queue.length === 0 || this.#queue.length < this.#committing) return
-    if (this.#committing > 0 && !this.#options.overlap) return
+    if (this.#queue.length === 0 || this.#committing > 0) return
     const batch = this.#queue.splice(0, batchMax)
-    this.#committing += batch.length
+    this.#committing = batch.length
     await this.#commitBatch(batch)
-    this.#committing -= batch.length
+    this.#committing = 0
     void this.#startBatch()
     if (this.#waiting === 0) this.#idle?.resolve()
   }

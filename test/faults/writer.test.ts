@@ -71,6 +71,8 @@ test('when the writer thread dies, writes passed to it fail, reads go on, and th
 
 test('writes that were not yet passed to a thread that dies are committed by the next one', async () => {
   const early = [add(diesBefore), ...addMany(31, 'Early')]
+  // They are passed to the thread at the end of the tick.
+  await new Promise(setImmediate)
   const late = addMany(10, 'Late')
   await expectAll(early, 'unavailable')
   await expectAll(late, 'written')

@@ -8,7 +8,6 @@ import { openSqliteRestore } from '../../src/store/sqlite/backup.ts'
 import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
-import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { createKey, memoryFolder, temporaryFolder, until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
 import { test } from '../support/test.ts'
@@ -112,19 +111,6 @@ describe('SQLite: the file', () => {
     expect(await failureOf(add)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
     expect((await add()).id).toBe(2n)
-  })
-
-  test('a batch that has waited behind others waits that much less for a lock', async () => {
-    await (await opened()).close()
-    const committer = new Committer(file)
-    const waitMs = (sentAtMs: number) => {
-      expect(committer.commit([{ type: 'createPet', ...rex }], sentAtMs)).not.toHaveProperty('failures')
-      return Number(committer.open().database.query('PRAGMA busy_timeout').values()[0]?.[0])
-    }
-    expect(waitMs(Date.now() + 60_000)).toBe(5_000)
-    expect(waitMs(Date.now() - 3_000)).toBeWithin(0, 2_001)
-    expect(waitMs(Date.now() - 5_000)).toBe(0)
-    committer.close()
   })
 
   test('a file that is missing, of another program, a folder or not a database is refused', async () => {

@@ -1,7 +1,7 @@
 import { DamageGuard, type Failure, failureOf } from './errors.ts'
 import { prepareKeyWrites } from './keys.ts'
 import { preparePetWrites } from './pets.ts'
-import { busyTimeoutMs, checkSameFile, connect, identityOf } from './schema.ts'
+import { checkSameFile, connect, identityOf } from './schema.ts'
 import type { CommittedBatch, ThreadRequest, Write, WriteResult, Writes } from './writer.ts'
 
 export class Committer {
@@ -20,15 +20,11 @@ export class Committer {
     return this.#open
   }
 
-  commit(batch: readonly Write[], sentAtMs = Date.now()): CommittedBatch {
+  commit(batch: readonly Write[]): CommittedBatch {
     try {
       return this.#guard.run(() => {
         checkSameFile(this.#file, this.#identity)
-        const { database, commit } = this.open()
-        // Batches behind one that waits for a lock must not each wait as long again.
-        const leftMs = busyTimeoutMs - (Date.now() - sentAtMs)
-        database.run(`PRAGMA busy_timeout = ${Math.min(Math.max(0, leftMs), busyTimeoutMs)}`)
-        return commit(batch)
+        return this.open().commit(batch)
       })
     } catch (error) {
       // This connection may have lost its file: the next batch opens another one.
@@ -82,7 +78,7 @@ if (!Bun.isMainThread) {
       return { values: [] }
     }
     if (!committer) throw new Error(`${request.type} came before open`)
-    if (request.type === 'commit') return committer.commit(request.batch, request.sentAtMs)
+    if (request.type === 'commit') return committer.commit(request.batch)
     committer.close()
     return { values: [] }
   }

@@ -31,7 +31,7 @@ export type WriteResult = ReturnType<Writes[keyof Writes]>
 /** To the writer thread: the file, then batches of writes, then `close`. */
 export type ThreadRequest =
   | { readonly type: 'open'; readonly file: string; readonly identity: string | undefined }
-  | { readonly type: 'commit'; readonly batch: readonly Write[]; readonly sentAtMs: number }
+  | { readonly type: 'commit'; readonly batch: readonly Write[] }
   | { readonly type: 'close' }
 
 /** From the writer thread: one reply to each request, in the same order. Only a commit has values. */
@@ -55,7 +55,7 @@ export class Writer {
   readonly #guard: DamageGuard
   readonly #onEnd: (message: string) => void
   readonly #module: URL
-  readonly #queue = new CommitQueue<Write, WriteResult>(batch => this.#commit(batch), { overlap: true })
+  readonly #queue = new CommitQueue<Write, WriteResult>(batch => this.#commit(batch))
   #worker: Worker | undefined
   #restart: ReturnType<typeof setTimeout> | undefined
   #unanswered: PromiseWithResolvers<CommittedBatch>[] = []
@@ -154,7 +154,7 @@ export class Writer {
         throw new StoreUnavailable('the writer thread has not started')
       })
     }
-    const { values, failures = [] } = await this.#send({ type: 'commit', batch, sentAtMs: Date.now() })
+    const { values, failures = [] } = await this.#send({ type: 'commit', batch })
     this.#commits++
     const errors = new Map<number, Error>()
     for (const [index, failure] of failures) errors.set(index, this.#guard.note(errorOf(failure)))
