@@ -1,11 +1,28 @@
 import { beforeAll, describe, expect } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Pet } from '../../src/pet.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 import { setTestLimit, test } from '../support/test.ts'
-import { generatedClients } from './clients.ts'
-import { isSkipped, newWorkFolder, shell } from './shell.ts'
+import { generatorsFolder, isSkipped, newWorkFolder, shell } from './shell.ts'
 
 setTestLimit(900_000)
+
+/** The file `client.json` of a folder: a generator, and the commands that run a program with its client. */
+interface GeneratedClient {
+  readonly language: string
+  readonly generator: string
+  readonly version: string
+  /** The programs that must be installed. */
+  readonly needs: readonly string[]
+  /** Installs what the generator and the client need. */
+  readonly prepare?: string
+  /** Generates the client from `openapi.json`. */
+  readonly generate: string
+  /** Checks or compiles the program with the client. */
+  readonly build: string
+  readonly run: string
+}
 
 /** Names and ids that broke clients: a leading space, other scripts, the longest name, an id beyond 2^53. */
 const animals: readonly Pet[] = [
@@ -17,7 +34,7 @@ const animals: readonly Pet[] = [
 
 /**
  * What every program prints: it adds, repeats, fetches and lists, and reads errors. For the first 400 it sends the name
- * U+FEFF, which is blank in JavaScript only: the checks of generated clients let it pass.
+ * U+FEFF, which is blank in JavaScript only: a client that checks names lets it pass.
  */
 function transcript(codePrefix: string): readonly string[] {
   const pet = '9007199254740993 9223372036854775807 sold  Mia 🐈'
@@ -54,47 +71,39 @@ function startLaterVersion({ origin }: Service) {
   return { origin: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
-/** From the local repository of Maven, which downloads it if it is missing. */
-const copyOpenApiGenerator = (version: string, folder: string) =>
-  shell(
-    `mvn -q dependency:copy -Dartifact=org.openapitools:openapi-generator-cli:${version} -Dmdep.stripVersion=true -DoutputDirectory=.`,
-    folder,
-  )
+async function startSeeded(): Promise<Service> {
+  const service = await startService()
+  await keepAnimals(service, animals)
+  return service
+}
 
-for (const client of generatedClients) {
-  const { name, version, needs, prepare, generate, build, run } = client
+for (const file of [...new Bun.Glob('*/client.json').scanSync(generatorsFolder)].sort()) {
+  const client: GeneratedClient = JSON.parse(readFileSync(join(generatorsFolder, file), 'utf8'))
+  const title = `${client.language}, ${client.generator} ${client.version}`
   let folder: string
 
-  async function runAgainst(service: Service, origin: string): Promise<readonly string[]> {
-    const env = { PETSTORE_URL: `${origin}/v1`, PETSTORE_KEY: service.key }
-    return (await shell(run, folder, env)).split('\n').slice(0, -1)
+  async function runAgainst(origin: string, { key }: Service): Promise<readonly string[]> {
+    const env = { PETSTORE_URL: `${origin}/v1`, PETSTORE_KEY: key }
+    return (await shell(client.run, folder, env)).split('\n').slice(0, -1)
   }
 
-  async function startSeeded(): Promise<Service> {
-    const service = await startService()
-    await keepAnimals(service, animals)
-    return service
-  }
-
-  const title = `${client.language}, ${client.generator} ${version}`
-  describe.skipIf(isSkipped(title, needs))(title, () => {
+  describe.skipIf(isSkipped(title, client.needs))(title, () => {
     beforeAll(async () => {
-      process.stderr.write(`Generating and building ${name}…\n`)
-      folder = await newWorkFolder(name)
-      if (generate.includes('openapi-generator-cli.jar')) await copyOpenApiGenerator(version, folder)
-      for (const command of [prepare, generate, build]) if (command) await shell(command, folder)
+      process.stderr.write(`Generating and building ${title}…\n`)
+      folder = await newWorkFolder(dirname(file))
+      for (const command of [client.prepare, client.generate, client.build]) if (command) await shell(command, folder)
     })
 
     test('adds, repeats, fetches and lists animals, and reads errors', async () => {
       await using service = await startSeeded()
-      expect(await runAgainst(service, service.origin)).toEqual(transcript(''))
+      expect(await runAgainst(service.origin, service)).toEqual(transcript(''))
       expect((await service.call('/v1/pets')).json).toHaveLength(animals.length + 1)
     })
 
     test('accepts the additions of a later version', async () => {
       await using service = await startSeeded()
       await using later = startLaterVersion(service)
-      expect(await runAgainst(service, later.origin)).toEqual(transcript('later_'))
+      expect(await runAgainst(later.origin, service)).toEqual(transcript('later_'))
     })
   })
 }

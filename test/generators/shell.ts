@@ -1,7 +1,8 @@
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { petstore } from '../support/process.ts'
-import { generatorsFolder } from './clients.ts'
+import { petstore, projectFolder } from '../support/process.ts'
+
+export const generatorsFolder = join(projectFolder, 'test/generators')
 
 /** Whether a program is missing. Says so on stderr. */
 export function isSkipped(what: string, needs: readonly string[]): boolean {

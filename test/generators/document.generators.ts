@@ -6,6 +6,11 @@ import { isSkipped, newWorkFolder, shell } from './shell.ts'
 
 setTestLimit(900_000)
 
+test('Spectral finds nothing in the OpenAPI document', async () => {
+  const folder = await newWorkFolder('spectral')
+  expect(await shell('spectral lint --format json --quiet --fail-severity hint openapi.json', folder)).toBe('[]')
+}, 60_000)
+
 describe.skipIf(isSkipped('schemathesis (Python)', ['python3']))('schemathesis', () => {
   test('finds nothing that differs from the OpenAPI document', async () => {
     const folder = await newWorkFolder('schemathesis')

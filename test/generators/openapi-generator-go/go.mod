@@ -1,3 +1,0 @@
-module example
-
-go 1.26.0
