@@ -151,8 +151,9 @@ test('the metrics show at most 1,000 keys that call deprecated operations, with 
   expect(lines).toContain(`petstore_deprecated_last_request_timestamp_seconds${labels} 1700000000`)
 })
 
-test('the calls of keys with one name are added up, and the last time is the latest', () => {
+test('deprecated calls of keys with one name are added up, the last time is the latest, and other keys are absent', () => {
   const usage = new KeyUsage({} as KeyStore)
+  const callerOf = (keyName: string, scope: string) => ({ keyName, permission: 'read-only', scope }) as const
   const lastTimes = [
     ['till', 2_000],
     ['till', 1_000],
@@ -160,17 +161,17 @@ test('the calls of keys with one name are added up, and the last time is the lat
   ] as const
   for (const [index, [keyName, timeMs]] of lastTimes.entries()) {
     using _now = spyOn(Date, 'now').mockReturnValue(timeMs)
-    const caller = { keyName, permission: 'read-only', scope: String(index) } as const
-    usage.recordUse(caller, undefined)
-    usage.recordDeprecatedCall(caller, 'getPet')
+    usage.recordUse(callerOf(keyName, String(index)), undefined)
+    usage.recordDeprecatedCall(callerOf(keyName, String(index)), 'getPet')
   }
-  expect(textOf(new Metrics(), { usage }).split('\n')).toEqual(
-    expect.arrayContaining([
-      'petstore_deprecated_requests_total{operation="getPet",key="till"} 2',
-      'petstore_deprecated_requests_total{operation="getPet",key="shop"} 1',
-      'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="till"} 2',
-    ]),
-  )
+  usage.recordUse(callerOf('modern', 'm'), undefined)
+  usage.recordDeprecatedCall(callerOf('never recorded', 'n'), 'getPet')
+  expect(textOf(new Metrics(), { usage }).match(/^petstore_deprecated_.*$/gm)).toEqual([
+    'petstore_deprecated_requests_total{operation="getPet",key="till"} 2',
+    'petstore_deprecated_requests_total{operation="getPet",key="shop"} 1',
+    'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="till"} 2',
+    'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="shop"} 3',
+  ])
 })
 
 describe('the log', () => {
