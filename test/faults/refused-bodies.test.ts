@@ -1,8 +1,7 @@
 import { afterAll, describe, expect } from 'bun:test'
-import { exchange, openCrowd, repliesIn, unreadBytes } from '../support/connections.ts'
+import { exchange } from '../support/connections.ts'
 import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
-import { freePort, residentBytes, startServer, until } from '../support/process.ts'
-import { startService } from '../support/service.ts'
+import { freePort, residentBytes, startServer } from '../support/process.ts'
 import { test } from '../support/test.ts'
 
 const key = 'a-key-for-refused-bodies-0123456789'
@@ -32,15 +31,14 @@ async function bunFetch(origin: string, { method, path, headers, bytes }: Upload
   return sending.then(async response => JSON.parse(await response.text()).status).catch(String)
 }
 
-const curl =
-  (...flags: readonly string[]): typeof bunFetch =>
-  async (origin, { method, path, headers, bytes }) => {
-    const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-    const command = ['curl', '-s', ...flags, '-X', method, ...given, '--data-binary', '@-', origin + path]
-    const child = Bun.spawn(command, { stdin: new Uint8Array(bytes), stdout: 'pipe' })
-    const text = await child.stdout.text()
-    return text === '' ? `exit ${await child.exited}` : JSON.parse(text).status
-  }
+/** curl waits for `100 Continue` before it sends a large body. */
+const curl: typeof bunFetch = async (origin, { method, path, headers, bytes }) => {
+  const given = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
+  const command = ['curl', '-s', '-X', method, ...given, '--data-binary', '@-', origin + path]
+  const child = Bun.spawn(command, { stdin: new Uint8Array(bytes), stdout: 'pipe' })
+  const text = await child.stdout.text()
+  return text === '' ? `exit ${await child.exited}` : JSON.parse(text).status
+}
 
 const oneByOne = (send: typeof bunFetch) => async (origin: string) => {
   const statuses: unknown[] = []
@@ -48,60 +46,35 @@ const oneByOne = (send: typeof bunFetch) => async (origin: string) => {
   return statuses
 }
 
-/** Node's and Python's clients run in a process of their own, which reads its work from stdin as JSON. */
+/** Sends `Connection: close`, and loses the response if the server closes the connection with unread data. */
 const nodeClient = `
   import { request } from 'node:http'
-  const { origin, uploads, client } = JSON.parse(await new Response(process.stdin).text())
-  const viaHttp = agent => ({ method, path, headers }, body) => new Promise((resolve, reject) => {
-    const sent = request(origin + path, { method, headers: { ...headers, 'content-length': body.length }, agent }, response =>
+  const { origin, uploads } = JSON.parse(await new Response(process.stdin).text())
+  const send = ({ method, path, headers }, body) => new Promise((resolve, reject) => {
+    const options = { method, headers: { ...headers, 'content-length': body.length }, agent: false }
+    const sent = request(origin + path, options, response =>
       new Response(response).json().then(({ status }) => resolve(status), reject))
     sent.on('error', reject)
     sent.end(body)
   })
-  const viaFetch = async ({ method, path, headers }, body) =>
-    (await (await fetch(origin + path, { method, headers, body })).json()).status
-  const send = { fetch: viaFetch, 'http.request': viaHttp(), 'http.request with Connection: close': viaHttp(false) }[client]
   const statuses = []
   for (const upload of uploads) statuses.push(await send(upload, Buffer.alloc(upload.bytes)).catch(String))
   console.log(JSON.stringify(statuses))
   process.exit()`
 
-const pythonClient = `
-import http.client, json, sys, urllib.error, urllib.parse, urllib.request
-work = json.load(sys.stdin)
-def via_http(upload, body):
-    connection = http.client.HTTPConnection(urllib.parse.urlparse(work['origin']).netloc)
-    connection.request(upload['method'], upload['path'], body, upload['headers'])
-    return json.load(connection.getresponse())['status']
-def via_urllib(upload, body):
-    request = urllib.request.Request(work['origin'] + upload['path'], body, upload['headers'], method=upload['method'])
-    try: urllib.request.urlopen(request)
-    except urllib.error.HTTPError as error: return json.load(error)['status']
-send = {'http.client': via_http, 'urllib': via_urllib}[work['client']]
-def status(upload):
-    try: return send(upload, b'a' * upload['bytes'])
-    except Exception as error: return repr(error)
-print(json.dumps([status(upload) for upload in work['uploads']]))`
-
-const inProcess = (command: readonly string[], client: string) => async (origin: string) => {
-  const stdin = Buffer.from(JSON.stringify({ origin, uploads, client }))
-  const child = Bun.spawn([...command], { stdin, stdout: 'pipe', stderr: 'pipe' })
+async function node(origin: string) {
+  const stdin = Buffer.from(JSON.stringify({ origin, uploads }))
+  const command = ['node', '--input-type=module', '--eval', nodeClient]
+  const child = Bun.spawn(command, { stdin, stdout: 'pipe', stderr: 'pipe' })
   const [stdout, stderr] = await Promise.all([child.stdout.text(), child.stderr.text()])
   if (!stdout) throw new Error(stderr)
   return JSON.parse(stdout)
 }
 
-const node = ['node', '--input-type=module', '--eval', nodeClient]
-const python = ['python3', '-c', pythonClient]
 const clients = [
   ['Bun fetch', 'bun', oneByOne(bunFetch)],
-  ['Node fetch', 'node', inProcess(node, 'fetch')],
-  ['Node http.request', 'node', inProcess(node, 'http.request')],
-  ['Node http.request, closing', 'node', inProcess(node, 'http.request with Connection: close')],
-  ['curl', 'curl', oneByOne(curl())],
-  ['curl, closing', 'curl', oneByOne(curl('-H', 'Connection: close', '-H', 'Expect:'))],
-  ['Python http.client', 'python3', inProcess(python, 'http.client')],
-  ['Python urllib', 'python3', inProcess(python, 'urllib')],
+  ['Node http.request', 'node', node],
+  ['curl', 'curl', oneByOne(curl)],
 ] as const
 const installed = clients.filter(([, program]) => program === 'bun' || Bun.which(program))
 
@@ -154,32 +127,15 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
     expect([reply?.status, JSON.parse(reply?.text ?? '')]).toEqual([status, body])
   })
 
-  const withKey = (line: string, body = '') =>
-    ask(line, `Authorization: Bearer ${key}\r\nX-Request-Id: find-me\r\nContent-Length: ${body.length}`) + body
   test.each([
     ['an unknown method', 'FOO', '/v1/pets?limit=1', 'GET, HEAD, POST'],
     ['an unknown method elsewhere', 'FOO', '/v1/pets/1', 'GET, HEAD'],
-    ['a method that the path does not support', 'PUT', '/v1/pets', 'GET, HEAD, POST'],
   ])('%s is 405 in the words of the service, with Allow and the request id', async (_, method, path, allow) => {
-    const [reply] = (await exchange(port, [withKey(`${method} ${path}`)], { expected: 1 })).replies
+    const request = ask(`${method} ${path}`, 'X-Request-Id: find-me')
+    const [reply] = (await exchange(port, [request], { expected: 1 })).replies
     const message = `Method ${method} is not allowed here: expected ${allow}`
     expect(JSON.parse(reply?.text ?? '')).toEqual({ code: 'method_not_allowed', message, status: 405 })
     expect([reply?.headers.get('allow'), reply?.headers.get('x-request-id')]).toEqual([allow, 'find-me'])
-  })
-
-  test.each([
-    [400, withKey('POST /v1/pets', '{}')],
-    [401, ask('GET /v1/pets')],
-    [404, withKey('GET /v1/pets/0')],
-    [404, withKey('GET /v1/nothing')],
-    [405, withKey('PATCH /v1/pets')],
-    [413, withKey('POST /v1/pets', ' '.repeat(70_000))],
-    [400, `${ask('POST /v1/pets', `Authorization: Bearer ${key}\r\nTransfer-Encoding: chunked`)}2\r\n{}\r\n0\r\n\r\n`],
-  ])('%p of the service passes unchanged: %#', async (status, request) => {
-    const [direct, proxied] = await Promise.all(
-      [server.port, port].map(async to => (await exchange(to, [request], { expected: 1 })).replies[0]),
-    )
-    expect([proxied?.status, proxied?.text]).toEqual([status, direct?.text])
   })
 
   test('nginx has an Error body with Retry-After when the service is gone', async () => {
@@ -193,17 +149,12 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
   })
 })
 
-const head = (...headers: string[]) => ['POST /v1/pets HTTP/1.1', 'Host: x', ...headers, '\r\n'].join('\r\n')
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`
-
-test.each([
-  ['stays open', [], [401, 404], false],
-  ['closes', ['Connection: close'], [401], true],
-])('a refused body is not read as requests if the connection %s', async (_, headers, statuses, closes) => {
-  const inner = get('/v1/pets').repeat(2_000)
-  const pieces = [head(...headers, `Content-Length: ${inner.length}`), inner]
-  const { replies, closed } = await exchange(server.port, pieces, { expected: 1, follower: get('/v1/pets/0') })
-  expect([replies.map(({ status }) => status), closed]).toEqual([statuses, closes])
+// On a connection that stays open, the runtime discards the body: malformed-http shows that.
+test('a refused body is not read as requests on a connection that closes', async () => {
+  const inner = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`.repeat(2_000)
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${inner.length}\r\n\r\n`
+  const { replies, closed } = await exchange(server.port, [head, inner], { expected: 1 })
+  expect([replies.map(({ status }) => status), closed]).toEqual([[401], true])
 })
 
 test('50 uploads of 5 MB at once, refused on connections that close, take little memory', async () => {
@@ -257,32 +208,3 @@ test.each(chunkClients.filter(([, [program]]) => Bun.which(program)))(
     }
   },
 )
-
-const chunkOf = (bytes: number) => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
-
-test('a refused body in endless chunks is not read for ever: the response is sent and the connection closed', async () => {
-  // On a slow machine, so many bytes take longer than the 5 s of the program.
-  await using service = await startService({ limits: { discardMs: 50_000 } })
-  using crowd = await openCrowd(service.port, 1, head('Transfer-Encoding: chunked'))
-  const discardedBytesMax = 16 * 1024 ** 2
-  // Each chunk waits until the one before is read: if the server closes a connection with unread data, it resets it.
-  for (let sent = 0; sent <= discardedBytesMax; ) {
-    expect(crowd.received[0]).toBe('')
-    const bytes = sent < discardedBytesMax - 1024 ** 2 ? 1024 ** 2 : 1024 * 64
-    crowd.send(chunkOf(bytes))
-    sent += bytes
-    await until('the chunk to be read', () => (crowd.sent && unreadBytes(service.port) === 0) || undefined)
-  }
-  await until('the end of the connection', () => crowd.open === 0 || undefined)
-  expect(repliesIn(crowd.received[0] ?? '')).toMatchObject([{ status: 401, closes: true }])
-})
-
-test('a client that goes on sending chunks of a refused body for 40 MB loses the connection', async () => {
-  await using service = await startService({ limits: { discardMs: 50_000 } })
-  using crowd = await openCrowd(service.port, 1, head('Transfer-Encoding: chunked'))
-  for (let megabytes = 0; megabytes < 40 && crowd.open > 0; megabytes++) {
-    crowd.send(chunkOf(1_000_000))
-    await until('the chunk to be sent', () => crowd.sent || crowd.open === 0 || undefined)
-  }
-  await until('the end of the connection', () => crowd.open === 0 || undefined)
-})
