@@ -157,13 +157,11 @@ const roundedIntegers = [
   changing(reply => ({ ...reply, body: JSON.parse(stringify(reply.body)) })),
 ]
 const wrongStatusIn404 = having(404, { status: 400n })
-const limit25And404 = [withDefaultLimit('25'), wrongStatusIn404]
 const text401 = [answering(401, () => 'no'), typed(status => status === 401, 'text/plain')]
 const renamed = [having(201, { status: undefined }), withEach(() => ({ name: 'X' }))]
 const two422 = [/"lost"/, /^name=/].map(form => refusing(422, ({ body }) => form.test(body)))
 const htmlLists = changing(reply => (Array.isArray(reply.body) ? { ...reply, type: 'text/html' } : reply))
 const [byGet, byList] = [/^GET \/pets\/\{petId\} returns/, /^a new animal is in the list/]
-const byDefaultLimit = /^GET \/pets without a limit lists at most 20 animals: expected at most 20 .* lists 25$/
 const by404 = /^the status of every Error is the HTTP status: .* returned 404 with the status 400$/
 const by422 = [/unknown status is .* status 400, .* 422/, /not JSON is .* status 400, .* 422/]
 const by64Bits = /^POST .* above 64 bits is refused: .* 201/
@@ -178,7 +176,6 @@ const runs: readonly (readonly [server: string, defects: readonly Defect[], fail
   ['loses characters when it reads', [answering(200, ascii), listing(ascii)], [byGet, byList]],
   ['reads the largest integer as 0', [answering(200, maxAs0), listing(maxAs0)], [byGet, byList]],
   ['returns the status null', [nullWithoutStatus], [/without a status: .* the status null/]],
-  ['has a default limit of 25 and a wrong status in 404', limit25And404, [byDefaultLimit, by404]],
   ['rounds integers', roundedIntegers, [by64Bits, byExactness]],
   ['has 422 for two problems', two422, by422],
   ['lists as text/html', [htmlLists], [/^responses are .* GET \/pets returned text\/html/]],

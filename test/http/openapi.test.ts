@@ -50,9 +50,6 @@ test('the document publishes the rules by which requests are read', () => {
     'Idempotency-Key': { in: 'header', schema: idempotencyKey.schema },
     Prefer: { in: 'header', schema: { type: 'string' } },
   })
-  const [nextPage] = /cursor=\w+/.exec(String(headers['NextPage']?.example)) ?? ['']
-  expect(parameters['cursor']?.schema).toMatchObject({ examples: [nextPage.slice('cursor='.length)] })
-  expect(cursorFor('available').read(nextPage.slice('cursor='.length))).toBe(20n)
   expect(document.paths['/pets']?.['post']?.requestBody?.required).toBe(true)
   expect(document.security).toEqual([{ bearerAuth: [] }])
   expect(document.components.securitySchemes.bearerAuth).toMatchObject({ type: 'http', scheme: 'bearer' })
@@ -101,26 +98,6 @@ describe('a generated client', () => {
       ['createPet: Idempotency-Key Prefer', '201 400 401 403 408 413 415 422 429 500 503 default'],
       ['getPet: petId Prefer', '200 400 401 403 404 429 500 503 default'],
     ])
-  })
-
-  test('has a description of every part, and an example of every value', () => {
-    const { PetStatus, NewPet, Pet, Pets, Error: error } = schemas
-    // A reference to PetStatus has no description of its own.
-    const properties = [NewPet, Pet, error].flatMap(({ properties }) => Object.values<object>(properties))
-    const inlineResponses = operations.flatMap(({ responses }) =>
-      Object.values<object>(responses).filter(response => !('$ref' in response)),
-    )
-    const values: object[] = [PetStatus, Pets, ...properties.filter(part => !('$ref' in part))]
-    const carriers: { schema: object }[] = [...Object.values(parameters), ...Object.values(headers)]
-    const parts = [...values, NewPet, Pet, error, ...carriers, ...Object.values(responses), ...inlineResponses]
-    for (const part of [...parts, ...operations, ...document.tags]) {
-      expect(part).toEqual(expect.objectContaining({ description: expect.stringMatching(/^\S.*\.$/) }))
-    }
-    for (const value of values) expect(value).toContainKey('examples')
-    for (const carrier of carriers)
-      expect('example' in carrier || 'examples' in carrier.schema || '$ref' in carrier.schema).toBe(true)
-    for (const header of Object.values(headers)) expect(header.schema).toContainKey('type')
-    expect(JSON.stringify(document)).toContain(`"categoryId":${2n ** 53n + 2n}`)
   })
 })
 

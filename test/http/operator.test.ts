@@ -7,30 +7,20 @@ import { test } from '../support/test.ts'
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
 
-const ask = async (path: string, { origin }: Service, key?: string) => {
-  const response = await fetch(`${origin}${path}`, { headers: key ? { authorization: `Bearer ${key}` } : {} })
-  return { status: response.status, type: response.headers.get('content-type'), text: await response.text() }
-}
-
-test.each(['/livez', '/readyz', '/healthz'])('%s is ok, without a key', async path => {
-  expect(await ask(path, service)).toEqual({ status: 200, type: 'text/plain; charset=utf-8', text: 'ok' })
-})
-
 test.each([
-  ['read-only', 'POST', '/v1/pets', 403, 'read_only_key'],
-  ['read-write', 'GET', '/metrics', 403, 'insufficient_permission'],
-  ['metrics', 'GET', '/v1/pets', 403, 'insufficient_permission'],
-  ['metrics', 'GET', '/v1/nothing', 404, 'not_found'],
-  ['metrics', 'DELETE', '/v1/pets', 405, 'method_not_allowed'],
-] as const)('with a %s key, %s %s is %p', async (permission, method, path, status, code) => {
-  const answer = await service.call(path, { key: await service.newKey({ permission }), method })
+  ['GET', '/v1/nothing', 404, 'not_found'],
+  ['DELETE', '/v1/pets', 405, 'method_not_allowed'],
+])('%s %s with a key without the permission is %p: that is checked later', async (method, path, status, code) => {
+  const answer = await service.call(path, { key: await service.newKey({ permission: 'metrics' }), method })
   expect([answer.status, answer.json.code]).toEqual([status, code])
 })
 
 async function scrape(of: Service): Promise<readonly string[]> {
-  const answer = await ask('/metrics', of, await of.newKey({ name: 'prometheus', permission: 'metrics' }))
-  expect(answer).toMatchObject({ status: 200, type: 'text/plain; version=0.0.4; charset=utf-8' })
-  return answer.text.split('\n')
+  const key = await of.newKey({ name: 'prometheus', permission: 'metrics' })
+  const response = await fetch(`${of.origin}/metrics`, { headers: { authorization: `Bearer ${key}` } })
+  const type = 'text/plain; version=0.0.4; charset=utf-8'
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, type])
+  return (await response.text()).split('\n')
 }
 
 test('the metrics count requests by operation and status, animals, pages and commits', async () => {
