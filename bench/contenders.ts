@@ -1,185 +1,117 @@
-import { copyFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { SQL } from 'bun'
+import { join, resolve } from 'node:path'
 import { writeCursor } from '../src/page.ts'
-import type { Bench } from './bench.ts'
-import { type Animal, type Catalogue, importAnimals, petstoreProgram } from './catalogue.ts'
+import type { Load, Served } from './loads.ts'
 
-/** What the load sends, and its title in tables. */
-export const titles = {
-  mix: 'Mix',
-  list: 'First page',
-  pages: 'Random pages',
-  get: 'Get random ones',
-  same: 'Get the same one',
-  create: 'Durable create',
-} as const
-
-export type Workload = keyof typeof titles
-
-export const allWorkloads = Object.keys(titles) as readonly Workload[]
-
-/** A server to measure: a short program in contenders/, or a product. */
-export interface Contender {
-  /** In tables and in recorded.json. */
+/** A server to measure, with the catalogue that it serves. */
+export interface Contender extends Served {
+  /** In tables. */
   readonly name: string
-  /** In bench/node_modules. */
-  readonly packages?: readonly string[]
-  readonly workloads: readonly Workload[]
-  /** The responses that it must give before it is measured. */
-  readonly responses: 'petstore' | 'fixed'
+  /** It finds PORT, DATABASE_URL and PETSTORE_API_KEY in its environment. */
+  readonly command: readonly string[]
   readonly env?: Readonly<Record<string, string>>
-  /** Processes that share the port; 1 by default. */
+  readonly engine: 'SQLite' | 'PostgreSQL'
+  readonly loads: readonly Load[]
+  /** It sends the petstore's responses from memory and does none of its work. */
+  readonly isFixed?: boolean
+  /** Processes that share one port, which works on Linux. By default, one process has its own port. */
   readonly processes?: number
-  /** The cursor of a page: each contender has its own form. */
-  cursor(after: number, status: Animal['status'] | undefined): string
-  /** Puts its data into place. */
-  prepare(place: Place, given: Given, bench: Bench): void | Promise<void>
-  command(place: Place): readonly string[]
 }
 
-export const petsPath = '/v1/pets'
-export const petPath = (id: number) => `${petsPath}/${id}`
-
-/** Where a contender runs; nothing else uses it. */
-interface Place {
-  readonly port: number
-  /** Its database, or its fixed responses. */
-  readonly file: string
+/** Contenders that are measured in turn and compared with the first one. */
+export interface Part {
+  readonly title: string
+  readonly contenders: readonly Contender[]
+  /** 64 by default. */
+  readonly connections?: number
 }
 
-export interface Given {
-  readonly catalogue: Catalogue
-  /** Responses of the petstore, for the fixed-bytes server. */
-  readonly fixed?: Readonly<Record<'list' | 'get', FixedResponse>>
-}
+const petstoreIn = (checkout: string) => [join(checkout, 'bin/petstore'), 'serve']
+const bun = (program: string) => [process.execPath, '--no-env-file', join(import.meta.dir, 'contenders', program)]
+const node = (program: string) => ['node', join(import.meta.dir, 'contenders', program)]
 
-export interface FixedResponse {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-}
-
-/** Runs a program of contenders/, which takes a port and a file. */
-function program(runtime: 'bun' | 'node', name: string): Pick<Contender, 'command'> {
-  const start = runtime === 'bun' ? [process.execPath, '--no-env-file'] : ['node']
-  const script = join(import.meta.dir, `contenders/${name}.js`)
-  return { command: ({ port, file }) => [...start, script, String(port), file] }
-}
-
-/** The same work, durability, rules, key and paging as the petstore. None writes a log. */
-const peer = {
-  workloads: allWorkloads,
-  responses: 'petstore',
-  cursor: String,
-  prepare: ({ file }: Place, { catalogue }: Given) => copyFileSync(catalogue.file, file),
-} as const
-
-/** Without a log. */
-export function serveCommand({ port }: Pick<Place, 'port'>): readonly string[] {
-  return [petstoreProgram, 'serve', '--port', String(port), '--log-level', 'warn']
-}
-
-export const petstore: Contender = {
-  ...peer,
+const petstore: Contender = {
   name: 'petstore',
+  command: petstoreIn(join(import.meta.dir, '..')),
+  env: { PETSTORE_LOG_LEVEL: 'warn' },
+  engine: 'SQLite',
+  animals: 1_000_000,
+  loads: ['mix', 'list', 'pages', 'get', 'create'],
   cursor: (after, status) => writeCursor(BigInt(after), status),
-  command: place => [...serveCommand(place), '--database-url', `sqlite:${place.file}`],
 }
 
-/** With its log, as it runs by default. */
-export const loggingPetstore: Contender = {
-  ...petstore,
-  name: 'petstore with its log',
-  workloads: ['mix', 'list', 'get', 'same'],
-  command: place => [...petstore.command(place), '--log-level', 'info'],
+/** Another program with the same work, durability, rules, key and paging. It writes no log. */
+const peer = { ...petstore, cursor: String }
+
+const fastify: Contender = { ...peer, name: 'Fastify + better-sqlite3', command: node('fastify.js') }
+
+const peers: Part = {
+  title: 'the petstore and other servers on SQLite',
+  contenders: [
+    petstore,
+    { ...peer, name: 'Plain Bun.serve + bun:sqlite', command: bun('plain-bun.js') },
+    { ...peer, name: 'Hono + bun:sqlite', command: bun('hono.js') },
+    fastify,
+    { ...peer, name: 'Bun.serve, fixed bytes', command: bun('fixed-bun.js'), loads: ['list', 'get'], isFixed: true },
+    { ...petstore, name: 'petstore with its log', env: {}, loads: ['mix', 'list', 'get'] },
+    { ...fastify, name: 'Fastify with its log', env: { LOG: 'on' }, loads: ['mix'] },
+  ],
 }
 
-/** It sends the petstore's responses from memory and does none of its work. */
-export const fixedBun: Contender = {
-  ...peer,
-  ...program('bun', 'fixed-bun'),
-  name: 'Bun.serve, fixed bytes',
-  workloads: ['list', 'get', 'same'],
-  responses: 'fixed',
-  prepare: ({ file }, { fixed }) => writeFileSync(file, JSON.stringify(fixed)),
+const processes: Part = {
+  title: 'one and two processes on one port and one SQLite file',
+  contenders: [
+    { ...petstore, name: 'two processes', processes: 2, loads: ['list', 'get', 'create'] },
+    { ...petstore, name: 'one process', processes: 1, loads: ['list', 'get', 'create'] },
+  ],
 }
 
-export const plainBun: Contender = {
-  ...peer,
-  ...program('bun', 'plain-bun'),
-  name: 'Plain Bun.serve + bun:sqlite',
+const onPostgres = { engine: 'PostgreSQL', animals: 100_000, loads: ['list', 'pages', 'get', 'create'] } as const
+
+const postgres: Part = {
+  title: 'the petstore and Bun.sql on PostgreSQL',
+  contenders: [
+    { ...petstore, ...onPostgres },
+    { ...peer, ...onPostgres, name: 'Bun.serve + Bun.sql', command: bun('bun-sql.js') },
+  ],
 }
 
-const hono: Contender = {
-  ...peer,
-  ...program('bun', 'hono'),
-  name: 'Hono + bun:sqlite',
-  packages: ['hono'],
+const instance: Contender = { ...petstore, ...onPostgres, loads: ['create'] }
+
+const instances: Part = {
+  title: 'creations by one, two and four instances on PostgreSQL',
+  connections: 512,
+  contenders: [
+    { ...instance, name: 'one instance', processes: 1 },
+    { ...instance, name: 'two instances', processes: 2 },
+    { ...instance, name: 'four instances', processes: 4 },
+  ],
 }
 
-export const fastify: Contender = {
-  ...peer,
-  ...program('node', 'fastify'),
-  name: 'Fastify 5 + better-sqlite3',
-  packages: ['fastify', 'better-sqlite3'],
-}
-
-/** With Fastify's own logger. */
-export const loggingFastify: Contender = {
-  ...fastify,
-  name: 'Fastify 5 with its log',
-  workloads: ['mix', 'list', 'get'],
-  env: { LOG: 'on' },
-}
-
-/** In the order of the tables. */
-export const contenders: readonly Contender[] = [
-  ...[petstore, plainBun, hono, fastify, fixedBun],
-  ...[loggingPetstore, loggingFastify],
-]
-
-const postgresWorkloads: readonly Workload[] = ['list', 'pages', 'get', 'create']
-
-/** Contenders on one PostgreSQL server, each with a new database for each start. */
-export function postgresContenders(serverUrl: string): readonly Contender[] {
-  const onDatabase = (database: string, fill: (url: string, animals: number, bench: Bench) => Promise<void>) => {
-    const url = new URL(database, serverUrl).href
-    return {
-      env: { DATABASE_URL: url },
-      async prepare(_place: Place, { catalogue }: Given, bench: Bench) {
-        await using server = new SQL(serverUrl, { max: 1 })
-        await server.unsafe(`DROP DATABASE IF EXISTS ${database} WITH (FORCE)`)
-        await server.unsafe(`CREATE DATABASE ${database} ENCODING 'UTF8' TEMPLATE template0`)
-        await fill(url, catalogue.animals, bench)
-      },
-    }
+/** The petstore with catalogues of different sizes. */
+function growthOn(engine: Contender['engine']): Part {
+  return {
+    title: `the petstore with up to 10 million animals on ${engine}`,
+    contenders: [10_000, 10_000_000].map(animals => {
+      const name = `${animals.toLocaleString('en')} animals`
+      return { ...petstore, name, engine, animals, loads: ['pages', 'get', 'create'] }
+    }),
   }
-  return [
-    {
-      ...petstore,
-      ...onDatabase('petstore', (url, animals, bench) => importAnimals(bench, url, animals)),
-      workloads: postgresWorkloads,
-      command: serveCommand,
-    },
-    {
-      ...peer,
-      ...onDatabase('bun_sql', fillDatabase),
-      ...program('bun', 'bun-sql'),
-      name: 'Bun.sql',
-      workloads: postgresWorkloads,
-    },
-  ]
 }
 
-async function fillDatabase(url: string, animals: number): Promise<void> {
-  await using sql = new SQL(url, { max: 1 })
-  await sql.unsafe(`
-    CREATE TABLE pets (id bigint PRIMARY KEY, name text NOT NULL, category_id bigint NOT NULL, status text);
-    CREATE INDEX pets_by_status ON pets (status, id);
-    INSERT INTO pets
-      SELECT n, 'Animal ' || n, n % 50, (ARRAY['available', 'pending', 'sold'])[n % 3 + 1]
-      FROM generate_series(1, ${animals}) AS n;
-    ANALYZE pets;
-    CREATE TABLE pet_ids (last_id bigint NOT NULL);
-    INSERT INTO pet_ids VALUES (${animals})`)
+/** By the name that the command line and the pages use. */
+export const parts: Readonly<Record<string, Part>> = {
+  peers,
+  processes,
+  postgres,
+  instances,
+  'growth-sqlite': growthOn('SQLite'),
+  'growth-postgres': growthOn('PostgreSQL'),
+}
+
+/** Adds the petstore of another checkout wherever this one's runs. */
+export function withCheckout(contenders: readonly Contender[], checkout: string): readonly Contender[] {
+  return contenders.flatMap(each => {
+    if (each.command !== petstore.command) return [each]
+    return [each, { ...each, name: `${each.name} of ${checkout}`, command: petstoreIn(resolve(checkout)) }]
+  })
 }

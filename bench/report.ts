@@ -1,171 +1,106 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism, cpus, platform, release, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { fastify, fixedBun, loggingFastify, loggingPetstore, petstore, plainBun, titles } from './contenders.ts'
-import { chartStyle, none, type Spread, show, showSpread, table, whole } from './format.ts'
-import { growthChart, growthTable } from './growth.ts'
-import { instancesTable } from './instances.ts'
-import type { Comparison, Conditions, PeerFigures, Recorded } from './record.ts'
+import type { Part } from './contenders.ts'
+import { allLoads, type Load, loads } from './loads.ts'
 
-const docs = join(import.meta.dir, '../docs')
+/** One contender under one load in one round. */
+export interface Sample {
+  readonly contender: string
+  readonly load: Load
+  readonly round: number
+  readonly requestsPerSecond: number
+  /** Per request. */
+  readonly cpuMicroseconds: number
+  readonly p99Ms: number
+  /** Since its start. */
+  readonly peakMb: number
+}
 
-/** Replaces the generated sections of the pages, and their charts. The rest of the pages is written by hand. */
-export function writeReport(recorded: Recorded): void {
-  for (const [page, sections] of Object.entries(pagesOf(recorded))) {
-    const file = join(docs, page)
-    writeFileSync(file, withSections(readFileSync(file, 'utf8'), sections))
+type Figure = 'requestsPerSecond' | 'cpuMicroseconds' | 'p99Ms' | 'peakMb'
+
+/** Markdown: the first contender against the others under all loads, then a table for each load. */
+export function tablesOf({ contenders }: Part, samples: readonly Sample[]): string {
+  const names = contenders.map(({ name }) => name)
+  const [first = '', ...others] = names
+  const measured = allLoads.filter(load => samples.some(each => each.load === load))
+  const samplesOf = (name: string, load: Load) => samples.filter(each => each.contender === name && each.load === load)
+  const cell = (name: string, load: Load, figure: Figure) => show(samplesOf(name, load).map(each => each[figure]))
+  /** What the first contender has, divided by what this one has in the same round. */
+  const ratio = (name: string, load: Load, figure: Figure) => {
+    const pairs = samplesOf(name, load).flatMap(theirs => {
+      const ours = samplesOf(first, load).find(({ round }) => round === theirs.round)
+      return ours ? [ours[figure] / theirs[figure]] : []
+    })
+    return show(pairs)
   }
-  const { peers, growth } = recorded
-  if (peers) writeFileSync(join(docs, 'images/benchmark-throughput.svg'), drawChart(peers.figures.quiet))
-  if (growth) writeFileSync(join(docs, 'images/growth.svg'), growthChart(growth.figures))
-}
-
-function withSections(page: string, sections: Readonly<Record<string, string>>): string {
-  let text = page
-  for (const [name, section] of Object.entries(sections)) {
-    const [start, end] = [`<!--bench:${name}-->\n`, `<!--/bench:${name}-->`]
-    const [from, to] = [text.indexOf(start), text.indexOf(end)]
-    if (from < 0 || to < from) throw new Error(`The page has no section ${start.trim()} … ${end}`)
-    text = `${text.slice(0, from + start.length)}\n${section}\n\n${text.slice(to)}`
-  }
-  return text
-}
-
-/** The same sections, for a terminal. */
-export function printReport(recorded: Recorded): string {
-  const sections = Object.values(pagesOf(recorded)).flatMap(Object.entries<string>)
-  return sections.map(([name, section]) => `## ${name}\n\n${section}\n`).join('\n')
-}
-
-function pagesOf({
-  peers,
-  processes,
-  postgres,
-  instances,
-  growth,
-}: Recorded): Readonly<Record<string, Readonly<Record<string, string>>>> {
-  return {
-    'benchmarks.md': {
-      ratios: `${ratioTable(peers?.figures)}\n\n${conditions(peers)}`,
-      costs: costTable(peers?.figures),
-      targets: targetTable(peers?.figures),
-      processes: `${processTable(processes?.figures)}\n\n${conditions(processes)}`,
-      postgres: `${postgresTable(postgres?.figures)}\n\n${conditions(postgres)}`,
-      machine: peers ? `${peers.machine}.` : none,
-    },
-    'scaling.md': {
-      instances: instances ? `${instancesTable(instances.figures)}\n\n${conditions(instances)}` : none,
-      growth: growth ? `${growthTable(growth.figures)}\n\n${datedCommit(growth)}.` : none,
-    },
-  }
-}
-
-const datedCommit = ({ at, commit }: Conditions) => `${at.slice(0, 10)}, commit ${commit}`
-
-function conditions(part: Conditions | undefined): string {
-  if (!part) return ''
-  const { rounds, seconds } = part
-  return `${datedCommit(part)}, ${rounds} ${rounds === 1 ? 'round' : 'rounds'} of ${seconds} s for each load.`
-}
-
-const namesIn = (comparison: Comparison = {}) => Object.keys(comparison.list ?? {})
-
-const ratioWorkloads = ['mix', 'list', 'pages', 'get', 'create'] as const
-
-function ratioTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
-  const row = (title: string, comparison: Comparison | undefined, name: string) => [
-    title,
-    ...ratioWorkloads.map(workload => show(comparison?.[workload]?.[name]?.ratio?.median)),
-  ]
-  const rows = namesIn(quiet)
-    .filter(name => name !== petstore.name && name !== fixedBun.name)
-    .map(name => row(name, quiet, name))
-  const head = ['The petstore against', ...ratioWorkloads.map(workload => titles[workload])]
-  return table(head, [...rows, row('Fastify, both with their logs', logging, loggingFastify.name)])
-}
-
-const processWorkloads = ['list', 'get', 'create'] as const
-const costWorkloads = ['list', 'pages', 'get', 'create'] as const
-
-function costTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
-  const row = (comparison: Comparison | undefined, name: string) => [
-    name,
-    ...costWorkloads.map(workload => show(comparison?.[workload]?.[name]?.cpuMicroseconds)),
-    show(comparison?.mix?.[name]?.p99Ms),
-    show((comparison?.mix?.[name] ?? comparison?.get?.[name])?.peakMb),
-  ]
-  const head = ['Server', ...costWorkloads.map(each => `${titles[each]}, µs`), 'Mix, p99 ms', 'Memory, MB']
-  const withLog = [loggingPetstore, loggingFastify].map(({ name }) => row(logging, name))
-  return table(head, [...namesIn(quiet).map(name => row(quiet, name)), ...withLog])
-}
-
-// Why a target may be missed.
-const ofRuntime = 'For URL, headers and request id alone, Bun takes 1.3 times as long'
-const ofIntegers = 'Exact integers, and more response headers'
-const ofHeaders = 'Nine response headers instead of three'
-const ofDisk = 'The faster the disk, the less is gained by committing together'
-
-type Goal = readonly [what: string, bound: '≤' | '≥', limit: number, measured: Spread | undefined, whyMissed: string]
-
-function targetTable({ quiet, logging }: Partial<PeerFigures> = {}): string {
-  const [fixed, plain] = [fixedBun.name, plainBun.name]
-  const goals: readonly Goal[] = [
-    ['First page: CPU time, against fixed bytes', '≤', 1.45, quiet?.list?.[fixed]?.cpuRatio, ofRuntime],
-    ['First page with the log', '≤', 1.7, logging?.list?.[fixed]?.cpuRatio, ofRuntime],
-    ['Random pages: CPU time, against plain Bun', '≤', 1.2, quiet?.pages?.[plain]?.cpuRatio, ofIntegers],
-    ['Get random ones: CPU time, against plain Bun', '≤', 1.2, quiet?.get?.[plain]?.cpuRatio, ofHeaders],
-    ['Get random ones with the log', '≤', 1.41, logging?.get?.[plain]?.cpuRatio, ofHeaders],
-    ['Get the same one: CPU time, against plain Bun', '≤', 1.2, quiet?.same?.[plain]?.cpuRatio, ofHeaders],
-    ['Get the same one with the log', '≤', 1.41, logging?.same?.[plain]?.cpuRatio, ofHeaders],
-    ['Durable create: requests per second, against Fastify', '≥', 4, quiet?.create?.[fastify.name]?.ratio, ofDisk],
-  ]
-  const rows = goals.map(([what, bound, limit, measured, whyMissed]) => {
-    const isMet = measured && (bound === '≤' ? measured.median <= limit : measured.median >= limit)
-    return [what, `${bound} ${limit.toFixed(2)}`, showSpread(measured), isMet || !measured ? '' : whyMissed]
+  const overview = table(
+    [`Requests per second, ${first} against`, ...measured.map(load => loads[load])],
+    others.map(name => [name, ...measured.map(load => ratio(name, load, 'requestsPerSecond'))]),
+  )
+  const details = measured.map(load => {
+    const head = ['Requests per second', 'CPU time, µs', `CPU time, ${first} against it`, 'p99, ms', 'Memory, MB']
+    const rows = names
+      .filter(name => samplesOf(name, load).length > 0)
+      .map(name => [
+        name,
+        cell(name, load, 'requestsPerSecond'),
+        cell(name, load, 'cpuMicroseconds'),
+        ratio(name, load, 'cpuMicroseconds'),
+        cell(name, load, 'p99Ms'),
+        cell(name, load, 'peakMb'),
+      ])
+    return table([loads[load], ...head], rows)
   })
-  return table(['The petstore', 'Target', 'Measured', 'Missed because'], rows)
+  return [...(others.length > 0 ? [overview] : []), ...details].join('\n\n')
 }
 
-function processTable(processes: Comparison | undefined): string {
-  const rows = processWorkloads.flatMap(workload => {
-    const { 1: one, 2: two } = processes?.[workload] ?? {}
-    if (!one || !two) return []
-    const rates = [one.requestsPerSecond, two.requestsPerSecond]
-    return [[titles[workload], ...rates.map(whole), show(two.requestsPerSecond / one.requestsPerSecond)]]
-  })
-  return table(['Requests per second', 'One process', 'Two processes', 'Ratio'], rows)
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(head), `|---|${'--:|'.repeat(head.length - 1)}`, ...rows.map(line)].join('\n')
 }
 
-function postgresTable(postgres: Comparison | undefined): string {
-  const rows = costWorkloads.flatMap(workload => {
-    const { petstore: ours, 'Bun.sql': theirs } = postgres?.[workload] ?? {}
-    if (!ours || !theirs) return []
-    return [
-      [titles[workload], whole(ours.requestsPerSecond), whole(theirs.requestsPerSecond), showSpread(theirs.ratio)],
-    ]
-  })
-  return table(['Requests per second', 'petstore', 'Bun.sql', 'Ratio'], rows)
+/** `5.88 (4.22–6.92)`: the median, the lowest and the highest round. */
+function show(values: readonly number[]): string {
+  if (values.length === 0 || values.some(Number.isNaN)) return '–'
+  const sorted = values.toSorted((a, b) => a - b)
+  const half = (sorted.length - 1) / 2
+  const [lower = 0, upper = lower] = sorted.slice(Math.floor(half), Math.ceil(half) + 1)
+  const [median, low, high] = [(lower + upper) / 2, Math.min(...values), Math.max(...values)].map(showNumber)
+  return low === high ? `${median}` : `${median} (${low}–${high})`
 }
 
-const barStyle = `${chartStyle}
-  .bar { fill: #7d8590 }
-  .ours { fill: #0969da }
-  @media (prefers-color-scheme: dark) { .ours { fill: #4493f8 } }`
+const showNumber = (value: number) => value.toLocaleString('en', { maximumSignificantDigits: 3 })
 
-/** Bars of the requests per second of the mix, as SVG. */
-function drawChart(quiet: Comparison | undefined): string {
-  const rates = Object.entries(quiet?.mix ?? {}).map(([name, figures]) => ({ name, rate: figures.requestsPerSecond }))
-  const rateMax = Math.max(...rates.map(({ rate }) => rate))
-  const bars = rates.map(({ name, rate }, i) => {
-    const [y, width] = [12 + i * 22, Math.round((rate / rateMax) * 440)]
-    return `<text x="220" y="${y + 13}" text-anchor="end">${name}</text>
-<rect class="bar${name === petstore.name ? ' ours' : ''}" x="230" y="${y}" width="${width}" height="16"/>
-<text x="${width + 238}" y="${y + 13}">${whole(rate)}</text>`
-  })
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 ${20 + rates.length * 22}" role="img" aria-label="Requests per second">
-<style>${barStyle}
-</style>
-<rect class="paper" width="100%" height="100%"/>
-${bars.join('\n')}
-</svg>
-`
+/** Replaces the section of a part in its page. The rest of the page is written by hand. */
+export function writeSection(part: string, section: string): void {
+  const [start, end] = [`<!--bench:${part}-->`, `<!--/bench:${part}-->`]
+  const pages = ['benchmarks.md', 'scaling.md'].map(page => join(import.meta.dir, '../docs', page))
+  const file = pages.find(page => readFileSync(page, 'utf8').includes(start))
+  if (!file) throw new Error(`No page has the section ${start}`)
+  const [before, after] = readFileSync(file, 'utf8').split(new RegExp(`${start}[^]*${end}`))
+  writeFileSync(file, `${before}${start}\n\n${section}\n\n${end}${after}`)
+}
+
+/** A line on stderr, with the time since the start. */
+export function log(line: string): void {
+  const elapsedSeconds = Math.round(performance.now() / 1_000)
+  process.stderr.write(`${String(elapsedSeconds).padStart(5)} s  ${line}\n`)
+}
+
+/** When, which commit and on which machine. */
+export function conditions(rounds: number, seconds: number): string {
+  const date = new Date().toISOString().slice(0, 10)
+  const commit = output('git', 'rev-parse', '--short', 'HEAD')
+  const changes = output('git', 'status', '--porcelain', '--', 'src') === '' ? '' : ' with changes'
+  const memoryGb = Math.round(totalmem() / 1024 ** 3)
+  const machine = `${cpus()[0]?.model.trim()}, ${availableParallelism()} cores, ${memoryGb} GB, ${platform()} ${release()}`
+  const runtimes = `Bun ${Bun.version}, Node ${output('node', '--version').slice(1)}`
+  return `${date}, commit ${commit}${changes}, ${rounds} rounds of ${seconds} s. ${machine}, ${runtimes}.`
+}
+
+function output(...command: readonly string[]): string {
+  return Bun.spawnSync([...command], { cwd: import.meta.dir })
+    .stdout.toString()
+    .trim()
 }

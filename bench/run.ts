@@ -1,67 +1,79 @@
-// `npm run bench`: measures the petstore against other servers in one run.
+// `npm run bench`: measures the petstore and other servers under the same loads.
 import { parseArgs } from 'node:util'
-import { Bench } from './bench.ts'
-import { measurements } from './comparisons.ts'
-import { conditionsOf, type Part, parts, type Recorded, readRecord, writeRecord } from './record.ts'
-import { printReport, writeReport } from './report.ts'
+import { Catalogues } from './catalogues.ts'
+import { type Part, parts, withCheckout } from './contenders.ts'
+import { allLoads } from './loads.ts'
+import { measure } from './measure.ts'
+import { conditions, tablesOf, writeSection } from './report.ts'
 
-const usage = `Measures the petstore against other servers.
+const [roundsDefault, secondsDefault] = [9, 5]
+const partLines = Object.entries(parts).map(([name, { title }]) => `  ${name.padEnd(20)} ${title}`)
 
-Usage: npm run bench -- [options]
+const usage = `Measures the petstore and other servers under the same loads. Needs wrk.
 
-  --quick         1 round of 1 s for each load
-  --part <name>   only this part, and more than one if given again: ${parts.join(', ')};
-                  without it, all but growth, which needs 10 GB of disk
-  --write         also write the results of a quick or partial run; other parts keep their recorded figures
-  --page          measure nothing; write docs/benchmarks.md again from bench/recorded.json
+Usage: npm run bench -- [part…] [options]
 
-A full run writes docs/benchmarks.md, docs/scaling.md, their charts and bench/recorded.json. It needs wrk.
+Parts, all by default:
+${partLines.join('\n')}
+
+Options:
+  --rounds <n>         ${roundsDefault} by default
+  --seconds <n>        of each load in each round; ${secondsDefault} by default
+  --contender <text>   only contenders with this text in their name; may be repeated
+  --load <name>        only this load: ${allLoads.join(', ')}; may be repeated
+  --against <folder>   also the petstore of another checkout, to see whether a change is faster
+
+Prints tables. Without options, they also replace those in docs/.
+
+Examples:
+  npm run bench -- peers
+  npm run bench -- peers --rounds 1 --seconds 1
+  npm run bench -- peers postgres --against ../before --contender petstore --load get
 `
 
-/** A growing catalogue takes about 15 minutes and 10 GB of disk. */
-const defaultParts: readonly string[] = parts.filter(each => each !== 'growth')
-
-const options = {
-  quick: { type: 'boolean', default: false },
-  part: { type: 'string', multiple: true },
-  write: { type: 'boolean', default: false },
-  page: { type: 'boolean', default: false },
-  help: { type: 'boolean', default: false },
-} as const
-
 async function main(): Promise<void> {
-  const { quick, part = defaultParts, write, page, help } = parseArgs({ options }).values
-  if (help) return void process.stdout.write(usage)
-  if (page) return writeReport(readRecord())
-  const unknown = part.find(name => !parts.some(each => each === name))
-  if (unknown !== undefined) throw new Error(`--part is "${unknown}": expected one of ${parts.join(', ')}`)
-  const measured = await measureParts(
-    quick,
-    parts.filter(each => part.includes(each)),
-  )
-  process.stdout.write(printReport(measured))
-  const isComplete = defaultParts.every(each => part.includes(each))
-  if (!write && (quick || !isComplete)) return
-  writeRecord({ ...readRecord(), ...measured })
-  writeReport(readRecord())
-}
-
-async function measureParts(quick: boolean, chosen: readonly Part[]): Promise<Recorded> {
-  const effort = quick ? { rounds: 1, seconds: 1 } : { rounds: 7, seconds: 2 }
-  await using bench = new Bench(effort.rounds, effort.seconds)
-  const measured: Record<string, unknown> = {}
-  for (const part of chosen) {
-    bench.log(`part ${part}`)
-    const figures = await measurements[part](bench)
-    if (figures) measured[part] = { ...conditionsOf(effort), figures }
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      contender: { type: 'string', multiple: true },
+      load: { type: 'string', multiple: true },
+      against: { type: 'string' },
+      help: { type: 'boolean' },
+    },
+  })
+  if (values.help) return void process.stdout.write(usage)
+  if (!Bun.which('wrk')) throw new Error('wrk is not installed: install it to send the load')
+  const [rounds, seconds] = [Number(values.rounds ?? roundsDefault), Number(values.seconds ?? secondsDefault)]
+  if (!(rounds >= 1 && seconds >= 1)) throw new Error('--rounds and --seconds must be at least 1')
+  const names = positionals.length > 0 ? positionals : Object.keys(parts)
+  const chosen = names.map(name => ({ name, part: limited(name, values.contender, values.load, values.against) }))
+  await using catalogues = new Catalogues()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    process.on(signal, () => catalogues[Symbol.asyncDispose]().finally(() => process.exit(130)))
   }
-  return measured
+  for (const { name, part } of chosen) {
+    const samples = await measure(part, rounds, seconds, catalogues)
+    const section = `${tablesOf(part, samples)}\n\n${conditions(rounds, seconds)}`
+    process.stdout.write(`\n## ${name}\n\n${section}\n`)
+    if (Object.keys(values).length === 0) writeSection(name, section)
+  }
 }
 
-process.exitCode = await main().then(
-  () => 0,
-  (error: Error) => {
-    process.stderr.write(`petstore bench: ${error.message}\n`)
-    return 1
-  },
-)
+/** The part, with the contenders and loads that the options choose. */
+function limited(name: string, texts = [''], chosen: readonly string[] = allLoads, against = ''): Part {
+  const part = parts[name]
+  if (!part) throw new Error(`There is no part "${name}": see npm run bench -- --help`)
+  const contenders = (against ? withCheckout(part.contenders, against) : part.contenders)
+    .filter(each => texts.some(text => each.name.includes(text)))
+    .map(each => ({ ...each, loads: each.loads.filter(load => chosen.includes(load)) }))
+    .filter(each => each.loads.length > 0)
+  if (contenders.length === 0) throw new Error(`No contender of ${name} has this name and load`)
+  return { ...part, contenders }
+}
+
+await main().catch((error: Error) => {
+  process.stderr.write(`petstore bench: ${error.message}\n`)
+  process.exitCode = 1
+})

@@ -1,32 +1,28 @@
--- The requests of wrk. Arguments: read, create or mix, a file with the paths of GET requests, path of the pets, body of a new pet.
+-- What wrk sends and prints. Arguments: a file with a path on each line, or POST for a creation; the path and the body
+-- of a creation.
+
+local requests = {}
+local last = 0
 
 -- Builds the requests before the clock runs, so that they cost wrk no more than a fixed request.
-local function requestsOf(file)
-  local requests = {}
-  for path in io.lines(file) do
-    requests[#requests + 1] = wrk.format("GET", path)
-  end
-  local last = 0
-  return function()
-    last = last % #requests + 1
-    return requests[last]
+function init(args)
+  local file, pets, body = unpack(args)
+  local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
+  local create = wrk.format("POST", pets, headers, body)
+  for line in io.lines(file) do
+    requests[#requests + 1] = line == "POST" and create or wrk.format("GET", line)
   end
 end
 
-function init(args)
-  local kind, file, pets, body = unpack(args)
-  local headers = { ["Authorization"] = wrk.headers["Authorization"], ["Content-Type"] = "application/json" }
-  local create = wrk.format("POST", pets, headers, body)
-  local read = requestsOf(file)
-  local turn = 0
-  local kinds = {
-    read = read,
-    create = function() return create end,
-    mix = function()
-      turn = turn % 50 + 1
-      if turn == 50 then return create end
-      return read()
-    end,
-  }
-  request = kinds[kind]
+function request()
+  last = last % #requests + 1
+  return requests[last]
+end
+
+-- The last line of the output; wrk counts microseconds.
+function done(summary, latency)
+  local errors = summary.errors
+  local failures = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  local format = '{"requests":%d,"seconds":%f,"p99Ms":%f,"failures":%d}\n'
+  io.write(format:format(summary.requests, summary.duration / 1e6, latency:percentile(99) / 1e3, failures))
 end

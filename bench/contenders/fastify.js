@@ -1,23 +1,14 @@
 // Fastify 5 and better-sqlite3, with schemas for requests and responses, as Fastify's documentation advises.
 import Database from 'better-sqlite3'
 import Fastify from 'fastify'
-import { nextLink, openPets, statuses } from './pets.js'
+import { credential, errors, nextLink, openPets, port, statuses } from './pets.js'
 
-const [port, file] = process.argv.slice(2)
-const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
-const pets = openPets(new Database(file))
+const pets = openPets(Database)
 const app = Fastify({ logger: process.env['LOG'] === 'on' })
 
+const [integer, text] = [{ type: 'integer' }, { type: 'string' }]
+const pet = { type: 'object', properties: { id: integer, name: text, categoryId: integer, status: text } }
 const status = { type: 'string', enum: statuses }
-const pet = {
-  type: 'object',
-  properties: {
-    id: { type: 'integer' },
-    name: { type: 'string' },
-    categoryId: { type: 'integer' },
-    status: { type: 'string' },
-  },
-}
 
 const listSchema = {
   querystring: {
@@ -31,10 +22,7 @@ const listSchema = {
   response: { 200: { type: 'array', items: pet } },
 }
 
-const getSchema = {
-  params: { type: 'object', properties: { petId: { type: 'integer' } } },
-  response: { 200: pet },
-}
+const getSchema = { params: { type: 'object', properties: { petId: integer } }, response: { 200: pet } }
 
 const createSchema = {
   body: {
@@ -49,24 +37,24 @@ const createSchema = {
   response: { 201: pet },
 }
 
-const refuse = (reply, status, code, message) => reply.code(status).send({ code, message, status })
+const refuse = (reply, error) => reply.code(error.status).send(error)
 
 app.addHook('onRequest', (request, reply, done) => {
   if (request.headers.authorization === credential) done()
-  else refuse(reply, 401, 'invalid_api_key', 'The API key is missing or unknown')
+  else refuse(reply, errors.unknownKey)
 })
 
 app.get('/v1/pets', { schema: listSchema }, (request, reply) => {
   const { limit, status, cursor: after } = request.query
   const page = pets.list({ limit, status, after })
-  if (page.more) reply.header('Link', nextLink(limit, status, page.pets.at(-1).id))
+  if (page.more) reply.header('Link', nextLink({ limit, status }, page.pets))
   reply.send(page.pets)
 })
 
 app.get('/v1/pets/:petId', { schema: getSchema }, (request, reply) => {
   const pet = pets.get(request.params.petId)
   if (pet) reply.send(pet)
-  else refuse(reply, 404, 'pet_not_found', 'No animal has this id')
+  else refuse(reply, errors.notFound)
 })
 
 app.post('/v1/pets', { schema: createSchema }, (request, reply) => {
@@ -74,4 +62,4 @@ app.post('/v1/pets', { schema: createSchema }, (request, reply) => {
   reply.code(201).header('Location', `/v1/pets/${pet.id}`).send(pet)
 })
 
-await app.listen({ host: '127.0.0.1', port: Number(port) })
+await app.listen({ host: '127.0.0.1', port })

@@ -2,42 +2,37 @@
 import { Database } from 'bun:sqlite'
 import { Hono } from 'hono'
 import { validator } from 'hono/validator'
-import { nextLink, openPets, readNewPet, readPage } from './pets.js'
+import { credential, errors, nextLink, openPets, port, readNewPet, readPage } from './pets.js'
 
-const [port, file] = process.argv.slice(2)
-const credential = `Bearer ${process.env['PETSTORE_API_KEY']}`
-const pets = openPets(new Database(file))
+const pets = openPets(Database)
 const app = new Hono()
 
-const refuse = (c, status, code, message) => c.json({ code, message, status }, status)
+const refuse = (c, error) => c.json(error, error.status)
 
 app.use('/v1/*', async (c, next) => {
   if (c.req.header('authorization') === credential) return next()
-  return refuse(c, 401, 'invalid_api_key', 'The API key is missing or unknown')
+  return refuse(c, errors.unknownKey)
 })
 
 app.get('/v1/pets', c => {
-  const status = c.req.query('status')
-  const asked = readPage(c.req.query('limit'), status, c.req.query('cursor'))
-  if (!asked) return refuse(c, 400, 'invalid_request', 'A parameter is invalid')
+  const [limit, status, cursor] = [c.req.query('limit'), c.req.query('status'), c.req.query('cursor')]
+  const asked = readPage({ limit, status, cursor })
+  if (!asked) return refuse(c, errors.invalid)
   const page = pets.list(asked)
-  if (page.more) c.header('Link', nextLink(asked.limit, status, page.pets.at(-1).id))
+  if (page.more) c.header('Link', nextLink(asked, page.pets))
   return c.json(page.pets)
 })
 
 app.get('/v1/pets/:petId', c => {
   const pet = pets.get(Number(c.req.param('petId')))
-  return pet ? c.json(pet) : refuse(c, 404, 'pet_not_found', 'No animal has this id')
+  return pet ? c.json(pet) : refuse(c, errors.notFound)
 })
 
-const newPet = validator(
-  'json',
-  (sent, c) => readNewPet(sent) ?? refuse(c, 400, 'invalid_request', 'A field is invalid'),
-)
+const newPet = validator('json', (sent, c) => readNewPet(sent) ?? refuse(c, errors.invalid))
 
 app.post('/v1/pets', newPet, c => {
   const pet = pets.create(c.req.valid('json'))
   return c.json(pet, 201, { Location: `/v1/pets/${pet.id}` })
 })
 
-Bun.serve({ hostname: '127.0.0.1', port: Number(port), development: false, fetch: app.fetch })
+Bun.serve({ hostname: '127.0.0.1', port, development: false, fetch: app.fetch })

@@ -1,8 +1,20 @@
-// Rules and statements that the contenders share. The tables are those of the petstore's own SQLite file.
+// What the contenders share: settings, rules, errors and statements. The tables are those of the petstore's own store.
+const { PORT, DATABASE_URL, PETSTORE_API_KEY } = process.env
+
+export const port = Number(PORT)
+export const databaseFile = DATABASE_URL.replace('sqlite:', '')
+export const credential = `Bearer ${PETSTORE_API_KEY}`
+
 export const statuses = ['available', 'pending', 'sold']
 
+export const errors = {
+  unknownKey: { code: 'invalid_api_key', message: 'The API key is missing or unknown', status: 401 },
+  invalid: { code: 'invalid_request', message: 'The body or a parameter is invalid', status: 400 },
+  notFound: { code: 'pet_not_found', message: 'No animal has this id', status: 404 },
+}
+
 /** @returns {{limit: number, status: string | undefined, after: number} | undefined} undefined if a value is invalid */
-export function readPage(limit = '20', status = undefined, cursor = '0') {
+export function readPage({ limit = '20', status, cursor = '0' }) {
   if (!/^[1-9]\d{0,2}$/.test(limit) || Number(limit) > 100) return undefined
   if (status !== undefined && !statuses.includes(status)) return undefined
   if (!/^\d{1,18}$/.test(cursor)) return undefined
@@ -19,9 +31,10 @@ export function readNewPet(sent) {
   return { name, categoryId, status }
 }
 
-export function nextLink(limit, status, lastId) {
+/** The header `Link` of a page that has a next one. */
+export function nextLink({ limit, status }, pets) {
   const filter = status === undefined ? '' : `&status=${status}`
-  return `</v1/pets?limit=${limit}${filter}&cursor=${lastId}>; rel="next"`
+  return `</v1/pets?limit=${limit}${filter}&cursor=${pets.at(-1).id}>; rel="next"`
 }
 
 /** An animal created without a status has none in responses. */
@@ -41,7 +54,8 @@ export function pageOf(rows, limit) {
 const columns = 'id, name, category_id AS "categoryId", status'
 
 /** The pets in a database of bun:sqlite or better-sqlite3, with every commit on disk. */
-export function openPets(database) {
+export function openPets(Database) {
+  const database = new Database(databaseFile)
   database.exec('PRAGMA journal_mode = WAL')
   database.exec('PRAGMA synchronous = FULL')
   const list = database.prepare(`SELECT ${columns} FROM pets WHERE id > ? ORDER BY id LIMIT ?`)
