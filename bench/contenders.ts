@@ -49,6 +49,7 @@ const peers: Part = {
   contenders: [
     petstore,
     { ...peer, name: 'Plain Bun.serve + bun:sqlite', command: bun('plain-bun.js') },
+    { ...peer, name: 'Elysia + bun:sqlite', command: bun('elysia.js') },
     { ...peer, name: 'Hono + bun:sqlite', command: bun('hono.js') },
     fastify,
     { ...peer, name: 'Bun.serve, fixed bytes', command: bun('fixed-bun.js'), loads: ['list', 'get'], isFixed: true },
