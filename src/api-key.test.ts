@@ -18,10 +18,6 @@ const wellFormed = [
 const [zeros] = wellFormed
 
 describe('the form of a key', () => {
-  test.each(wellFormed)('%s is well-formed', key => {
-    expect(isWellFormedApiKey(key)).toBe(true)
-  })
-
   test('1,000 generated keys are well-formed and all different', () => {
     const keys = Array.from({ length: 1_000 }, generateApiKey)
     for (const key of keys) {
@@ -55,7 +51,8 @@ describe('the form of a key', () => {
     expect(isWellFormedApiKey(key)).toBe(false)
   })
 
-  test.each(wellFormed)('%s with any one character changed is refused', key => {
+  test.each(wellFormed)('%s is well-formed, and with any one character changed it is refused', key => {
+    expect(isWellFormedApiKey(key)).toBe(true)
     for (let position = 0; position < key.length; position++) {
       for (let code = 0x20; code < 0x7f; code++) {
         const char = String.fromCharCode(code)

@@ -85,22 +85,6 @@ describe('an integer in a path', () => {
 })
 
 describe('a number in JSON', () => {
-  test.each<[string, number]>([
-    ['0', 0],
-    ['0.5', 0.5],
-    ['-123456789012345', -123456789012345],
-    ['1234567890123.5', 1234567890123.5],
-  ])('%s, which a double holds exactly, becomes a number', (text, value) => {
-    expect(parseJson(text)).toEqual({ ok: true, value })
-  })
-
-  test.each([
-    ...['9007199254740993', '-9007199254740993', '9007199254740993.0', '1.0000000000000000001'],
-    ...['123456789012345.000000000000001', '1e3', '1E3', '1e400', '-1e-400'],
-  ])('%s stays the text that was sent', text => {
-    expect(parseJson(text)).toEqual({ ok: true, value: new InexactNumber(text) })
-  })
-
   test('stays exact at every depth, without a change to the values around it', () => {
     const text = '{"a":[1,{"b":9007199254740993}],"c":1e3,"d":"9007199254740993","e":null,"f":1.5}'
     const value = {
@@ -164,17 +148,12 @@ describe('JSON', () => {
   )
 
   test.each<[string, string, number, number]>([
-    ['a trailing comma', '{"a":1,}', 1, 8],
     ['a trailing comma on another line', '{\r\n  "a": [1,\r2,\n]}', 4, 1],
-    ['single quotes', "{'a':1}", 1, 2],
     ['a key without quotes', '{"a":1, b:2}', 1, 9],
     ['a missing brace, before blank lines', '{"a":{}\n \n', 1, 8],
-    ['a comment', '{\n  "a":1 // one\n}', 2, 9],
     ['two commas', '[1,,2]', 1, 4],
-    ['two values', '{} {}', 1, 4],
     ['a brace too many, and a no-break space', '{"a":"b"}}\u00a0', 1, 10],
     ['a string without an end, after characters of two code units', '{"😀é":"x\ny"}', 1, 7],
-    ['an escape of another language', '["a", "\\x41"]', 1, 7],
     ['a short escape', '["a", "\\u12"]', 1, 7],
     ['a word of another language', '{"a":None}', 1, 6],
     ['a leading zero', '{"a":[], "b":01}', 1, 15],

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { int64Max, int64Min } from './int64.ts'
-import { parseJson, petLines, petsToJson, petToJson } from './json.ts'
+import { parseJson, petsToJson, petToJson } from './json.ts'
 import { type NewPet, type Pet, petName, readNewPet } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
@@ -156,10 +156,4 @@ describe('an animal as JSON', () => {
       }),
     )
   })
-})
-
-test('animals as lines end with a line break each', () => {
-  const rex = { id: 1n, name: 'Rex', categoryId: 7n }
-  const line = '{"id":1,"name":"Rex","categoryId":7}\n'
-  expect([petLines([]), petLines([rex, rex])]).toEqual(['', line + line])
 })

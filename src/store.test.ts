@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
-import { IdsExhausted, OutcomeUnknown, SetupError, StoreUnavailable } from './errors.ts'
 import { int64Max } from './int64.ts'
-import { Histogram, idempotencyKeyMs, keptIdProblem } from './store.ts'
+import { Histogram, keptIdProblem } from './store.ts'
 
 const highest = int64Max - 1_000_000_000n
 
@@ -16,23 +15,10 @@ test.each<[bigint | undefined, bigint, string | undefined]>([
   expect(keptIdProblem(id, previous)).toBe(problem)
 })
 
-test.each([
-  [StoreUnavailable, 'StoreUnavailable'],
-  [IdsExhausted, 'IdsExhausted'],
-  [SetupError, 'SetupError'],
-  [OutcomeUnknown, 'OutcomeUnknown'],
-])('the log shows an error with its name: %#', (Failure, name) => {
-  expect(String(new Failure('full'))).toBe(`${name}: full`)
-})
-
 test('a value counts in the first bucket whose bound it does not exceed', () => {
   const histogram = new Histogram([1, 2, 4])
   expect(histogram.counts).toEqual([0, 0, 0, 0])
   for (const value of [0, 1, 1.5, 2, 4, 4.1, 100]) histogram.observe(value)
   expect(histogram.counts).toEqual([2, 2, 1, 2])
   expect(histogram.sum).toBeCloseTo(112.6)
-})
-
-test('idempotency keys are remembered for 24 hours', () => {
-  expect(idempotencyKeyMs).toBe(86_400_000)
 })
