@@ -62,13 +62,12 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
   const add = async (pet: Partial<NewPet> = {}) => stores.pets.create({ ...rex, ...pet })
 
-  async function walk(limit: number, status?: PetStatus, between = async () => {}): Promise<Pet[]> {
+  async function walk(limit: number, status?: PetStatus): Promise<Pet[]> {
     const seen: Pet[] = []
     for (;;) {
       const page = await stores.pets.list({ limit, after: seen.at(-1)?.id ?? 0n, ...(status && { status }) })
       seen.push(...petsOf(page))
       if (!page.more) return seen
-      await between()
     }
   }
 
@@ -135,24 +134,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
           expect(idsOf(await walk(limit, status))).toEqual(idsOf(added.filter(pet => pet.status === status)))
         }
       }
-    })
-
-    test('walking while animals are added misses none and shows none twice', async () => {
-      const added: Pet[] = []
-      for (let i = 0; i < 10; i++) added.push(await add())
-      const seen = await walk(3, undefined, async () => {
-        if (added.length < 22) added.push(await add())
-      })
-      expect(idsOf(seen)).toEqual(idsOf(added))
-    })
-
-    // Each write arrives in the moment in which the queue becomes empty.
-    test('animals that are added one after the other are all answered', async () => {
-      for (let i = 0; i < 200; i++) {
-        await add()
-        await stores.pets.createOnce(rex, { scope: 'a', key: String(i), at: new Date() })
-      }
-      expect(await walk(100)).toHaveLength(400)
     })
 
     test('animals that are added at once are all answered, each with its own id', async () => {
@@ -264,15 +245,13 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date(1_700_000_000_123), ...options }).record
 
   describe(`${engine}: API keys`, () => {
-    test.each<[string, Partial<NewApiKey>]>([
-      ['plain', {}],
-      ['full', { name: 'Bildschirm 🖥', permission: 'read-only', expiresAt: new Date(1_900_000_000_456) }],
-      ['metrics', { permission: 'metrics' }],
-    ])('a %s key is found by its hash, with all its fields', async (_, options) => {
-      const key = newKey(options)
-      const created = await stores.keys.create(key)
-      expect(created).toEqual({ ...key, id: created.id, deprecatedUses: 0n })
-      expect(await stores.keys.find(key.hash)).toEqual(created)
+    test('a key is found by its hash, with all its fields', async () => {
+      const full = { name: 'Bildschirm 🖥', permission: 'read-only', expiresAt: new Date(1_900_000_000_456) } as const
+      for (const key of [newKey(), newKey(full), newKey({ permission: 'metrics' })]) {
+        const created = await stores.keys.create(key)
+        expect(created).toEqual({ ...key, id: created.id, deprecatedUses: 0n })
+        expect(await stores.keys.find(key.hash)).toEqual(created)
+      }
       expect(await stores.keys.find(newKey().hash)).toBeUndefined()
     })
 
@@ -344,9 +323,9 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         [{}, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
       ] satisfies [PetCorrection, Pet][]) {
         expect(await stores.catalogue.correct(id, correction)).toEqual({ before, after })
-        expect(await everything()).toEqual([...others, after])
-        for (const status of statuses)
-          expect(await walk(9, status)).toEqual((await everything()).filter(pet => pet.status === status))
+        const pets = [...others, after]
+        expect(await everything()).toEqual(pets)
+        for (const status of statuses) expect(await walk(9, status)).toEqual(pets.filter(pet => pet.status === status))
         before = after
       }
     })
@@ -354,12 +333,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('values that POST /pets would refuse, a missing animal and an abort change nothing', async () => {
       const pet = await add({ status: 'sold' })
       const { catalogue } = stores
-      for (const correction of [
-        { name: '' },
-        { name: ' ' },
-        { name: 'x'.repeat(1_001) },
-        { status: 'lost' as PetStatus },
-      ])
+      for (const correction of [{ name: ' ' }, { status: 'lost' as PetStatus }])
         expect(String(await failureOf(() => catalogue.correct(pet.id, correction)))).toMatch(/check constraint/i)
       for (const id of [0n, -1n, pet.id + 1n, int64Max, int64Min])
         expect(await catalogue.correct(id, { name: 'Nobody' })).toBeUndefined()
@@ -460,12 +434,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect((await add()).id).toBe(int64Max - 999_999_999n)
     })
 
-    test('with their ids, animals are refused if the store has one, and nothing changes', async () => {
-      const before = await add()
-      expect(await failureOfLoad(batches([numbered(5n)]), 'keep')).toBeInstanceOf(SetupError)
-      expect(await everything()).toEqual([before])
-    })
-
     test.each([
       ['are refused if another one is added meanwhile', true],
       ['are refused or come first if another one is added at the same moment', false],
@@ -484,14 +452,26 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       else expect([result, ids.length]).toEqual([expect.any(SetupError), 1])
     })
 
-    test.each<[string, ImportedPet]>([
-      ['the same id again', numbered(7n)],
-      ['no id', rex],
-    ])('%s cannot be kept, and nothing changes', async (_, wrong) => {
-      for (const given of [batches([numbered(5n), numbered(7n), wrong]), batches([numbered(7n)], [wrong])]) {
+    test('the same id again and no id cannot be kept, and nothing changes', async () => {
+      for (const given of [batches([numbered(5n), numbered(7n), numbered(7n)]), batches([numbered(7n)], [rex])]) {
         expect(await failureOfLoad(given, 'keep')).toBeInstanceOf(SetupError)
         expect(await everything()).toEqual([])
       }
+    })
+
+    test('ids can be kept after all animals were removed, and none is assigned again', async () => {
+      await stores.catalogue.load(batches([numbered(50n)]), 'keep')
+      await stores.catalogue.remove([50n])
+      await stores.catalogue.load(batches([numbered(7n)]), 'keep')
+      expect([idsOf(await everything()), (await add()).id]).toEqual([[7n], 51n])
+    })
+
+    test('it is refused if too few ids are left, and nothing changes', async () => {
+      await database.setLastId(int64Max - 1n)
+      expect(String(await failureOfLoad(batches([rex, rex]), 'new'))).toContain('SetupError: Cannot assign 2 new ids: ')
+      expect(await everything()).toEqual([])
+      expect(await stores.catalogue.load(batches([rex]), 'new')).toBe(1n)
+      expect(idsOf(await everything())).toEqual([int64Max])
     })
 
     test('new ids are higher than all before, in order; ids of the source are ignored', async () => {
@@ -505,13 +485,13 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect((await add()).id).toBeGreaterThan(after.at(-1)?.id ?? 0n)
     })
 
-    test.each(['keep', 'new'] as const)('if the source fails, nothing is added (%s ids)', async ids => {
+    test('if the source fails, nothing is added', async () => {
       const error = new Error('line 3 is bad')
       async function* failing() {
         yield many(batchPetsMax)
         throw error
       }
-      expect(await failureOfLoad(failing(), ids)).toBe(error)
+      expect(await failureOfLoad(failing(), 'new')).toBe(error)
       expect(await everything()).toEqual([])
       expect((await add()).id).toBeGreaterThan(0n)
     })
