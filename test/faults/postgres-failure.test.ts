@@ -8,7 +8,7 @@ import { openStores } from '../../src/store/open.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
 import { advance, eventually, serveOnClock, settle, standingClock } from '../support/clock.ts'
 import { KeepAliveClient, type Outcome, type Sent, withClients } from '../support/connections.ts'
-import { allAnimals, animalBody, key, Load, problemIn, type Serving, serveFrom } from '../support/load.ts'
+import { allAnimals, animalBody, key, Load, problemIn, serveFrom } from '../support/load.ts'
 import {
   ask,
   type Cluster,
@@ -21,87 +21,12 @@ import { createKey, loggedBy, until } from '../support/process.ts'
 import { test } from '../support/test.ts'
 
 const restarts = 3
-const kills = 40
 
 const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d): ./
-const silent = /^PostgreSQL did not answer within 5000 ms$/
 const locked = /^PostgreSQL: 55P03: canceling statement due to lock timeout$/
 
 /** On an empty database that goes with the cluster. */
-const serveOn = async (cluster: Cluster, ...flags: string[]) => serveFrom((await cluster.newDatabase()).url, ...flags)
-
-/** Something that happens to the server while clients keep the service busy. */
-type Trouble = (cluster: Cluster, load: Load, serving: Serving) => Promise<void>
-
-/** The log names the cause of the trouble, clients are served again, and every acknowledged animal is stored once. */
-async function expectToGoOn(cluster: Cluster, cause: RegExp, trouble: Trouble): Promise<void> {
-  await using serving = await serveOn(cluster)
-  await serving.underLoad(cause, async load => {
-    await load.makesProgress()
-    await trouble(cluster, load, serving)
-    await serving.healthIs(200)
-    await load.makesProgress()
-  })
-}
-
-/** Of the busy or of the idle sessions, if there is one, that with the oldest connection. */
-const killOne = (busy: boolean) => `
-  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-  WHERE application_name = 'petstore' AND datname = current_database()
-  ORDER BY (state = 'active') = ${busy} DESC, backend_start LIMIT 1`
-
-describeWithOwnPostgres('PostgreSQL fails', () => {
-  test.concurrent.each<[string, Trouble]>([
-    [
-      `after ${restarts} restarts as after a crash, with 503 meanwhile and lines in the log`,
-      async (cluster, load, serving) => {
-        for (let round = 0; round < restarts; round++) {
-          await load.makesProgress(100)
-          await cluster.stop('SIGQUIT')
-          await load.getsUnavailable()
-          await serving.healthIs(503)
-          await cluster.start()
-          await serving.healthIs(200)
-        }
-        const now = `Now using PostgreSQL at ${cluster.host}"`
-        for (const start of ['No PostgreSQL server is usable: ', now]) {
-          await until(start, () => serving.server.stderr.includes(`"message":"${start}`) || undefined)
-        }
-      },
-    ],
-    [
-      'after busy and idle connections were killed in turn, with clients still served',
-      async (_, load, { url }) => {
-        await using admin = new SQL(url, { max: 1 })
-        // Reads are repeated: only a creation that loses its connection gets 503.
-        for (let killed = 0; killed < kills || load.unavailable === 0; killed++) {
-          await admin.unsafe(killOne(killed % 2 === 0))
-          await load.makesProgress(1)
-        }
-      },
-    ],
-  ])('%s, it goes on, and every acknowledged animal is stored once', async (_, trouble) => {
-    await using cluster = await startCluster()
-    await expectToGoOn(cluster, lost, trouble)
-  })
-
-  test.concurrent.each(['gone', 'frozen'])(
-    'with the server %s and clients waiting, it stops with exit code 0',
-    async how => {
-      await using cluster = await startCluster()
-      await using serving = await serveOn(cluster)
-      const { server, url } = serving
-      const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', url))
-      await load.makesProgress()
-      if (how === 'gone') await cluster.stop('SIGQUIT')
-      else cluster.freeze()
-      await until('the loss to be noticed', () => server.stderr.includes('No PostgreSQL server') || undefined)
-      const ended = await server.stop('SIGTERM')
-      await load.stop()
-      expect([ended.exitCode, loggedBy(ended)]).toEqual([0, expect.arrayContaining(['info Stopping'])])
-    },
-  )
-})
+const serveOn = async (cluster: Cluster) => serveFrom((await cluster.newDatabase()).url)
 
 const list: Sent = { method: 'GET', path: '/v1/pets?limit=100' }
 const create = (number: number): Sent => ({
@@ -141,23 +66,39 @@ async function lockedBy(url: string, statement: string): Promise<AsyncDisposable
   return stack.move()
 }
 
-describeWithOwnPostgres('PostgreSQL does not answer', () => {
-  test('after it was frozen until nobody waited for it any more, it goes on, and every acknowledged animal is stored once', async () => {
+describeWithOwnPostgres('PostgreSQL fails', () => {
+  test.concurrent(`if it restarts ${restarts} times as after a crash, clients get 503, it goes on, and every acknowledged animal is stored once`, async () => {
     await using cluster = await startCluster()
-    await expectToGoOn(cluster, silent, async (_, _load, { server, healthIs }) => {
-      cluster.freeze()
-      // The log names the cause of a read that waits. Just now, all clients may be waiting for creations.
-      const reading = server.fetch('/pets', key)
-      await healthIs(503)
-      expect((await reading).status).toBe(503)
-      // Nobody waits for a server that is known not to answer.
-      const cause = '"cause":"no PostgreSQL server is usable'
-      await until('requests that do not wait', () => server.stderr.includes(cause) || undefined)
-      cluster.thaw()
+    await using serving = await serveOn(cluster)
+    const logged = await serving.underLoad(lost, async load => {
+      for (let round = 0; round < restarts; round++) {
+        await load.makesProgress(100)
+        await cluster.stop('SIGQUIT')
+        await load.getsUnavailable()
+        await serving.healthIs(503)
+        await cluster.start()
+        await serving.healthIs(200)
+      }
+      await load.makesProgress()
     })
+    expect(logged).toContainEqual(expect.stringMatching(/^error No PostgreSQL server is usable: /))
+    expect(logged).toContain(`warn Now using PostgreSQL at ${cluster.host}`)
   })
 
-  test('if it accepts no new connection and one for writing was lost, the open ones do the work', async () => {
+  test.concurrent('if it is frozen and clients are waiting, the service stops with exit code 0', async () => {
+    await using cluster = await startCluster()
+    await using serving = await serveOn(cluster)
+    const { server, url } = serving
+    const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', url))
+    await load.makesProgress()
+    cluster.freeze()
+    await until('the loss to be noticed', () => server.stderr.includes('No PostgreSQL server') || undefined)
+    const ended = await server.stop('SIGTERM')
+    await load.stop()
+    expect([ended.exitCode, loggedBy(ended)]).toEqual([0, expect.arrayContaining(['info Stopping'])])
+  })
+
+  test.concurrent('if it accepts no new connection and one for writing was lost, the open ones do the work', async () => {
     await using cluster = await startCluster()
     const { url } = await cluster.newDatabase()
     const events: string[] = []
@@ -184,32 +125,23 @@ describeWithOwnPostgres('PostgreSQL does not answer', () => {
     await stores.close()
   })
 
-  test.each([
-    ['the animals', 503, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE'],
-    ['creation', 200, 'SELECT petstore_lock_ids()'],
-  ] as const)(
-    'with a lock on %s, lists get %p, and creations 503, and later all succeed',
-    async (_, status, statement) => {
-      await using database = await sharedDatabase()
-      await using serving = await serveFrom(database.url)
-      const { port } = serving.server
-      {
-        await using _ = await lockedBy(serving.url, statement)
-        const adding = expectAll(sendAll(port, creates(8)), 503)
-        await Promise.all([expectAll(sendAll(port, lists(8)), status), serving.healthIs(status), adding])
-      }
-      await serving.healthIs(200)
-      await expectAll(sendAll(port, creates(8)), 201)
-      using client = new KeepAliveClient(port, key)
-      const stored = await allAnimals(client)
-      expect([...stored.values()].toSorted()).toEqual(
-        creates(8)
-          .map(({ body = '' }) => body)
-          .toSorted(),
-      )
-      await serving.expectStopped(locked)
-    },
-  )
+  test.concurrent('with a lock on the animals, all requests get 503, and later all succeed', async () => {
+    await using database = await sharedDatabase()
+    await using serving = await serveFrom(database.url)
+    const { port } = serving.server
+    {
+      await using _ = await lockedBy(serving.url, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
+      const sent = [...creates(8), ...lists(8)]
+      await Promise.all([expectAll(sendAll(port, sent), 503), serving.healthIs(503)])
+    }
+    await serving.healthIs(200)
+    await expectAll(sendAll(port, creates(8)), 201)
+    using client = new KeepAliveClient(port, key)
+    const stored = await allAnimals(client)
+    const bodies = creates(8).map(({ body = '' }) => body)
+    expect([...stored.values()].toSorted()).toEqual(bodies.toSorted())
+    await serving.expectStopped(locked)
+  })
 })
 
 /** The service's own time limits, which this clock shows exactly. PostgreSQL has a clock of its own. */
