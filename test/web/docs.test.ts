@@ -40,21 +40,16 @@ async function send(page: Page, id: OperationId): Promise<string> {
 const samplesOf = (page: Page, id: OperationId) => panelOf(page, id).locator('.sample code').allTextContents()
 
 describeInBrowser('the reference page', () => {
-  test.each(looks)('is accessible and fits, closed, open, and with responses (%s)', (_look, options) =>
+  test.each(looks)('is accessible and fits, closed, and open with responses (%s)', (_look, options) =>
     visit(options, async (page, service, screen) => {
       await screen.goTo('/docs')
       await page.locator('.operation').nth(2).waitFor()
       const titles = ['getList animals/pets', 'postAdd an animal/pets', 'getFetch an animal/pets/{petId}Deprecated']
       expect(await page.locator('.operation > summary').allTextContents()).toEqual(titles)
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme })
-        await screen.expectAccessible()
-      }
-      await page.emulateMedia({ colorScheme: options.colorScheme ?? null })
+      await screen.expectAccessible()
       await screen.typeKey(service.key)
       for (const id of operationIds) await goTo(page, id)
       for (const more of await page.locator('.more').all()) await more.locator('summary').click()
-      await screen.expectAccessible()
       for (const id of operationIds) await send(page, id)
       await answerOf(page, 'getPet').getByText('200 OK').waitFor()
       await screen.expectAccessible()
@@ -116,34 +111,14 @@ describeInBrowser('the reference page', () => {
       expect(limit).toBe('limit query · integer · 1 to 100 · default 20The maximum number of animals to return.')
     }))
 
-  test('shares the key with the catalogue, and shows only its start', () =>
-    visit(desktop, async (page, service, screen) => {
-      await screen.enter(service.key)
-      await screen.says('No animals yet')
-      await page.getByLabel('Name').fill('A draft of this person')
-      await page.getByRole('link', { name: 'API docs' }).click()
-      await screen.says(`Requests from this page use the key ${service.key.slice(0, 9)}…`)
-      expect(await page.locator('body').innerHTML()).not.toContain(service.key.slice(0, 10))
-      await screen.click('Change key')
-      await page.getByLabel('API key').waitFor()
-      expect(await page.evaluate('sessionStorage.length + localStorage.length')).toBe(0)
-
-      await screen.typeKey('schlüssel')
-      await screen.says('A key has no spaces and no accents')
-      await page.getByLabel('Remember on this device').check()
-      await screen.typeKey(service.key)
-      expect(await page.evaluate("localStorage.getItem('petstore-key')")).toBe(service.key)
-      await page.getByRole('link', { name: 'Catalogue' }).click()
-      await screen.says('No animals yet')
-      expect(await page.getByLabel('Name').inputValue()).toBe('')
-    }))
-
-  test('keeps open operations and forms when the key changes, and nothing of the previous person', () =>
+  test('shows only the start of the key, and keeps forms when it changes, but nothing of the previous person', () =>
     visit(desktop, async (page, service, screen) => {
       await stock(service, 1)
       await screen.goTo('/docs#/pets/listPets')
       await page.getByLabel('Remember on this device').check()
       await screen.typeKey(service.key)
+      await screen.says(`Requests from this page use the key ${service.key.slice(0, 9)}…`)
+      expect(await page.locator('body').innerHTML()).not.toContain(service.key.slice(0, 10))
       await fieldOf(page, 'listPets', 'limit').fill('2')
       expect(await send(page, 'listPets')).toStartWith('200 OK')
       await goTo(page, 'getPet')
