@@ -332,9 +332,7 @@ describe('a request of the caller', () => {
     ['body is invalid', { body: 'a' }],
     ['body is invalid', { method: 'POST', body: {} }],
     ['headers["Authorization"] is not allowed', { headers: { Authorization: 'Bearer other' } }],
-    ['headers["x-a"] is invalid', { headers: { 'x-a': 'ä' } }],
     ['timeoutMs is 0', { timeoutMs: 0 }],
-    ['signal is invalid', { signal: {} }],
   ])('has valid options: %s', async (message, options) => {
     const fetch = mock(async () => new Response())
     const error = await newClient({ baseUrl, fetch })
@@ -353,21 +351,12 @@ describe('a request of the caller', () => {
   })
 })
 
-test('a key too short for a service may be a part of a cursor and of a next link', async () => {
+test('a key too short for a service may be a part of a cursor, of a next link and of a path', async () => {
   const Link = '</v1/pets?cursor=abc>; rel="next"'
   await using server = startScriptedServer(Response.json([], { headers: { Link } }), Response.json([]))
-  const list = newClient({ baseUrl: server.url, apiKey: 'a' }).pets.list({ cursor: 'ab' })
-  expect(await list.toArray({ max: 1 })).toEqual([])
-  expect(server.requests.map(({ path }) => path)).toEqual(['/v1/pets?limit=1&cursor=ab', '/v1/pets?cursor=abc'])
-})
-
-test('a key too short for a service may be a part of a path, and onResponse gets how long the response took', async () => {
-  const durations: number[] = []
-  const onResponse = ({ durationMs }: { readonly durationMs: number }) => void durations.push(durationMs)
-  const fetch = async () => Response.json([])
-  const client = newClient({ baseUrl, apiKey: 'pets', fetch, onResponse })
-  const startMs = performance.now()
-  expect(await client.request({ method: 'GET', path: '/pets' })).toMatchObject({ status: 200 })
-  expect(durations).toEqual([expect.any(Number)])
-  for (const durationMs of durations) expect(durationMs).toBeWithin(0, performance.now() - startMs)
+  const client = newClient({ baseUrl: server.url, apiKey: 'a' })
+  expect(await client.pets.list({ cursor: 'ab' }).toArray({ max: 1 })).toEqual([])
+  await client.request({ method: 'GET', path: '/a', query: { a: 'a' } })
+  const paths = ['/v1/pets?limit=1&cursor=ab', '/v1/pets?cursor=abc', '/v1/a?a=a']
+  expect(server.requests.map(({ path }) => path)).toEqual(paths)
 })

@@ -169,15 +169,14 @@ const nodeTypes = ['--lib', 'es2022', '--types', 'node', '--typeRoots', join(pro
 
 const programs = () => ({ 'use.ts': typed, 'readme.ts': readmeExample().code })
 
-test.each([
-  ['bundler', ['--module', 'esnext', '--moduleResolution', 'bundler']],
-  ['nodenext with the types of Node instead of the DOM', ['--module', 'nodenext', ...nodeTypes]],
-])('its types and its README pass a strict type check (%s)', async (_what, options) => {
-  expect(await typeCheck(programs(), ...options)).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+test('its types and its README pass a strict type check with the types of Node instead of the DOM', async () => {
+  const checked = await typeCheck(programs(), '--module', 'nodenext', ...nodeTypes)
+  expect(checked).toEqual({ exitCode: 0, stdout: '', stderr: '' })
 })
 
-test('its types and its README pass a strict type check (nodenext), which rejects invalid options and animals', async () => {
-  const { exitCode, stdout } = await typeCheck({ ...programs(), 'wrong.ts': mistyped }, '--module', 'nodenext')
+test('its types and its README pass a strict type check of a bundler, which rejects invalid options and animals', async () => {
+  const options = ['--module', 'esnext', '--moduleResolution', 'bundler']
+  const { exitCode, stdout } = await typeCheck({ ...programs(), 'wrong.ts': mistyped }, ...options)
   const places = [...stdout.matchAll(/^(\S+)\((\d+),.* error /gm)].map(([, file, line]) => `${file}:${line}`)
   expect(exitCode).not.toBe(0)
   expect(places).toEqual([3, 4, 6, 7, 8, 9, 10].map(line => `wrong.ts:${line}`))
