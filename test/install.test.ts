@@ -33,14 +33,10 @@ test('installing the service runs no install script but that of Bun', () => {
   expect(scripts.map(([path]) => path)).toEqual(['node_modules/bun'])
 })
 
-test.each([
-  ['--os=darwin --cpu=arm64', ['@biomejs/cli-darwin-arm64', '@oven/bun-darwin-aarch64']],
-  ['--os=linux --libc=musl', ['@biomejs/cli-linux-x64-musl', '@oven/bun-linux-x64-musl']],
-  ['--os=linux --cpu=arm64', ['@biomejs/cli-linux-arm64', '@oven/bun-linux-aarch64']],
-])('npm ci %s would install the tools of that platform', async (platform, tools) => {
-  const command = ['npm', 'ci', '--dry-run', '--offline', ...platform.split(' ')]
+test('npm ci on another platform would install the tools of that platform', async () => {
+  const command = ['npm', 'ci', '--dry-run', '--offline', '--os=linux', '--cpu=x64', '--libc=musl']
   const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder })
   expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' })
   const added = stdout.split('\n').map(line => line.split(' ')[1])
-  expect(added).toEqual(expect.arrayContaining(tools))
+  expect(added).toEqual(expect.arrayContaining(['@biomejs/cli-linux-x64-musl', '@oven/bun-linux-x64-musl']))
 })
