@@ -43,7 +43,7 @@ export const session = {
 }
 
 /** False after the key was changed, here or in another tab, or if it could not be stored. */
-export const isKeyStored = () => storedKey() === session.key
+const isKeyStored = () => storedKey() === session.key
 
 addEventListener('pageshow', ({ persisted }) => {
   if (persisted && !isKeyStored()) location.reload()

@@ -5,14 +5,10 @@ import { newIdempotencyKey, PetstoreError, responseOf, stringify } from '../../c
 import * as site from '../site.ts'
 import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
-const restoredMax = 5_000
 const entriesMax = 10
 /** The stored animal that is not added yet. */
 const draftName = 'petstore-draft'
 const shortNameChars = 40
-/** The service sends this many animals unless a request has a limit. */
-const pageSize = 20
-const pageSizeMax = 100
 /** In a narrow window, more animals load by the button only: something is below them. */
 const automaticMax = 100
 const skeletons = 9
@@ -24,8 +20,6 @@ const wide = matchMedia('(min-width: 60rem)')
 
 /** The filter of the list on the page. */
 let status = ''
-/** The history entry of the list on the page. */
-let entry = ''
 /** Undefined after the last page. */
 let next: ListOptions | undefined
 /** Counts lists: a response for an earlier list is not shown. */
@@ -189,7 +183,6 @@ async function enter() {
   site.acceptKey()
   show('catalogue')
   byId('heading').focus({ preventScroll: true })
-  goTo(placeIn(entry))
 }
 
 // The filter is in the address, so that reload and back find it again.
@@ -200,37 +193,27 @@ const addressOf = (wanted: string) => (wanted ? `?status=${wanted}` : location.p
 
 const wantedStatus = () => document.querySelector<HTMLInputElement>('[name=filter]:checked')?.value ?? ''
 
-/** Shows the list that the address names, where this entry of the history was left. */
+/** Shows the list that the address names. */
 function open() {
   const wanted = addressed()
   const known = document.getElementById(`filter-${wanted}`) ? wanted : ''
-  history.replaceState(history.state, '', addressOf(known))
-  return list(known, placeIn(history.state?.entry))
+  history.replaceState(null, '', addressOf(known))
+  return list(known)
 }
 
-/** Shows the list again, at a place or from its start. False if it failed, or another list has begun. */
-async function list(wanted: string, place?: Place): Promise<boolean> {
+/** Shows the first page of a list. False if it failed, or another list has begun. */
+async function list(wanted: string): Promise<boolean> {
   byId('done').textContent = ''
   const mine = begin(wanted)
   // They stay until the new list is there.
   const old = [...pets.children]
-  const found: Pet[] = []
-  let filter: ListOptions | undefined = { status: (wanted || undefined) as PetStatus }
-  do {
-    const missing = place ? place.count - found.length : 0
-    const limit = missing > pageSize ? Math.min(missing, pageSizeMax) : undefined
-    const page = await fetchPage({ ...filter, limit }, mine, () => list(wanted, place))
-    if (!page) return false
-    found.push(...page.pets)
-    filter = page.next
-  } while (filter && place && found.length < restoredMax && !isReached(place, found))
-  rememberPlace()
+  const page = await fetchPage({ status: (wanted || undefined) as PetStatus }, mine, () => list(wanted))
+  if (!page) return false
   for (const card of old) card.remove()
   status = wanted
-  append(found, filter)
+  append(page.pets, page.next)
   if (wanted !== addressed()) history.pushState(null, '', addressOf(wanted))
-  nameEntry()
-  goTo(place)
+  scrollTo(0, 0)
   return true
 }
 
@@ -327,56 +310,6 @@ const loadVisible: IntersectionObserverCallback = entries => {
 }
 const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
 
-const topOf = (element: Element) => element.getBoundingClientRect().top
-
-/** The first animal in the window, and how far below its top it is. */
-interface Place {
-  /** '' at the top of the page. */
-  readonly at: string
-  readonly top: number
-  /** How many animals are on the page: with fewer, it may be too short to scroll there. */
-  readonly count: number
-}
-
-const isReached = ({ at, count }: Place, found: readonly Pet[]) =>
-  found.length >= count && (found.at(-1)?.id ?? 0n) >= BigInt(at)
-
-/** Undefined without animals. */
-function placeNow(): Place | undefined {
-  const isVisible = (card: Element) => !card.matches('.new') && topOf(card) >= 0
-  // Below the animals there are more things to scroll to.
-  const card = [...pets.children].find(isVisible) ?? pets.lastElementChild
-  if (!card?.id) return undefined
-  return { at: scrollY > 0 ? card.id.slice('pet-'.length) : '', top: topOf(card), count: pets.childElementCount }
-}
-
-// Places are in the storage of the tab: a page that is being left cannot change its entry of the history.
-
-const placeName = (name: string) => `petstore-place-${name}`
-
-const placeIn = (name: string): Place | undefined =>
-  JSON.parse(site.tabStorage?.getItem(placeName(name)) ?? 'null') ?? undefined
-
-/** Called whenever the list is left, however long it waited for a response. */
-function rememberPlace() {
-  if (!entry || !isInside() || !site.isKeyStored()) return
-  const place = placeNow()
-  if (place) site.store(placeName(entry), JSON.stringify(place))
-  else site.tabStorage?.removeItem(placeName(entry))
-}
-
-/** The list on the page is now that of the current entry. */
-function nameEntry() {
-  entry = history.state?.entry ?? newIdempotencyKey()
-  history.replaceState({ entry }, '')
-}
-
-function goTo(place?: Place) {
-  const card = place && document.getElementById(`pet-${place.at}`)
-  if (card) scrollBy(0, topOf(card) - place.top)
-  else scrollTo(0, 0)
-}
-
 /** What is wrong with the text of a field, or '', as in pet.ts. The service checks the rest, and its message is shown. */
 const rules: Readonly<Record<string, (typed: string) => string>> = {
   name(typed) {
@@ -472,12 +405,8 @@ function added(pet: Pet, sentName: string) {
 }
 
 function refresh() {
-  const wanted = wantedStatus()
-  if (!banner.hidden) banner.querySelector('button')?.click()
-  // The list on the page may not be the one that was asked for last.
-  else if (wanted !== addressed()) list(wanted)
-  else if (entry !== history.state?.entry) open()
-  else list(wanted, placeNow())
+  if (banner.hidden) list(wantedStatus())
+  else banner.querySelector('button')?.click()
 }
 
 onSubmit(byId('welcome'), enter)
@@ -499,15 +428,10 @@ addEventListener('online', () => {
   if (!banner.hidden) refresh()
 })
 addEventListener('popstate', () => {
-  if (!isInside()) return
-  rememberPlace()
   // The skip link changes only the hash.
-  if (location.hash && addressed() === status) nameEntry()
-  else open()
+  const isSkip = location.hash !== '' && addressed() === status
+  if (isInside() && !isSkip) open()
 })
-document.addEventListener('visibilitychange', rememberPlace)
-addEventListener('pagehide', rememberPlace)
-history.scrollRestoration = 'manual'
 if (wide.matches) byId('add').setAttribute('open', '')
 wide.addEventListener('change', placeDevelopers)
 addEventListener('resize', markLongNames)
