@@ -1,9 +1,8 @@
 // For both pages: the API key in this browser, its input, the client, and small helpers.
 
-import { type ClientOptions, PetstoreClient } from '../client/index.ts'
+import { PetstoreClient } from '../client/index.ts'
 
 const keyName = 'petstore-key'
-const copiedMs = 2_000
 export const tabStorage = storageOf('sessionStorage')
 const deviceStorage = storageOf('localStorage')
 
@@ -71,8 +70,8 @@ export const isReadOnly = () => storagesOfKey().some(storage => storage.getItem(
 export const urlOf = (path: string) => new URL(path, location.origin + location.pathname)
 
 /** Without retries: the page shows each failure at once, and the person decides. Throws a TypeError for an invalid key. */
-export function newClient(options: Partial<Pick<ClientOptions, 'apiKey' | 'onRequest'>> = {}) {
-  return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey: session.key, retries: 0, ...options })
+export function newClient(apiKey = session.key) {
+  return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey, retries: 0 })
 }
 
 session.key = storedKey()
@@ -112,7 +111,7 @@ export function useTypedKey() {
 
 function keyProblem(typed: string) {
   try {
-    newClient({ apiKey: typed })
+    newClient(typed)
     return ''
   } catch {
     return 'A key has no spaces and no accents. Copy it again.'
@@ -138,47 +137,4 @@ export function onSubmit(form: HTMLElement, act: () => unknown) {
     event.preventDefault()
     act()
   })
-}
-
-export async function copy(code: HTMLElement, button: HTMLElement) {
-  const label = button.ariaLabel
-  try {
-    await navigator.clipboard.writeText(code.textContent ?? '')
-    button.textContent = 'Copied'
-  } catch {
-    // There is no clipboard on plain HTTP.
-    getSelection()?.selectAllChildren(code)
-    button.textContent = 'Selected'
-  }
-  button.ariaLabel = null
-  setTimeout(() => {
-    button.textContent = 'Copy'
-    button.ariaLabel = label
-  }, copiedMs)
-}
-
-export function isJson(text: string) {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-
-/** A shell command. The key is a variable, so that it is not shown. */
-export function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: string) {
-  const words = [`curl ${shellQuoted(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
-  for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
-  // Plain --data would read a file if the body starts with @.
-  if (body !== undefined) words.push(`--data-raw ${shellQuoted(isJson(body) ? visible(body) : body)}`)
-  return words.join(' \\\n  ')
-}
-
-/** JSON with its invisible characters escaped. They are always in strings. */
-function visible(json: string) {
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return json.replace(/[\x7f-\x9f\p{Cf}\u2028\u2029]/gu, char => char.split('').map(escaped).join(''))
 }

@@ -92,7 +92,6 @@ describeInBrowser('the catalogue page', () => {
       // The problem goes away while the person corrects it.
       await page.getByLabel('Category number').fill('-09')
       expect(await problems()).toEqual(['', ''])
-      expect(await page.locator('#log > li').count()).toBe(1)
 
       await page.evaluate("document.getElementById('name').value = 'a\\ud800'")
       await screen.click('Add to the catalogue')
@@ -214,7 +213,6 @@ describeInBrowser('the catalogue page', () => {
       await page.locator('#heading').focus()
       await press('Tab', 'Tab', 'ArrowRight')
       await screen.waitForCards(9)
-      expect(await page.locator('#log > li').count()).toBe(2)
       await press('ArrowLeft')
       await screen.waitForCards(20)
       await press('Tab')
@@ -230,7 +228,5 @@ describeInBrowser('the catalogue page', () => {
       await press('Tab', 'Tab', 'Tab', 'Tab')
       await screen.waitForCards(22)
       expect(await screen.focused()).toBe('pet-21')
-      await press('Tab')
-      expect(await screen.focused()).toBe('For developers')
     }))
 })

@@ -1,22 +1,18 @@
 // The catalogue. Text from the service is set as text, never as HTML.
 
-import type { ListOptions, Pet, PetStatus, Pets, RequestAttempt } from '../../client/index.ts'
-import { newIdempotencyKey, PetstoreError, responseOf, stringify } from '../../client/index.ts'
+import type { ListOptions, Pet, PetStatus, Pets } from '../../client/index.ts'
+import { newIdempotencyKey, PetstoreError, stringify } from '../../client/index.ts'
 import * as site from '../site.ts'
-import { byId, copy, curlOf, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
+import { byId, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
-const entriesMax = 10
 /** The stored animal that is not added yet. */
 const draftName = 'petstore-draft'
 const shortNameChars = 40
-/** In a narrow window, more animals load by the button only: something is below them. */
-const automaticMax = 100
 const skeletons = 9
 const pets = byId('pets')
 const more = byId('more')
 const banner = byId('banner')
 const form = byId('new-pet') as HTMLFormElement
-const wide = matchMedia('(min-width: 60rem)')
 
 /** The filter of the list on the page. */
 let status = ''
@@ -112,27 +108,11 @@ function shortName(name: string) {
   return chars.length > shortNameChars ? `${chars.slice(0, shortNameChars).join('')}…` : name
 }
 
-/** Adds a request to the log. Its status is 0 without a response. */
-function record({ method, url, requestHeaders, requestBody }: RequestAttempt, status: number) {
-  const entry = copyOf('entry')
-  find(entry, 'b').textContent = status ? String(status) : 'No response'
-  find(entry, 'b').dataset['good'] = String(status >= 200 && status < 300)
-  find(entry, 'span').textContent = `${method} ${url.slice(location.origin.length)}`
-  const code = find(entry, 'code')
-  code.textContent = curlOf(url, requestHeaders, requestBody)
-  const button = find(entry, 'button')
-  button.setAttribute('aria-label', `Copy ${method} as curl`)
-  button.addEventListener('click', () => copy(code, button))
-  const log = byId('log')
-  log.prepend(entry)
-  while (log.children.length > entriesMax) log.lastElementChild?.remove()
-}
-
 function show(screen: 'welcome' | 'catalogue') {
   const inside = screen === 'catalogue'
   byId('main').dataset['view'] = screen
   byId('welcome').hidden = inside
-  for (const part of document.querySelectorAll('#bar, aside, #list, #developers, #leave')) {
+  for (const part of document.querySelectorAll('#bar, aside, #list, #leave')) {
     part.toggleAttribute('hidden', !inside)
   }
   if (!inside) return
@@ -147,23 +127,11 @@ function showForm(isReadOnly = site.isReadOnly()) {
   showProblem('form', isReadOnly ? 'This key may only read: to add animals, change to a key that may write.' : '')
 }
 
-/** In a narrow window, the panel is below the animals. */
-function placeDevelopers() {
-  const parent = wide.matches ? 'aside' : 'main'
-  document.querySelector(parent)?.append(byId('developers'))
-}
-
 const isInside = () => byId('welcome').hidden
 
-/** Sends one request, and adds it to the log, unless the key has changed meanwhile. */
-async function ask<T extends object>(call: (pets: Pets) => Promise<T>): Promise<T | PetstoreError> {
-  const { key } = session
-  const sent: RequestAttempt[] = []
-  const { pets } = site.newClient({ onRequest: request => sent.push(request) })
-  const result = await call(pets).catch((error: PetstoreError) => error)
-  const { status = 0 } = result instanceof PetstoreError ? result : (responseOf(result) ?? {})
-  if (key === session.key) for (const request of sent) record(request, status)
-  return result
+/** Sends one request. Returns a failure instead of throwing it. */
+function ask<T extends object>(call: (pets: Pets) => Promise<T>): Promise<T | PetstoreError> {
+  return call(site.newClient().pets).catch((error: PetstoreError) => error)
 }
 
 function welcome(problem: string) {
@@ -305,7 +273,6 @@ async function loadMore() {
 }
 
 const loadVisible: IntersectionObserverCallback = entries => {
-  if (!wide.matches && pets.childElementCount >= automaticMax) return
   if (banner.hidden && entries.some(entry => entry.isIntersecting)) loadMore()
 }
 const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
@@ -432,10 +399,8 @@ addEventListener('popstate', () => {
   const isSkip = location.hash !== '' && addressed() === status
   if (isInside() && !isSkip) open()
 })
-if (wide.matches) byId('add').setAttribute('open', '')
-wide.addEventListener('change', placeDevelopers)
+if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
 addEventListener('resize', markLongNames)
-placeDevelopers()
 restoreDraft()
 if (session.key) {
   show('catalogue')

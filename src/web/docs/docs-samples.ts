@@ -1,7 +1,7 @@
 // Requests, samples of them, and responses as text. Nothing here changes the page.
 
 import type { RawRequest } from '../../client/index.ts'
-import { curlOf, isJson, urlOf } from '../site.ts'
+import { urlOf } from '../site.ts'
 
 // The parts of the OpenAPI document that the page uses, with references replaced.
 
@@ -59,6 +59,32 @@ export type Values = Readonly<Record<string, string>>
 export function curlSampleOf({ path, query, headers, body }: ReturnType<typeof requestOf>) {
   const search = String(new URLSearchParams(query))
   return curlOf(baseUrl() + path + (search && `?${search}`), headers, body)
+}
+
+function isJson(text: string) {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** A shell command. The key is a variable, so that it is not shown. */
+function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: string) {
+  const words = [`curl ${shellQuoted(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
+  // Plain --data would read a file if the body starts with @.
+  if (body !== undefined) words.push(`--data-raw ${shellQuoted(isJson(body) ? visible(body) : body)}`)
+  return words.join(' \\\n  ')
+}
+
+/** JSON with its invisible characters escaped. They are always in strings. */
+function visible(json: string) {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+  return json.replace(/[\x7f-\x9f\p{Cf}\u2028\u2029]/gu, char => char.split('').map(escaped).join(''))
 }
 
 /** What matters in JSON: strings, white space between tokens, and brackets, commas and colons. */

@@ -9,6 +9,8 @@ import { baseUrl, curlSampleOf, guideSamples, indented, requestOf, typescriptOf 
 type Child = string | Node
 type Row = [name: string, facts: string, isRequired?: boolean, description?: string | undefined]
 
+const copiedMs = 2_000
+
 /** Receives the focus once there is a key. */
 let afterKey = byId('leave')
 
@@ -222,11 +224,28 @@ function showAnswer(answer: HTMLElement, method: string, response: RawResponse |
   )
 }
 
+async function copy(code: HTMLElement, button: HTMLElement) {
+  const label = button.ariaLabel
+  try {
+    await navigator.clipboard.writeText(code.textContent ?? '')
+    button.textContent = 'Copied'
+  } catch {
+    // There is no clipboard on plain HTTP.
+    getSelection()?.selectAllChildren(code)
+    button.textContent = 'Selected'
+  }
+  button.ariaLabel = null
+  setTimeout(() => {
+    button.textContent = 'Copy'
+    button.ariaLabel = label
+  }, copiedMs)
+}
+
 function sampleOf(language: string, summary: string) {
   const code = el('code', {})
   const label = `Copy ${summary} as ${language}`
   const button = el('button', { class: 'quiet', type: 'button', 'aria-label': label }, 'Copy')
-  button.addEventListener('click', () => site.copy(code, button))
+  button.addEventListener('click', () => copy(code, button))
   const box = el('div', { class: 'sample' }, el('h3', {}, language), button, codeBlock(language, code))
   return { code, box }
 }
