@@ -3,7 +3,7 @@
 import { PetstoreClient } from '../client/index.ts'
 
 const keyName = 'petstore-key'
-export const tabStorage = storageOf('sessionStorage')
+const tabStorage = storageOf('sessionStorage')
 const deviceStorage = storageOf('localStorage')
 
 /** A browser may block storage. */
@@ -15,11 +15,11 @@ function storageOf(kind: 'sessionStorage' | 'localStorage'): Storage | undefined
   }
 }
 
-export function store(name: string, value: string, storage = tabStorage) {
+function store(value: string, storage = tabStorage) {
   try {
-    storage?.setItem(name, value)
+    storage?.setItem(keyName, value)
   } catch {
-    // The storage is full: the value lasts as long as the page.
+    // The storage is full: the key lasts as long as the page.
   }
 }
 
@@ -61,7 +61,7 @@ export function forgetKey() {
 
 /** The mark is stored with the key: it is valid after a reload and in other tabs, and is removed with the key. */
 export function markReadOnly() {
-  for (const storage of storagesOfKey()) store(keyName, `${session.key} read-only`, storage)
+  for (const storage of storagesOfKey()) store(`${session.key} read-only`, storage)
 }
 
 export const isReadOnly = () => storagesOfKey().some(storage => storage.getItem(keyName) !== session.key)
@@ -84,10 +84,7 @@ export const inputOf = (id: string) => byId(id) as HTMLInputElement
 
 export const keyInput = inputOf('key')
 byId('leave').addEventListener('click', () => {
-  for (const name of Object.keys(tabStorage ?? {})) {
-    if (name.startsWith('petstore-')) tabStorage?.removeItem(name)
-  }
-  deviceStorage?.removeItem(keyName)
+  for (const storage of storages) storage.removeItem(keyName)
   session.left()
 })
 byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
@@ -120,8 +117,8 @@ function keyProblem(typed: string) {
 
 /** Stores the key as the form says, and empties the form. */
 export function acceptKey() {
-  store(keyName, session.key)
-  if (inputOf('remember').checked) store(keyName, session.key, deviceStorage)
+  store(session.key)
+  if (inputOf('remember').checked) store(session.key, deviceStorage)
   keyInput.value = ''
   reveal(false)
 }

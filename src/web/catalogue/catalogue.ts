@@ -5,8 +5,6 @@ import { newIdempotencyKey, PetstoreError, stringify } from '../../client/index.
 import * as site from '../site.ts'
 import { byId, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
-/** The stored animal that is not added yet. */
-const draftName = 'petstore-draft'
 const shortNameChars = 40
 const skeletons = 9
 const pets = byId('pets')
@@ -298,30 +296,17 @@ function problemOf(field: string) {
   return problem
 }
 
-const draft = () => Object.fromEntries(new FormData(form)) as Record<'name' | 'categoryId' | 'status', string>
-
-/** A reload loses no animal, and adds none twice. */
-const storeDraft = () => site.store(draftName, JSON.stringify({ ...draft(), attempt }))
-
-function restoreDraft() {
-  const stored = JSON.parse(site.tabStorage?.getItem(draftName) ?? 'null')
-  if (!stored) return
-  attempt = stored.attempt
-  for (const field of Object.keys(draft())) inputOf(field).value = stored[field]
-  if (stored.name) byId('add').setAttribute('open', '')
-}
-
 async function save() {
   if (saving) return
   byId('done').textContent = ''
   showProblem('form', '')
   const [invalid] = Object.keys(rules).filter(problemOf)
   if (invalid) return byId(invalid).focus()
-  const { name, ...typed } = draft()
-  const pet = { name, categoryId: BigInt(typed.categoryId), status: (typed.status || undefined) as PetStatus }
+  const name = inputOf('name').value
+  const categoryId = BigInt(inputOf('categoryId').value)
+  const pet = { name, categoryId, status: (inputOf('status').value || undefined) as PetStatus }
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
-  storeDraft()
   const { key } = session
   saving = true
   byId('save').textContent = 'Adding…'
@@ -353,7 +338,6 @@ function added(pet: Pet, sentName: string) {
   attempt = { body: '', idempotencyKey: '' }
   // Unless the person has typed the next name already.
   if (inputOf('name').value === sentName) inputOf('name').value = ''
-  storeDraft()
   const isListed = ['', pet.status].includes(wantedStatus())
   // Isolated, so that a name in another direction does not turn the sentence around.
   const name = document.createElement('bdi')
@@ -379,7 +363,6 @@ function refresh() {
 onSubmit(byId('welcome'), enter)
 onSubmit(form, save)
 form.addEventListener('input', ({ target }) => {
-  storeDraft()
   const field = target as HTMLElement
   if (field.ariaInvalid === 'true') problemOf(field.id)
 })
@@ -401,7 +384,6 @@ addEventListener('popstate', () => {
 })
 if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
 addEventListener('resize', markLongNames)
-restoreDraft()
 if (session.key) {
   show('catalogue')
   open()
