@@ -232,29 +232,6 @@ describeInBrowser('the catalogue page', () => {
       expect(await screen.overflowPx()).toBe(0)
     }))
 
-  test('counts down how long to wait after too many requests, without telling a screen reader every second', () =>
-    visit({ ...phone, settings: { rateLimit: { requests: 3, seconds: 60 } } }, async (page, service, screen) => {
-      await screen.enterStocked(service, 12)
-      // More than four animals fit on the screen of a phone.
-      const whole =
-        "[...document.querySelectorAll('.card')].filter(card => card.getBoundingClientRect().bottom < innerHeight)"
-      expect(await page.evaluate(`${whole}.length`)).toBeGreaterThan(4)
-      await screen.click('Refresh')
-      await screen.untilTrue("document.querySelectorAll('#log > li').length === 2")
-      await page.getByText('Add an animal').click()
-      for (const [box, act] of [
-        ['#form-problem', () => screen.addAnimal('Rex', '7').then(() => screen.addAnimal('Mia', '7'))],
-        ['#banner h2', () => screen.click('Refresh')],
-      ] as const) {
-        await act()
-        const text = async () => /retry in (\d+) s$/.exec((await page.locator(box).textContent()) ?? '')?.[1]
-        const first = await until('the seconds', text)
-        await until('a lower number', async () => Number(await text()) < Number(first) || undefined)
-        expect(await page.locator(`${box} [role=timer]`).count()).toBe(1)
-      }
-      await screen.expectAccessible()
-    }))
-
   test('covers nothing with the header, which has two lines in a very narrow window', () =>
     visit({ ...phone, viewport: { width: 360, height: 740 } }, async (page, service, screen) => {
       await screen.enterStocked(service, 20)

@@ -83,22 +83,6 @@ function explain({ status, code, message, requestId }: PetstoreError): [title: s
   return ['Something went wrong', `${what}. Try again. If it happens again, tell the operator${id}.`]
 }
 
-/** Counts down the seconds of "retry in 57 s". Screen readers announce no timer, so they do not read every second. */
-function countDown(element: HTMLElement) {
-  const [before = '', seconds, after = ''] = (element.textContent ?? '').split(/(?<=retry in )(\d+)/)
-  if (seconds === undefined) return
-  const endMs = Date.now() + Number(seconds) * 1_000
-  const timer = document.createElement('span')
-  timer.setAttribute('role', 'timer')
-  const tick = () => {
-    const left = Math.max(0, Math.round((endMs - Date.now()) / 1_000))
-    timer.textContent = String(left)
-    if (left > 0 && timer.isConnected) setTimeout(tick, 1_000)
-  }
-  element.replaceChildren(before, timer, after)
-  tick()
-}
-
 const explanation = (error: PetstoreError) => explain(error).filter(Boolean).join('. ')
 
 function shortName(name: string) {
@@ -221,7 +205,6 @@ async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
       if (banner.contains(document.activeElement)) byId('heading').focus({ preventScroll: true })
       again()
     })
-    countDown(find(banner, 'h2'))
     banner.scrollIntoView({ block: 'nearest' })
   }
   return undefined
@@ -316,13 +299,7 @@ async function save() {
   if (key !== session.key) return
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
-  if (result.code !== 'read_only_key') {
-    showProblem('form', refusalOf(result, name))
-    return countDown(byId('form-problem'))
-  }
-  site.markReadOnly()
-  showForm(true)
-  byId('change-key').focus()
+  showProblem('form', refusalOf(result, name))
 }
 
 function refusalOf(error: PetstoreError, name: string) {
