@@ -209,20 +209,10 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.locator('#pets img, #pets script').count()).toBe(0)
       expect(await page.getByTitle('id', { exact: true }).allTextContents()).toEqual(ids.map(id => `No. ${id}`))
       expect(await page.getByTitle('categoryId').first().textContent()).toBe('Category 9223372036854775807')
-      const heights = () => screen.cards.evaluateAll(cards => cards.map(card => card.getBoundingClientRect().height))
-      const lineHeightPx = 24
-      for (const index of [1, 3])
-        expect(await screen.cards.nth(index).getByRole('button').count()).toBe(index === 3 ? 1 : 0)
       for (const { viewport } of [desktop, phone]) {
         await page.setViewportSize(viewport)
-        const cut = await heights()
-        expect(Math.max(...cut) - Math.min(...cut)).toBeLessThan(lineHeightPx)
-        const button = screen.cards.nth(3).getByRole('button')
-        await button.click()
-        expect((await heights())[3]).toBeGreaterThan(cut[3] ?? 0)
         expect(await screen.overflowPx()).toBe(0)
-        if (viewport === phone.viewport) await screen.expectAccessible()
-        await button.click()
+        await screen.expectAccessible()
       }
 
       await page.getByText('Add an animal').click()

@@ -44,20 +44,6 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   return card
 }
 
-/** Adds a button to each name that does not fit into its lines. */
-function markLongNames() {
-  for (const name of document.querySelectorAll('.cut')) {
-    if (name.scrollHeight <= name.clientHeight || name.nextElementSibling?.matches('.whole')) continue
-    const button = copyOf('whole')
-    button.addEventListener('click', () => {
-      const isCut = name.classList.toggle('cut')
-      button.textContent = isCut ? 'More' : 'Less'
-      button.ariaExpanded = String(!isCut)
-    })
-    name.after(button)
-  }
-}
-
 /** A notice is in place of the list, a banner above it. */
 function showBox(box: 'notice' | 'banner', title: string, text: string, action: string, act: () => void) {
   const shown = byId(box)
@@ -97,16 +83,6 @@ function show(screen: 'welcome' | 'catalogue') {
   for (const part of document.querySelectorAll('#bar, aside, #list, #leave')) {
     part.toggleAttribute('hidden', !inside)
   }
-  if (!inside) return
-  showForm()
-  markLongNames()
-}
-
-/** Hides the form if the key is read-only, and says why. */
-function showForm(isReadOnly = site.isReadOnly()) {
-  form.hidden = isReadOnly
-  byId('change-key').hidden = !isReadOnly
-  showProblem('form', isReadOnly ? 'This key may only read: to add animals, change to a key that may write.' : '')
 }
 
 const isInside = () => byId('welcome').hidden
@@ -214,7 +190,6 @@ function append(found: readonly Pet[], following: ListOptions | undefined) {
   // A new animal is already at the top.
   const cards = found.filter(({ id }) => !document.getElementById(`pet-${id}`)).map(cardOf)
   pets.append(...cards)
-  markLongNames()
   next = following
   setLoading(false)
   const atButton = document.activeElement === more
@@ -328,7 +303,6 @@ function added(pet: Pet, sentName: string) {
   card.classList.add('new')
   find(card, '.labels').prepend(copyOf('new'))
   pets.prepend(card)
-  markLongNames()
   if (!loading) count()
 }
 
@@ -360,7 +334,6 @@ addEventListener('popstate', () => {
   if (isInside() && !isSkip) open()
 })
 if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
-addEventListener('resize', markLongNames)
 if (session.key) {
   show('catalogue')
   open()
