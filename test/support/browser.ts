@@ -184,8 +184,7 @@ class Screen {
   }
 
   async waitForCards(count: number): Promise<void> {
-    const countOf = (selector: string) => `document.querySelectorAll('${selector}').length`
-    await this.untilTrue(`${countOf('#pets > li:not(.skeleton)')} === ${count} && ${countOf('.skeleton')} === 0`)
+    await this.untilTrue(`document.querySelectorAll('#pets > li').length === ${count}`)
   }
 
   /** Takes a screenshot for the documents if PETSTORE_SCREENSHOTS=1. */

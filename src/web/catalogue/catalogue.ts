@@ -6,7 +6,6 @@ import * as site from '../site.ts'
 import { byId, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
 const shortNameChars = 40
-const skeletons = 9
 const pets = byId('pets')
 const more = byId('more')
 const banner = byId('banner')
@@ -157,7 +156,6 @@ function begin(wanted: string) {
   if (pets.childElementCount === 0) {
     byId('notice').hidden = true
     byId('count').textContent = 'Loading…'
-    pets.replaceChildren(...Array.from({ length: skeletons }, () => copyOf('skeleton')))
   }
   return ++listNumber
 }
@@ -171,9 +169,7 @@ async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
     return { pets, next: cursor ? { ...filter, cursor } : undefined }
   }
   setLoading(false)
-  const shown = document.querySelectorAll('.card:not(.skeleton)')
-  pets.replaceChildren(...shown)
-  if (shown.length === 0) byId('count').textContent = ''
+  if (pets.childElementCount === 0) byId('count').textContent = ''
   if (result.status === 401 || !isInside()) welcome(explanation(result))
   else {
     inputOf(`filter-${status}`).checked = true
