@@ -266,20 +266,6 @@ function panelOf(operation: Operation) {
   return panel
 }
 
-/** The error codes of all operations by status, with what they mean and what to do. */
-function errorRowsOf(operations: readonly Operation[]) {
-  const responses = operations
-    .flatMap(({ responses }) => Object.entries(responses))
-    .sort(([a], [b]) => a.localeCompare(b))
-  const lines = new Set(responses.flatMap(([, { description }]) => linesOf(description)))
-  return [...lines].flatMap(line => {
-    const [, code = '', meaning, action = ''] = /^`(\w+)`: (.+?\.) (.+)$/.exec(line) ?? []
-    const title = el('th', { scope: 'row' }, el('code', {}, code))
-    if (action.startsWith('Retry')) title.append(' ', el('span', { class: 'badge' }, 'Retry'))
-    return code ? el('tr', {}, title, el('td', {}, rich(meaning)), el('td', {}, rich(action))) : []
-  })
-}
-
 function fillGuides() {
   for (const [id, text] of Object.entries(guideSamples())) {
     const { code, box } = sampleOf(text.startsWith('curl') ? 'curl' : 'TypeScript', byId(id).textContent ?? '')
@@ -328,7 +314,6 @@ async function load() {
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
   )
   byId('operations').append(...operations.map(panelOf))
-  byId('codes').append(...errorRowsOf(operations))
   fillGuides()
   byId('about').hidden = byId('guides').hidden = false
   if (!addressed()?.matches('.operation')) byId('operations').firstElementChild?.setAttribute('open', '')
