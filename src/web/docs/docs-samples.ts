@@ -105,7 +105,7 @@ export function indented(text: string) {
 export function typescriptOf(operationId: string, values: Values, body = '') {
   const { limit, status, cursor, petId = '', Prefer, 'Idempotency-Key': idempotencyKey } = values
   const options = objectOf({
-    limit: limit && String(BigInt(limit)),
+    limit: limit && integer(limit),
     status: status && literal(status),
     cursor: cursor && literal(cursor),
     idempotencyKey: idempotencyKey && literal(idempotencyKey),
@@ -115,7 +115,7 @@ export function typescriptOf(operationId: string, values: Values, body = '') {
   const calls: Values = {
     listPets: `const { pets } = await client.pets.list(${options}).page()\nconsole.log(pets)`,
     createPet: `const pet = await client.pets.create(${newPetOf(body)}${last})\nconsole.log(pet)`,
-    getPet: `const pet = await client.pets.get(${BigInt(petId)}n${last})\nconsole.log(pet)`,
+    getPet: `const pet = await client.pets.get(${integer(petId, 'n')}${last})\nconsole.log(pet)`,
   }
   const call = calls[operationId]
   return call ? clientStart() + call : ''
@@ -153,6 +153,9 @@ const client = new PetstoreClient({
 })
 
 `
+
+/** Any other text is quoted, so that no sample executes it. */
+const integer = (text: string, suffix = '') => (/^(0|-?[1-9]\d*)$/.test(text) ? text + suffix : literal(text))
 
 function literal(text: string) {
   return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`

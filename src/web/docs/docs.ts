@@ -96,26 +96,13 @@ function inputsOf(operation: Operation) {
 function fieldOf(operationId: string, parameter: Parameter) {
   const { name, schema, required, example } = parameter
   const id = `${operationId}-${name}`
-  const attributes = { id, 'aria-describedby': `${id}-problem`, autocomplete: 'off', spellcheck: 'false' }
+  const attributes = { id, autocomplete: 'off', spellcheck: 'false' }
   const options = schema.enum?.map(value => el('option', {}, value))
   const control = options
     ? el('select', attributes, el('option', { value: '' }, 'Not sent'), options)
     : el('input', { ...attributes, value: required ? String(example ?? '') : '' })
-  const problem = el('p', { class: 'problem', id: `${id}-problem` })
   const label = el('label', { for: id }, name, required ? '' : [' ', el('span', {}, 'optional')])
-  return { parameter, control, problem, box: el('div', {}, label, control, problem) }
-}
-
-/** Shows and returns what is wrong with a field. */
-function problemOf({ parameter: { name, schema, required, in: place }, control, problem }: ReturnType<typeof fieldOf>) {
-  const value = control.value.trim()
-  let text = ''
-  if (!value) text = required ? `Enter ${name}` : ''
-  else if (schema.type === 'integer' && !/^(0|-?[1-9]\d*)$/.test(value)) text = 'Use digits only, without leading zeros'
-  else if (place === 'header' && !/^[\x20-\x7e]+$/.test(value)) text = 'Use ASCII characters only'
-  problem.textContent = text
-  control.ariaInvalid = String(text !== '')
-  return text
+  return { parameter, control, box: el('div', {}, label, control) }
 }
 
 /** A form to send a request, its response, and samples that follow the form. */
@@ -130,10 +117,6 @@ function trialOf(operation: Operation) {
   const curl = sampleOf('curl', summary)
   const typescript = sampleOf('TypeScript', summary)
   const refresh = () => {
-    if (fields.filter(problemOf).length > 0) {
-      for (const { code } of [curl, typescript]) code.textContent = 'Correct the fields first'
-      return
-    }
     curl.code.textContent = curlSampleOf(request())
     typescript.code.textContent = typescriptOf(operationId, values(), body?.value)
     typescript.box.hidden = typescript.code.textContent === ''
@@ -149,8 +132,6 @@ function trialOf(operation: Operation) {
   )
   form.addEventListener('input', refresh)
   onSubmit(form, async () => {
-    const invalid = fields.find(problemOf)
-    if (invalid) return invalid.control.focus()
     if (form.ariaBusy === 'true') return
     afterKey = button
     if (!session.key) {
