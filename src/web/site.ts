@@ -87,15 +87,6 @@ byId('leave').addEventListener('click', () => {
   for (const storage of storages) storage.removeItem(keyName)
   session.left()
 })
-byId('reveal').addEventListener('click', () => reveal(keyInput.type === 'password'))
-
-function reveal(visible: boolean) {
-  const action = visible ? 'Hide' : 'Show'
-  keyInput.type = visible ? 'text' : 'password'
-  byId('reveal').textContent = action
-  byId('reveal').ariaLabel = `${action} the key`
-}
-
 /** Uses the key in the form, or shows what is wrong with it and returns false. */
 export function useTypedKey() {
   const typed = keyInput.value.trim()
@@ -120,7 +111,6 @@ export function acceptKey() {
   store(session.key)
   if (inputOf('remember').checked) store(session.key, deviceStorage)
   keyInput.value = ''
-  reveal(false)
 }
 
 /** The problem is '' if there is none. */

@@ -107,13 +107,27 @@ describeInBrowser('the catalogue page', () => {
       await screen.untilTrue("document.activeElement.id === 'key' && document.activeElement.value === ''")
       expect(await page.evaluate('sessionStorage.length + localStorage.length')).toBe(0)
       await page.keyboard.insertText(service.key)
-      await screen.click('Show the key')
-      const input = page.getByLabel('API key')
-      expect(await input.getAttribute('type')).toBe('text')
-      await screen.expectAccessible()
-      await input.press('Enter')
+      await page.keyboard.press('Enter')
       await screen.waitForCards(5)
-      expect(await page.locator('#key').getAttribute('type')).toBe('password')
+    }))
+
+  test('remembers the key on the device on request', () =>
+    visit(phone, async (page, service, screen) => {
+      await screen.goTo('/')
+      await page.getByLabel('API key').fill(service.key)
+      await page.getByLabel('Remember on this device').check()
+      await screen.click('Show the animals')
+      await screen.says('No animals yet')
+      const other = await page.context().newPage()
+      await other.goto(service.origin)
+      await other.getByText('No animals yet').waitFor()
+      const third = await page.context().newPage()
+      await third.goto(service.origin)
+      await third.getByText('No animals yet').waitFor()
+      await other.getByRole('button', { name: 'Change key' }).click()
+      await third.getByLabel('API key').waitFor()
+      await other.getByLabel('API key').waitFor()
+      expect(await other.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
     }))
 
   test('shows what failed in the middle of the list, and goes on from there, also if the server has another address', () =>
