@@ -174,7 +174,7 @@ export class Probe {
   readonly target: Target
   /** The checks that failed, and those that were skipped because of one, each with the one that failed. */
   readonly failed = new Map<Check, Check>()
-  readonly added: { readonly id: bigint }[] = []
+  readonly addedIds: bigint[] = []
   /** Every response from 400 on. */
   readonly errors: Exchange[] = []
 
@@ -208,10 +208,10 @@ export class Probe {
   }
 
   /** The response to a creation: 201 with a JSON object. */
-  async create(request: Fields | ProbeRequest = {}): Promise<Exchange> {
-    const created = await this.send(isRequest(request) ? request : post(newPet(request)))
+  async create(fields?: Fields): Promise<Exchange> {
+    const created = await this.send(post(newPet(fields)))
     const id = int64.read(created.expectStatus(201).object()['id'])
-    if (id !== undefined) this.added.push({ id })
+    if (id !== undefined) this.addedIds.push(id)
     return created
   }
 
@@ -236,8 +236,4 @@ export class Probe {
     const [id] = (await this.list('?limit=1')).petIds()
     return `/pets/${id}`
   }
-}
-
-function isRequest(request: Fields | ProbeRequest): request is ProbeRequest {
-  return 'path' in request
 }

@@ -122,7 +122,7 @@ export const contractChecks: readonly Check[] = [
   check('Resources', 'no two listed or new animals have the same id', [listedIds], async probe => {
     await probe.ensurePets(2)
     const list = await probe.list('?limit=100')
-    for (const ids of [list.petIds(), probe.added.map(({ id }) => id)]) {
+    for (const ids of [list.petIds(), probe.addedIds]) {
       const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
       if (repeated !== undefined) throw new Failed('another id for each animal', `id ${repeated} twice`)
     }

@@ -136,9 +136,9 @@ export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknow
     }
   },
   'the Content-Type may have parameters or be missing': async probe => {
-    await probe.create(post(newPet(), typed('application/json; charset=utf-8')))
+    await accepted(probe, post(newPet(), typed('application/json; charset=utf-8')))
     // Bytes, because fetch adds a Content-Type to a string.
-    await probe.create({ path: '/pets', method: 'POST', body: new TextEncoder().encode(newPet()) })
+    await accepted(probe, { path: '/pets', method: 'POST', body: new TextEncoder().encode(newPet()) })
   },
   'Location is the address of the new animal': async probe => {
     const created = await probe.create()
@@ -210,7 +210,7 @@ export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknow
       query = nextQuery(list)
     }
     expect(ids.length).toBeGreaterThan(20)
-    expect(probe.added.filter(({ id }) => !ids.includes(id))).toEqual([])
+    expect(probe.addedIds.filter(id => !ids.includes(id))).toEqual([])
   },
   'GET /pets with a changed cursor, or that of another status, is 400': async probe => {
     await probe.ensurePets(2)
@@ -235,7 +235,7 @@ export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknow
   },
   'a creation repeated with its Idempotency-Key adds nothing, however both are spelled': async probe => {
     const [key, name] = [newKey(), JSON.stringify(petName())]
-    const first = await probe.create(postWith(key, newPet({ name, categoryId: '100' })))
+    const first = await accepted(probe, postWith(key, newPet({ name, categoryId: '100' })))
     const respelled = newPet({ categoryId: '1.0e2', name: name.replace('c', '\\u0063'), ...red })
     for (const request of [postWith(`"${key}"`, newPet({ name, categoryId: '100' })), postWith(key, respelled)]) {
       const again = await probe.send(request)
@@ -246,13 +246,13 @@ export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknow
   },
   'an Idempotency-Key that was used for another animal is 422': async probe => {
     const key = newKey()
-    await probe.create(postWith(key))
+    await accepted(probe, postWith(key))
     await refused(probe, postWith(key), 'idempotency_key_reused')
   },
   'a creation that failed does not use up its Idempotency-Key': async probe => {
     const key = newKey()
     await refused(probe, postWith(key, '{"categoryId":1}'), 'invalid_request')
-    const { response } = await probe.create(postWith(key))
+    const { response } = await accepted(probe, postWith(key))
     expect(response.headers.get('Idempotency-Replayed')).toBeNull()
   },
 }
@@ -261,6 +261,11 @@ export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknow
 function nextQuery({ response }: Exchange): string | undefined {
   const next = readLinks(response.headers.get('Link'), response.url).find(({ rel }) => rel === 'next')
   return next && new URL(next.href).search
+}
+
+/** The response to a creation. */
+async function accepted(probe: Probe, request: Sendable): Promise<Exchange> {
+  return (await probe.send(request)).expectStatus(201)
 }
 
 /** An animal that is created with these fields has these values in both responses. */
