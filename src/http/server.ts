@@ -72,11 +72,6 @@ export function readTls(certFile: string, keyFile: string): Tls {
   return { certFile, keyFile, cert: read(certFile), key: read(keyFile) }
 }
 
-function tlsProblem({ certFile, keyFile }: Pick<Tls, 'certFile' | 'keyFile'>, cause: unknown): SetupError {
-  const message = `Cannot use ${certFile} and ${keyFile}: expected a certificate and its key, both in PEM`
-  return new SetupError(message, { cause })
-}
-
 /** Only forward secrecy and authenticated encryption, also for TLS 1.2 (RFC 9325, section 4.1). */
 const tlsOptions = {
   ciphers: [
@@ -116,7 +111,10 @@ function startServer(app: App, address: Address): Bun.Server<undefined> {
 function listenError(error: unknown, { host, port, tls }: Address): SetupError {
   const { code = 'no cause given' } = error as { code?: string }
   const isOfPort = code === 'EACCES' || code.startsWith('EADDR')
-  if (tls && !isOfPort) return tlsProblem(tls, error)
+  if (tls && !isOfPort) {
+    const message = `Cannot use ${tls.certFile} and ${tls.keyFile}: expected a certificate and its key, both in PEM`
+    return new SetupError(message, { cause: error })
+  }
   const other = port < 65_535 ? port + 1 : 8080
   const advice: Readonly<Record<string, string>> = {
     EADDRINUSE: `the port is in use; stop the other program, or use another port, such as --port ${other} or PORT=${other}`,
