@@ -25,12 +25,9 @@ function store(value: string, storage = tabStorage) {
 
 const storages = [tabStorage, deviceStorage].filter(storage => storage !== undefined)
 
-/** A stored key, without the mark of {@link markReadOnly}. */
-const keyIn = (storage: Storage) => storage.getItem(keyName)?.split(' ')[0]
-
 /** The key of this tab, or else of this device; '' if there is none that can be sent. */
 function storedKey() {
-  const key = storages.map(keyIn).find(Boolean) ?? ''
+  const key = storages.map(storage => storage.getItem(keyName)).find(Boolean) ?? ''
   return keyProblem(key) ? '' : key
 }
 
@@ -52,19 +49,12 @@ addEventListener('storage', ({ key }) => {
   if (session.key && [null, keyName].includes(key) && !isKeyStored()) session.left()
 })
 
-/** Another tab may have stored another key, which stays as it is. */
-const storagesOfKey = () => storages.filter(storage => keyIn(storage) === session.key)
-
 export function forgetKey() {
-  for (const storage of storagesOfKey()) storage.removeItem(keyName)
+  for (const storage of storages) {
+    // Another tab may have stored another key, which stays as it is.
+    if (storage.getItem(keyName) === session.key) storage.removeItem(keyName)
+  }
 }
-
-/** The mark is stored with the key: it is valid after a reload and in other tabs, and is removed with the key. */
-export function markReadOnly() {
-  for (const storage of storagesOfKey()) store(`${session.key} read-only`, storage)
-}
-
-export const isReadOnly = () => storagesOfKey().some(storage => storage.getItem(keyName) !== session.key)
 
 /** Relative to the page, which a proxy may serve under another path. Without user and password, which fetch refuses. */
 export const urlOf = (path: string) => new URL(path, location.origin + location.pathname)

@@ -82,6 +82,7 @@ function show(screen: 'welcome' | 'catalogue') {
   for (const part of document.querySelectorAll('#bar, aside, #list, #leave')) {
     part.toggleAttribute('hidden', !inside)
   }
+  if (inside) markLongNames()
 }
 
 const isInside = () => byId('welcome').hidden
@@ -215,7 +216,7 @@ function showAll() {
 
 function openForm() {
   byId('add').setAttribute('open', '')
-  byId(form.hidden ? 'change-key' : 'name').focus()
+  byId('name').focus()
 }
 
 async function loadMore() {
@@ -271,6 +272,7 @@ async function save() {
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
   showProblem('form', refusalOf(result, name))
+  countDown(byId('form-problem'))
 }
 
 function refusalOf(error: PetstoreError, name: string) {
@@ -313,7 +315,6 @@ form.addEventListener('input', ({ target }) => {
   const field = target as HTMLElement
   if (field.ariaInvalid === 'true') problemOf(field.id)
 })
-byId('change-key').addEventListener('click', () => byId('leave').click())
 byId('save').addEventListener('click', event => {
   // The second click of a double click would submit the emptied form.
   if (event.detail > 1) event.preventDefault()
