@@ -101,26 +101,6 @@ export function indented(text: string) {
   }
 }
 
-/** A program that uses the typed client, or '' for an operation that the client lacks. */
-export function typescriptOf(operationId: string, values: Values, body = '') {
-  const { limit, status, cursor, petId = '', Prefer, 'Idempotency-Key': idempotencyKey } = values
-  const options = objectOf({
-    limit: limit && integer(limit),
-    status: status && literal(status),
-    cursor: cursor && literal(cursor),
-    idempotencyKey: idempotencyKey && literal(idempotencyKey),
-    headers: Prefer && `{ Prefer: ${literal(Prefer)} }`,
-  })
-  const last = options && `, ${options}`
-  const calls: Values = {
-    listPets: `const { pets } = await client.pets.list(${options}).page()\nconsole.log(pets)`,
-    createPet: `const pet = await client.pets.create(${newPetOf(body)}${last})\nconsole.log(pet)`,
-    getPet: `const pet = await client.pets.get(${integer(petId, 'n')}${last})\nconsole.log(pet)`,
-  }
-  const call = calls[operationId]
-  return call ? clientStart() + call : ''
-}
-
 /** A sample for each guide, by the id of its heading. */
 export const guideSamples = (): Values => ({
   paging: `${clientStart()}for await (const pet of client.pets.list({ limit: 100 })) {
@@ -148,31 +128,8 @@ const petsCurl = (options: string, headers: Values = {}, body?: string) =>
 const clientStart = (more = '') => `import { PetstoreClient${more && `, ${more}`} } from 'petstore-client'
 
 const client = new PetstoreClient({
-  baseUrl: ${literal(baseUrl())},
+  baseUrl: '${baseUrl()}',
   apiKey: process.env['PETSTORE_API_KEY'] ?? '',
 })
 
 `
-
-/** Any other text is quoted, so that no sample executes it. */
-const integer = (text: string, suffix = '') => (/^(0|-?[1-9]\d*)$/.test(text) ? text + suffix : literal(text))
-
-function literal(text: string) {
-  return `'${JSON.stringify(text).slice(1, -1).replaceAll('\\"', '"').replaceAll("'", "\\'")}'`
-}
-
-/** `{ limit: 2 }`, or '' if no property has a text. */
-function objectOf(properties: Readonly<Record<string, string | undefined>>) {
-  const set = Object.entries(properties).flatMap(([name, text]) => (text ? `${name}: ${text}` : []))
-  return set.length === 0 ? '' : `{ ${set.join(', ')} }`
-}
-
-/** JSON as TypeScript, with integers as bigint. A number with a fraction or an exponent stays as it is. */
-function newPetOf(json: string) {
-  if (!isJson(json)) return '/* The body is not valid JSON. */'
-  return json.replace(/("(?:[^"\\]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*/g, (token, string, colon = '') => {
-    if (!string) return /^-?\d+$/.test(token) ? `${token}n` : token
-    const text = JSON.parse(string)
-    return (colon && /^[a-z]\w*$/i.test(text) ? text : literal(text)) + colon
-  })
-}

@@ -4,7 +4,7 @@ import type { RawResponse } from '../../client/index.ts'
 import * as site from '../site.ts'
 import { byId, keyInput, onSubmit, session, showProblem, urlOf } from '../site.ts'
 import type { Operation, Parameter, Schema } from './docs-samples.ts'
-import { baseUrl, curlSampleOf, guideSamples, indented, requestOf, typescriptOf } from './docs-samples.ts'
+import { baseUrl, curlSampleOf, guideSamples, indented, requestOf } from './docs-samples.ts'
 
 type Child = string | Node
 type Row = [name: string, facts: string, isRequired?: boolean, description?: string | undefined]
@@ -105,7 +105,7 @@ function fieldOf(operationId: string, parameter: Parameter) {
   return { parameter, control, box: el('div', {}, label, control) }
 }
 
-/** A form to send a request, its response, and samples that follow the form. */
+/** A form to send a request, its response, and a sample that follows the form. */
 function trialOf(operation: Operation) {
   const { operationId, summary, parameters, requestBody } = operation
   const fields = parameters.map(parameter => fieldOf(operationId, parameter))
@@ -115,11 +115,8 @@ function trialOf(operation: Operation) {
   const values = () => Object.fromEntries(fields.map(field => [field.parameter.name, field.control.value.trim()]))
   const request = () => requestOf(operation, values(), body?.value)
   const curl = sampleOf('curl', summary)
-  const typescript = sampleOf('TypeScript', summary)
   const refresh = () => {
     curl.code.textContent = curlSampleOf(request())
-    typescript.code.textContent = typescriptOf(operationId, values(), body?.value)
-    typescript.box.hidden = typescript.code.textContent === ''
   }
   const button = el('button', { type: 'submit' }, 'Send')
   const answer = el('div', { class: 'answer' }, el('div', { role: 'status' }))
@@ -161,10 +158,7 @@ function trialOf(operation: Operation) {
     })
   })
   refresh()
-  const hint =
-    'The samples read the key from the variable `PETSTORE_API_KEY`. In TypeScript they use the package `petstore-client`, which `npm run build` makes in a clone of this service.'
-  const samples = [curl.box, typescript.box, el('p', { class: 'hint' }, rich(hint))]
-  return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, samples)
+  return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, curl.box)
 }
 
 /** Returns the live region, which stays in the page so that screen readers announce its text. */
