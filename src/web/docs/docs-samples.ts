@@ -61,15 +61,6 @@ export function curlSampleOf({ path, query, headers, body }: ReturnType<typeof r
   return curlOf(baseUrl() + path + (search && `?${search}`), headers, body)
 }
 
-function isJson(text: string) {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
 const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** A shell command. The key is a variable, so that it is not shown. */
@@ -77,14 +68,8 @@ function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: s
   const words = [`curl ${shellQuoted(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
   for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
   // Plain --data would read a file if the body starts with @.
-  if (body !== undefined) words.push(`--data-raw ${shellQuoted(isJson(body) ? visible(body) : body)}`)
+  if (body !== undefined) words.push(`--data-raw ${shellQuoted(body)}`)
   return words.join(' \\\n  ')
-}
-
-/** JSON with its invisible characters escaped. They are always in strings. */
-function visible(json: string) {
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-  return json.replace(/[\x7f-\x9f\p{Cf}\u2028\u2029]/gu, char => char.split('').map(escaped).join(''))
 }
 
 // TypeScript has no type for it yet.
