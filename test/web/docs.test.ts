@@ -262,8 +262,9 @@ describeInBrowser('the reference page', () => {
       // Back to the form that asked for the key.
       expect(await screen.focused()).toBe('Send')
       await page.keyboard.press('Enter')
-      await answerOf(page, 'getPet').getByText('Enter another key at the top of this page').waitFor()
+      await answerOf(page, 'getPet').getByText('Change the key at the top of this page').waitFor()
       await answerOf(page, 'getPet').getByText('"code": "invalid_api_key"').waitFor()
+      await screen.click('Change key')
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
       await screen.typeKey(service.key)
       expect(await screen.focused()).toBe('Send')

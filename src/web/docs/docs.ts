@@ -185,14 +185,7 @@ function showAnswer(answer: HTMLElement, method: string, response: RawResponse |
     el('p', {}, el('b', { 'data-status': String(status).charAt(0) }, `${status} ${statusText}`.trim()), ` in ${ms} ms`),
     el('p', { class: 'hint' }, 'Request id ', el('code', {}, requestId ?? 'none')),
   )
-  if (status === 401) {
-    // The focus stays where it is, beside the response.
-    site.forgetKey()
-    session.key = ''
-    showKey()
-    showProblem('key', 'This key is not accepted')
-    state.append(el('p', { class: 'problem' }, 'Enter another key at the top of this page.'))
-  }
+  if (status === 401) state.append(el('p', { class: 'problem' }, 'Change the key at the top of this page.'))
   answer.append(
     codeBlock('Response body', indented(text)),
     folded('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
@@ -302,24 +295,18 @@ function showKey() {
   byId('key-start').textContent = `${/^(pets_)?.{0,4}/.exec(session.key)?.[0]}…`
 }
 
-function forgetResponses() {
-  requests.abort()
-  requests = new AbortController()
-  document.querySelectorAll('.answer').forEach(emptied)
-}
-
 // Open operations and forms stay for the next key.
 session.left = () => {
   session.key = ''
-  forgetResponses()
+  requests.abort()
+  requests = new AbortController()
+  document.querySelectorAll('.answer').forEach(emptied)
   ;(byId('key-form') as HTMLFormElement).reset()
   showKey()
   keyInput.focus()
 }
 onSubmit(byId('key-form'), () => {
   if (!site.useTypedKey()) return
-  // The responses to a refused key go, too.
-  forgetResponses()
   site.acceptKey()
   showKey()
   afterKey.focus()
