@@ -46,21 +46,14 @@ function pageOf(path: string) {
   bytes.catch(() => {})
   const read = async () => {
     const content = await bytes.catch(() => file.bytes())
-    return path.endsWith('.svg') ? content : minified(path, content)
+    return path.endsWith('.ts') ? transpiled(content) : content
   }
   return { type, read, headers }
 }
 
-/** Scripts become JavaScript with short names. Comments and unneeded white space are removed. */
-function minified(path: string, content: Uint8Array): Uint8Array {
-  const text = new TextDecoder().decode(content)
+/** A TypeScript module as JavaScript with short names: a tenth less to load. */
+function transpiled(module: Uint8Array): Uint8Array {
   // Bun's types lack `minify`.
   const transpiler = new Bun.Transpiler({ loader: 'ts', minify: true } as Bun.TranspilerOptions)
-  if (path.endsWith('.ts')) return new TextEncoder().encode(transpiler.transformSync(text))
-  // In CSS, a space before a colon or around `+` matters. In HTML, a line break between tags does not matter here.
-  const short = text.replace(/^\s+|\/\*.*?\*\/\s*/gms, '').replace(/>\n+</g, '><')
-  const sent = path.endsWith('.css')
-    ? short.replace(/\s*([{},;>])\s*|(:)\s+/g, '$1$2').replace(/;(?=})|\b0(?=\.)/g, '')
-    : short
-  return new TextEncoder().encode(sent)
+  return new TextEncoder().encode(transpiler.transformSync(module))
 }

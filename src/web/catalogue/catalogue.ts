@@ -82,7 +82,6 @@ function show(screen: 'welcome' | 'catalogue') {
   for (const part of document.querySelectorAll('#bar, aside, #list, #leave')) {
     part.toggleAttribute('hidden', !inside)
   }
-  if (inside) markLongNames()
 }
 
 const isInside = () => byId('welcome').hidden
@@ -272,7 +271,6 @@ async function save() {
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
   showProblem('form', refusalOf(result, name))
-  countDown(byId('form-problem'))
 }
 
 function refusalOf(error: PetstoreError, name: string) {
@@ -330,6 +328,8 @@ addEventListener('popstate', () => {
   const isSkip = location.hash !== '' && addressed() === status
   if (isInside() && !isSkip) open()
 })
+// A list begins with its first page, so the browser cannot find its old place.
+history.scrollRestoration = 'manual'
 if (matchMedia('(min-width: 60rem)').matches) byId('add').setAttribute('open', '')
 if (session.key) {
   show('catalogue')
