@@ -2,7 +2,7 @@
 // `npm test -- FILE…` runs the checks and these files. `npm test -- --update-timings` also records how long each file takes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -19,7 +19,9 @@ const progress = process.stdout.isTTY ? { PETSTORE_TEST_TERMINAL: '/dev/tty' } :
 
 console.log('Running the checks and the tests; failures are shown at the end…')
 const startedMs = Date.now()
+/** The reports of the runs, and a folder for each run with the output of the programs that its tests start. */
 const folder = mkdtempSync(join(tmpdir(), 'petstore-report-'))
+const linesShown = 60
 const shared = await startShared()
 try {
   const checks = start('npm', ['run', '--silent', 'check'])
@@ -50,6 +52,7 @@ try {
 async function startShared() {
   const child = spawn('bun', ['--no-env-file', './test/support/shared.ts'], {
     stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, PETSTORE_TEST_OUTPUT: join(folder, 'shared') },
   })
   const [line] = await Promise.race([once(createInterface(child.stdout), 'line'), once(child, 'close')])
   if (typeof line !== 'string') {
@@ -62,7 +65,8 @@ async function startShared() {
 function startTests(name, parallel, args, env = {}) {
   const flags = [`--parallel=${parallel}`, '--only-failures', '--timings=./test/timings.json']
   const report = ['--reporter=junit', `--reporter-outfile=${join(folder, `${name}.xml`)}`]
-  return start('bun', ['--no-env-file', 'test', ...flags, ...report, ...args], env)
+  const output = { PETSTORE_TEST_OUTPUT: join(folder, name) }
+  return start('bun', ['--no-env-file', 'test', ...flags, ...report, ...args], { ...env, ...output })
 }
 
 /** Collects the output, because several programs run at once. */
@@ -80,6 +84,16 @@ async function start(command, args, env = {}) {
   return { status, output }
 }
 
+/** Prints the ends of the outputs of the programs that a test file started in this run. */
+function showOutputs(name, file) {
+  const outputs = join(folder, name, file)
+  for (const program of existsSync(outputs) ? readdirSync(outputs).sort() : []) {
+    const lines = readFileSync(join(outputs, program), 'utf8').trimEnd().split('\n')
+    const shown = lines.slice(-linesShown).map(line => `  ${line.slice(0, 1_000)}`)
+    console.log(`\nThe output of ${file}, ${program}:\n${shown.join('\n')}`)
+  }
+}
+
 /** Prints every failure again, and the counts in the last line. */
 function summarize(failed) {
   const counts = { tests: 0, failures: 0, skipped: 0 }
@@ -90,7 +104,9 @@ function summarize(failed) {
     for (const count of Object.keys(counts)) {
       counts[count] += Number(new RegExp(` ${count}="(\\d+)"`).exec(head)?.[1] ?? 0)
     }
-    failed.push(...failedIn(text, name === 'postgres' ? 'PETSTORE_TEST_STORE=postgres ' : ''))
+    const tests = failedIn(text, name === 'postgres' ? 'PETSTORE_TEST_STORE=postgres ' : '')
+    for (const file of new Set(tests.map(test => test.file))) showOutputs(name, file)
+    failed.push(...tests.map(test => test.line))
   }
   const { tests, failures, skipped } = counts
   if (failed.length > 0) console.log(`\nFailed:\n  ${failed.join('\n  ')}`)
@@ -107,7 +123,7 @@ function failedIn(report, mode) {
     const [, name, group, file] = found.map(unescaped)
     const pattern = `${name.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}$`.replaceAll("'", "'\\''")
     const alone = `${ci}${mode}npx bun --no-env-file test ./${file} -t '${pattern}'`
-    return `${file}: ${group ? `${group} > ` : ''}${name}\n    alone: ${alone}`
+    return { file, line: `${file}: ${group ? `${group} > ` : ''}${name}\n    alone: ${alone}` }
   })
 }
 

@@ -1,11 +1,10 @@
-import { afterAll } from 'bun:test'
+import { afterAll, setDefaultTimeout } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { relative } from 'node:path'
 import { stopSharedCluster } from './postgres.ts'
-import { setTestLimit } from './test.ts'
 
 // A busy machine must not fail a test. Without --parallel, Bun runs this for the first file only.
-setTestLimit(60_000)
+setDefaultTimeout(60_000)
 afterAll(stopSharedCluster)
 afterAll(() => {
   const terminal = process.env['PETSTORE_TEST_TERMINAL']

@@ -1,6 +1,7 @@
 import { jest, spyOn } from 'bun:test'
+import { appendFileSync } from 'node:fs'
 import { main } from '../../src/cli/main.ts'
-import { showOnFailure } from './test.ts'
+import { outputFile } from './process.ts'
 
 /** An event-loop tick in which sockets are served. */
 const tick = () => new Promise(setImmediate)
@@ -53,6 +54,7 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
       for (const each of process.listeners(signal)) if (!before.has(each)) process.off(signal, each)
     }
   })
+  const output = outputFile('petstore')
   let stdout = ''
   let exitCode: number | undefined
   const served = {
@@ -80,14 +82,14 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
     },
     err(text: string) {
       served.stderr += text
+      appendFileSync(output, text)
     },
   }
-  showOnFailure('The log of the service', () => served.stderr)
   const end = (code: number) => {
     exitCode = code
   }
   main(['serve', '--port', '0', ...flags], io).then(end, error => {
-    served.stderr += `${error}`
+    io.err(`${error}`)
     end(1)
   })
   stack.defer(async () => {

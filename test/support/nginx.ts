@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { nginx as findNginx } from './debian.ts'
-import { projectFolder, temporaryFolder, until } from './process.ts'
+import { outputFile, projectFolder, temporaryFolder, until } from './process.ts'
 
 /** The path of the program; undefined if it is not installed. */
 export const nginx = await findNginx()
@@ -30,7 +30,8 @@ export async function startNginx(server: string, port: number): Promise<AsyncDis
   const configuration = `daemon off; master_process off; pid ${folder.path}/nginx.pid; error_log stderr; events {}
     http { access_log off; ${temporary.join(' ')} ${server} }`
   writeFileSync(file, configuration)
-  const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], { stdout: 'ignore', stderr: 'ignore' })
+  const output = Bun.file(outputFile('nginx'))
+  const proxy = Bun.spawn([nginx ?? '', '-p', folder.path, '-c', file], { stdout: 'ignore', stderr: output })
   stack.defer(async () => {
     proxy.kill('SIGTERM')
     await proxy.exited

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { SQL } from 'bun'
-import { freePort, until } from './process.ts'
+import { freePort, outputFile, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -161,8 +161,8 @@ export class Cluster implements AsyncDisposable {
 
   /** `wait` calls a probe until it gives a value. */
   async start(wait: typeof until = until): Promise<void> {
-    const file = join(this.#folder, 'log')
-    const log = openSync(file, 'a')
+    const output = outputFile('postgres')
+    const log = openSync(output, 'a')
     const args = ['-D', this.data, '-p', `${this.#port}`, '-k', '', '-h', '127.0.0.1', '-c', 'max_connections=200']
     const command = [...asPostgresWithUs, join(this.#programs, 'bin/postgres'), ...args]
     // Ctrl-C is for us. A process group of its own must not outlive us, though.
@@ -172,7 +172,7 @@ export class Cluster implements AsyncDisposable {
     const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
     const hasEnded = () => (child.exitCode === null ? undefined : false)
     const isUp = await wait('PostgreSQL', () => answers().catch(hasEnded)).catch(() => false)
-    if (!isUp) throw new Error(`PostgreSQL did not start: ${readFileSync(file, 'utf8')}`)
+    if (!isUp) throw new Error(`PostgreSQL did not start: ${readFileSync(output, 'utf8')}`)
   }
 
   /** INT ends sessions and stops, QUIT stops at once as after a crash, KILL does not even notify it. */

@@ -1,9 +1,8 @@
 import { expect } from 'bun:test'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { showOnFailure } from './test.ts'
 
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(projectFolder, 'bin/petstore')
@@ -34,6 +33,19 @@ export const memoryFolder = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 export function temporaryFolder(parent = tmpdir()): { readonly path: string; [Symbol.dispose](): void } {
   const path = mkdtempSync(join(parent, 'petstore-test-'))
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+const { PETSTORE_TEST_OUTPUT = join(projectFolder, 'test/output') } = process.env
+let outputs = 0
+
+/** A file for the output of a program. `npm test` shows the ends of those of a test file that fails. */
+export function outputFile(program: string): string {
+  const folder = join(PETSTORE_TEST_OUTPUT, relative(projectFolder, Bun.main))
+  // Those of the last run.
+  if (outputs === 0) rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  outputs += 1
+  return join(folder, `${String(outputs).padStart(3, '0')}-${program}.log`)
 }
 
 /** The memory that a process occupies, as the system counts it. */
@@ -157,7 +169,6 @@ class Child implements AsyncDisposable {
   readonly #command: string
   readonly #waitMs: number | undefined
   readonly #over: Promise<void>
-  readonly #forget: () => void
 
   constructor(command: readonly string[], { cwd, env = {}, waitMs }: Surroundings) {
     const { HOME = cwd } = process.env
@@ -172,15 +183,17 @@ class Child implements AsyncDisposable {
     this.pid = child.pid
     this.#command = command.join(' ')
     this.#waitMs = waitMs
-    this.#forget = showOnFailure(`${this.#command} (process ${this.pid})`, () => this.#printed())
-    const collected = Promise.all([this.#collect(child, 'stdout'), this.#collect(child, 'stderr')])
-    this.#over = collected.then(async () => {
+    const output = outputFile(basename(command[0] ?? ''))
+    writeFileSync(output, `$ ${this.#command}\n`)
+    const collect = async (name: 'stdout' | 'stderr') => {
+      for await (const text of child[name].pipeThrough(new TextDecoderStream())) {
+        this[name] += text
+        appendFileSync(output, text)
+      }
+    }
+    this.#over = Promise.all([collect('stdout'), collect('stderr')]).then(async () => {
       this.end = { exitCode: await child.exited, stdout: this.stdout, stderr: this.stderr }
     })
-  }
-
-  async #collect(child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>, name: 'stdout' | 'stderr'): Promise<void> {
-    for await (const text of child[name].pipeThrough(new TextDecoderStream())) this[name] += text
   }
 
   ended(): Promise<Ended> {
@@ -192,16 +205,11 @@ class Child implements AsyncDisposable {
     try {
       return await until(...args)
     } catch (error) {
-      throw new Error(`${error}\n${this.#command}\n${this.#printed()}`)
+      throw new Error(`${error}\n${this.#command}\nstdout: ${this.stdout}\nstderr: ${this.stderr}`)
     }
   }
 
-  #printed(): string {
-    return `stdout: ${this.stdout}\nstderr: ${this.stderr}`
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#forget()
     try {
       process.kill(-this.pid, 'SIGKILL')
     } catch (error) {

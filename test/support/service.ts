@@ -1,4 +1,5 @@
 import { Database } from 'bun:sqlite'
+import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { SQL } from 'bun'
@@ -14,8 +15,7 @@ import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { expectDescribed } from './described.ts'
 import { sharedDatabase, type TestDatabase } from './postgres.ts'
-import { memoryFolder, temporaryFolder } from './process.ts'
-import { showOnFailure } from './test.ts'
+import { memoryFolder, outputFile, temporaryFolder } from './process.ts'
 
 export type StoreKind = 'postgres' | 'sqlite'
 
@@ -67,14 +67,15 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
   const database = await newTestDatabase(storeUnderTest)
   const stores = await openStores(database.url, { create: true })
   const logged: ({ readonly message: string } & LogFields)[] = []
+  const output = outputFile('service')
   const log: Log = {
     isOn: () => true,
-    write: (_level, message, fields = {}) => void logged.push({ message, ...fields }),
-    request: (_level, fields) => void logged.push({ message: 'request', ...fields }),
+    write: (_level, message, fields = {}) => {
+      logged.push({ message, ...fields })
+      appendFileSync(output, `${inspect(logged.at(-1), { breakLength: Infinity })}\n`)
+    },
+    request: (level, fields) => log.write(level, 'request', fields),
   }
-  const forget = showOnFailure('The log of the service', () =>
-    logged.map(line => inspect(line, { breakLength: Infinity })).join('\n'),
-  )
   const build = { version: '1.2.3', commit: 'abc1234' }
   const sweep = { keysDeleted: 0, completedAtMs: Date.now() }
   const app = new CheckedApp({ ...stores, ...options, log, build, sweep })
@@ -107,7 +108,6 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
       return { status: response.status, headers: response.headers, text, json }
     },
     async [Symbol.asyncDispose]() {
-      forget()
       await listener.stop(0)
       await stores.close()
       await database[Symbol.asyncDispose]()
