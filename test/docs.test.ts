@@ -1,4 +1,4 @@
-import { describe, expect } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { timeLimits } from '../src/http/app.ts'
@@ -12,7 +12,6 @@ import { cursorFor, pageLimit } from '../src/page.ts'
 import { petName, petStatus } from '../src/pet.ts'
 import { idempotencyKeyMs } from '../src/store.ts'
 import { projectFolder } from './support/process.ts'
-import { test } from './support/test.ts'
 import timings from './timings.json' with { type: 'json' }
 
 const documents = [

@@ -1,8 +1,7 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { projectFolder, run, temporaryFolder } from './support/process.ts'
-import { test } from './support/test.ts'
 
 test('importing every module prints nothing, starts nothing and ends by itself', async () => {
   using folder = temporaryFolder()

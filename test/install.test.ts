@@ -1,8 +1,7 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { dependencies, engines } from '../package.json' with { type: 'json' }
 import lock from '../package-lock.json' with { type: 'json' }
 import { projectFolder, run } from './support/process.ts'
-import { test } from './support/test.ts'
 
 interface LockedPackage {
   readonly resolved?: string

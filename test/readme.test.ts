@@ -1,11 +1,10 @@
-import { expect } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { network, npmWaitMs as waitMs } from './support/package.ts'
 import { projectFolder, run, startServer, temporaryFolder } from './support/process.ts'
-import { setTestLimit, test } from './support/test.ts'
 
-setTestLimit(180_000)
+setDefaultTimeout(180_000)
 
 const readme = readFileSync(join(projectFolder, 'README.md'), 'utf8')
 

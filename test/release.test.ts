@@ -1,8 +1,7 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { projectFolder, run, temporaryFolder } from './support/process.ts'
-import { test } from './support/test.ts'
 
 const script = join(projectFolder, 'scripts/release.mjs')
 const lock = (version: string) => JSON.stringify({ version, packages: { '': { version: '1.2.3' } } })

@@ -1,9 +1,8 @@
 import { Database } from 'bun:sqlite'
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { held } from '../support/workplace.ts'
 import { spawnPetstore, storeKey } from './child.ts'
 

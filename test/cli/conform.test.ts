@@ -1,9 +1,8 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { petstore, startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { answering, changing, type Defect, startWrongServer } from '../support/wrong-server.ts'
 import { program, spawnOnTerminal } from './child.ts'
 

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { createPages } from '../../src/web/pages.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { loggedBy, projectFolder, run, startServer, temporaryFolder } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const folder = temporaryFolder()
 const executable = join(folder.path, 'petstore')

@@ -1,10 +1,9 @@
 import { Database } from 'bun:sqlite'
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { timeLimits } from '../../src/http/app.ts'
 import { createKey, listKeys, petstore, refusal, run, startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { program } from './child.ts'
 
 const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }

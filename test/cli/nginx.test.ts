@@ -1,4 +1,4 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { expectOthersServed, sendOddRequests } from '../support/attack.ts'
@@ -7,7 +7,6 @@ import { expectOutageSurvived, key, Ledger, serveFrom } from '../support/load.ts
 import { documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
 import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 /** At once: most of them wait for limits of nginx. */
 const testBehindNginx = (name: string, run: () => Promise<void>) =>

@@ -1,8 +1,7 @@
-import { describe, expect } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { pasteCurl, petstore, refusal, startServer, temporaryFolder } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 describe('health', () => {
   const proxy = 'http://127.0.0.1:9'

@@ -1,12 +1,11 @@
-import { expect } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { network, pack, npmWaitMs as waitMs } from '../support/package.ts'
 import { loggedBy, pasteCurl, run, startServer, temporaryFolder } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 
-setTestLimit(180_000)
+setDefaultTimeout(180_000)
 
 /** A machine with Node and npm, the usual tools, and no Bun. */
 async function machineWithoutBun(folder: string): Promise<Record<string, string>> {

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { type Ended, petstore, refusal, run } from '../support/process.ts'
 import { errorAnswer, startScriptedServer } from '../support/scripted-server.ts'
 import { type Service, startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { program, spawnOnTerminal } from './child.ts'
 
 let service: Service

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -13,7 +13,6 @@ import {
   temporaryFolder,
   until,
 } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { animalLines } from '../support/workplace.ts'
 import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
 

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { describe, expect } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import {
   chmodSync,
   copyFileSync,
@@ -17,7 +17,6 @@ import { join } from 'node:path'
 import { asCalled } from '../../src/cli/output.ts'
 import { damageAdvice } from '../../src/errors.ts'
 import { createKey, refusal, type Server, startServer } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
 const rex = '{"name":"Rex","categoryId":7}'

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,6 @@ import {
   temporaryFolder,
   until,
 } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { program, storeKey } from './child.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'

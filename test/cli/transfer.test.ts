@@ -1,10 +1,9 @@
-import { describe, expect } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { batchPetsMax } from '../../src/store.ts'
 import { animalBody } from '../support/load.ts'
 import { inherited, program, refusal, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
 test('an export that is imported with its ids gives the same export', async () => {

@@ -1,7 +1,6 @@
-import { expect, spyOn } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const rex = { name: 'Rex', categoryId: 7n, status: 'available' } as const
 

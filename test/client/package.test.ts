@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import server from '../../package.json' with { type: 'json' }
@@ -7,7 +7,6 @@ import { chromiumPath, launchChromium } from '../support/browser.ts'
 import { npm, npmWaitMs, packClient } from '../support/package.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const folder = temporaryFolder()
 const installed = join(folder.path, 'node_modules/petstore-client')

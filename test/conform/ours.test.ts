@@ -1,11 +1,10 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { addedMax, conform } from '../../src/conform/run.ts'
 import { projectFolder } from '../support/process.ts'
 import { petsOf, type Service, startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { failedDecisions } from './decisions.ts'
 
 function check(service: Service, { readOnly = false, key = service.key } = {}) {

@@ -1,9 +1,8 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { stringify } from '../../src/client/index.ts'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { conform } from '../../src/conform/run.ts'
 import { int64Max } from '../../src/int64.ts'
-import { test } from '../support/test.ts'
 import { type Asked, answering, changing, type Defect, error, key, startWrongServer } from '../support/wrong-server.ts'
 import { decisions, failedDecisions } from './decisions.ts'
 

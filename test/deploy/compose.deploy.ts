@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { Load } from '../support/load.ts'
 import { freePort, projectFolder, until } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { Docker } from './docker.ts'
 import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } from './images.ts'
 
@@ -39,7 +38,7 @@ const [start = '', upgrade = ''] = [...section.matchAll(/^```sh\n([\s\S]*?)^```$
 const rex = '{"name":"Rex","categoryId":7}'
 const clients = 16
 
-setTestLimit(300_000)
+setDefaultTimeout(300_000)
 
 describe.skipIf(!programs)('compose.yaml in Docker', () => {
   const port = freePort()

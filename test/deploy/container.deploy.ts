@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { inspectStore } from '../support/load.ts'
 import { freePort, projectFolder, type Server, temporaryFolder } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { filesOf, importImage, nodeContent, writeNpmSettings } from './images.ts'
 import { Podman, runFlags } from './podman.ts'
 
@@ -32,7 +31,7 @@ const graceSeconds = Number.parseInt(instance.stop_grace_period, 10)
 const { version } = JSON.parse(textOf('package.json'))
 const image = 'petstore'
 
-setTestLimit(300_000)
+setDefaultTimeout(300_000)
 
 describe.skipIf(!programs)('the container image', () => {
   let podman: Podman

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
@@ -6,7 +6,6 @@ import { programs as findPrograms } from '../support/debian.ts'
 import { allAnimals, key, Ledger, Load } from '../support/load.ts'
 import { ask, newDatabase } from '../support/postgres.ts'
 import { freePort, projectFolder, startServer, until } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { extractFromDebian13 } from './debian-13.ts'
 import { PatroniCluster, type Role } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
@@ -61,7 +60,7 @@ async function deploy(paths: NonNullable<typeof programs>) {
   return Object.assign(owned, { folder, cluster, serve, urls: { hosts: cluster.url(database), primary, replicas } })
 }
 
-setTestLimit(3 * recoveryMsMax)
+setDefaultTimeout(3 * recoveryMsMax)
 
 describe.skipIf(!programs)('two instances on a Patroni cluster, one with all hosts named, one through HAProxy', () => {
   let deployed: Awaited<ReturnType<typeof deploy>>

@@ -1,4 +1,4 @@
-import { describe, expect } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expectOthersServed, sendOddRequests } from '../support/attack.ts'
@@ -8,7 +8,6 @@ import { expectOutageSurvived, key, serveFrom } from '../support/load.ts'
 import { restartPauseMs } from '../support/nginx.ts'
 import { startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, until } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { ProcessFolder } from './process-folder.ts'
 
 const programs = await findPrograms('the tests of load balancers', { haproxy: 'haproxy' })
@@ -35,7 +34,7 @@ async function deploy() {
   return Object.assign(stack.move(), { cluster, instances, port, folder })
 }
 
-setTestLimit(120_000)
+setDefaultTimeout(120_000)
 
 describe.skipIf(!programs)('two instances behind HAProxy, configured as documented', () => {
   const list = (port: number, init: RequestInit = {}) =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -8,7 +8,6 @@ import { programs as findPrograms } from '../support/debian.ts'
 import { Load } from '../support/load.ts'
 import { ask, own, startCluster } from '../support/postgres.ts'
 import { createKey, freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { ProcessFolder } from './process-folder.ts'
 
 const programs = await findPrograms('the tests of monitoring', { prometheus: 'prometheus', promtool: 'prometheus' })
@@ -151,7 +150,7 @@ function ruleTest(name: string, firing: readonly string[], [metric, values]: rea
   return { name, interval: '15s', input_series: series, promql_expr_test: firings }
 }
 
-setTestLimit(60_000)
+setDefaultTimeout(60_000)
 
 describe.skipIf(!programs)('Prometheus, configured as documented', () => {
   let deployed: Awaited<ReturnType<typeof deploy>>

@@ -1,12 +1,11 @@
-import { expect } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { network } from '../support/package.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
-import { setTestLimit, test } from '../support/test.ts'
 
-setTestLimit(120_000)
+setDefaultTimeout(120_000)
 
 test('two builds of a release give the same packages, executable, checksums and bill of materials', async () => {
   using folder = temporaryFolder()

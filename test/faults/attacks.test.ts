@@ -1,8 +1,7 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { type Attack, attackFor, expectOthersServed } from '../support/attack.ts'
 import { exchange } from '../support/connections.ts'
 import { loggedBy, mainThreadCpuMs, type Server, startServer } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const key = 'a-key-for-attacks-0123456789'
 const attackMs = 2_000

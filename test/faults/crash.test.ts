@@ -1,9 +1,8 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { inspectStore, Ledger } from '../support/load.ts'
 import { startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_CRASH_ROUNDS'] ?? 20)
 const clients = 32

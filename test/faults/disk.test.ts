@@ -1,10 +1,9 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalOf, inspectStore, problemIn } from '../support/load.ts'
 import { petstore, refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
 const diskBytes = 3 * 1024 ** 2

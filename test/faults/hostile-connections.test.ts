@@ -1,9 +1,8 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { generateApiKey } from '../../src/api-key.ts'
 import { type Crowd, exchange, KeepAliveClient, openCrowd, repliesIn, withClients } from '../support/connections.ts'
 import { loggedBy, program, residentBytes, type Server, startServer, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const key = 'a-key-for-hostile-connections-01'
 const head = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`

@@ -1,8 +1,7 @@
-import { afterAll, expect } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { type Exchange, exchange, type Reply } from '../support/connections.ts'
 import { loggedBy, startServer } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 /**
  * A row: its name, the bytes that are sent, and the outcome: each reply with the code of its Error, or `empty` if the runtime

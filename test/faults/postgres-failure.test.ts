@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { App } from '../../src/http/app.ts'
@@ -18,7 +18,6 @@ import {
   type TestDatabase,
 } from '../support/postgres.ts'
 import { createKey, loggedBy, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const restarts = 3
 

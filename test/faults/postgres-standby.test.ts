@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { OutcomeUnknown } from '../../src/errors.ts'
@@ -8,7 +8,6 @@ import { advance, eventually, serveOnClock, standingClock } from '../support/clo
 import { animalBody, key, type Serving, serveFrom } from '../support/load.ts'
 import { ask, type Cluster, describeWithOwnPostgres, startCluster, withHosts } from '../support/postgres.ts'
 import { createKey, loggedBy, petstore, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore'`
 const endSessions = `SELECT pg_terminate_backend(pid) ${sessionsOfOurs}`

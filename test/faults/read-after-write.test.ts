@@ -1,11 +1,10 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeCursor } from '../../src/page.ts'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { inspectStore, Ledger } from '../support/load.ts'
 import { startServer, temporaryFolder } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const clients = 32
 const creations = 50

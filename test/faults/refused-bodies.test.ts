@@ -1,8 +1,7 @@
-import { afterAll, describe, expect } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
 import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
 import { freePort, residentBytes, startServer } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const key = 'a-key-for-refused-bodies-0123456789'
 const server = await startServer({ env: { PETSTORE_API_KEY: key } })

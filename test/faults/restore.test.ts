@@ -1,10 +1,9 @@
 import { Database } from 'bun:sqlite'
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { KeepAliveClient, type Sent, withClients } from '../support/connections.ts'
 import { allAnimals, animalsOf, inspectStore, key, Ledger, problemIn } from '../support/load.ts'
 import { refusal, startServer, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 import { animalLines, workplace } from '../support/workplace.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_RESTORE_ROUNDS'] ?? 3)

@@ -1,11 +1,10 @@
 import { Database } from 'bun:sqlite'
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashSecret } from '../../src/api-key.ts'
 import { exchange, openCrowd, unreadBytes } from '../support/connections.ts'
 import { createKey, startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const environmentKey = 'a-key-from-outside-0123456789-secret'
 

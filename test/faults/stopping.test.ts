@@ -1,4 +1,4 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openStores } from '../../src/store/open.ts'
@@ -6,7 +6,6 @@ import { eventually, serveOnClock } from '../support/clock.ts'
 import { type KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
 import { animalBody, animalsOf, inspectStore, Ledger } from '../support/load.ts'
 import { type Ended, loggedBy, program, startServer, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const clients = 64
 const key = 'a-key-for-stopping-0123456789'

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -11,7 +11,6 @@ import { Writer } from '../../src/store/sqlite/writer.ts'
 import type { Stores } from '../../src/store.ts'
 import { temporaryFolder, until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { diesAfter, diesBefore } from './dying-writer-thread.ts'
 
 let folder: ReturnType<typeof temporaryFolder>

@@ -1,12 +1,11 @@
-import { beforeAll, describe, expect } from 'bun:test'
+import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Pet } from '../../src/pet.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { generatorsFolder, isSkipped, newWorkFolder, shell } from './shell.ts'
 
-setTestLimit(900_000)
+setDefaultTimeout(900_000)
 
 /** The file `client.json` of a folder: a generator, and the commands that run a program with its client. */
 interface GeneratedClient {

@@ -1,10 +1,9 @@
-import { describe, expect } from 'bun:test'
+import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { startService } from '../support/service.ts'
-import { setTestLimit, test } from '../support/test.ts'
 import { isSkipped, newWorkFolder, shell } from './shell.ts'
 
-setTestLimit(900_000)
+setDefaultTimeout(900_000)
 
 test('Spectral finds nothing in the OpenAPI document', async () => {
   const folder = await newWorkFolder('spectral')

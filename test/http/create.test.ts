@@ -1,7 +1,6 @@
-import { afterAll, expect } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { exchange } from '../support/connections.ts'
 import { startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())

@@ -1,4 +1,4 @@
-import { afterAll, describe, expect } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -16,7 +16,6 @@ import type { PetStore } from '../../src/store.ts'
 import { describedCodes, expectDescribed } from '../support/described.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())

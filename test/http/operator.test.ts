@@ -1,8 +1,7 @@
-import { afterAll, expect } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { openCrowd } from '../support/connections.ts'
 import { until } from '../support/process.ts'
 import { type Service, startService, storeUnderTest } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())

@@ -1,6 +1,5 @@
-import { afterAll, describe, expect } from 'bun:test'
+import { afterAll, describe, expect, test } from 'bun:test'
 import { startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { readPetLines } from '../../src/cli/ndjson.ts'
@@ -9,7 +9,6 @@ import { type NewPet, type Pet, type PetCorrection, type PetStatus, petName, pet
 import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
 import { type AnyDatabase, newTestDatabase, petsOf, type StoreKind } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 const statuses = petStatus.schema['enum'] as readonly PetStatus[]
 export const rex: NewPet = { name: 'Rex', categoryId: 1n }

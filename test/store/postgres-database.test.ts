@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect } from 'bun:test'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
@@ -12,7 +12,6 @@ import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { batches, closing, failureOf, rex } from './contract.ts'
 
 let database: TestDatabase

@@ -1,4 +1,4 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
@@ -7,7 +7,6 @@ import { animalBody, key, Load, serveFrom } from '../support/load.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { petstore, startServer, temporaryFolder } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { closing } from './contract.ts'
 
 const instancesAtOnce = 8

@@ -1,4 +1,4 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { openStores } from '../../src/store/open.ts'
 import { functions } from '../../src/store/postgres/functions.ts'
@@ -9,7 +9,6 @@ import type { Stores } from '../../src/store.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { closing, rex } from './contract.ts'
 
 /** The step of a made-up next version, which adds a column and replaces the functions. */

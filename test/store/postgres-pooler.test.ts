@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -17,7 +17,6 @@ import {
   withoutSync,
 } from '../support/postgres.ts'
 import { freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 const pgbouncer = await findPgbouncer()
 const modes = ['session', 'transaction']

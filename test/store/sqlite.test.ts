@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { afterEach, beforeEach, describe, expect, spyOn } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { readdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SetupError, StoreUnavailable } from '../../src/errors.ts'
@@ -10,7 +10,6 @@ import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { createKey, memoryFolder, temporaryFolder, until } from '../support/process.ts'
 import { petsOf } from '../support/service.ts'
-import { test } from '../support/test.ts'
 import { closing, describeStoreContract, failureOf, rex } from './contract.ts'
 
 describeStoreContract('SQLite', 'sqlite')

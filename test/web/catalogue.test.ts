@@ -1,7 +1,6 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { describeInBrowser, desktop, looks, phone, stock, visit, visitAt } from '../support/browser.ts'
 import { startServer, temporaryFolder } from '../support/process.ts'
-import { test } from '../support/test.ts'
 
 describeInBrowser('the catalogue page', () => {
   test.each(looks)(

@@ -1,4 +1,4 @@
-import { expect } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { errorCodes } from '../../src/http/operations.ts'
 import { createPages } from '../../src/web/pages.ts'
@@ -6,7 +6,6 @@ import { describeInBrowser, desktop, looks, phone, stock, visit } from '../suppo
 import { programFolder } from '../support/package.ts'
 import { projectFolder, run, until } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
-import { test } from '../support/test.ts'
 
 type OperationId = 'listPets' | 'createPet' | 'getPet'
 const operationIds: readonly OperationId[] = ['createPet', 'listPets', 'getPet']
