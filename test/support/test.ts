@@ -1,1 +1,0 @@
-export { setDefaultTimeout as setTestLimit, test } from 'bun:test'
