@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 
 export interface Reply {
   readonly status: number
@@ -7,6 +7,58 @@ export interface Reply {
   readonly text: string
   /** The server said that it closes this connection. */
   readonly closes: boolean
+}
+
+/** A connection to 127.0.0.1 that collects what comes back. */
+class Connection implements Disposable {
+  /** The bytes as Latin-1. */
+  received = ''
+  /** Resolves when it is open, or refused. */
+  readonly opened: Promise<unknown>
+  readonly socket
+
+  constructor(port: number) {
+    this.socket = connect({ port, host: '127.0.0.1', noDelay: true })
+    this.socket.on('data', chunk => {
+      this.received += chunk.toString('latin1')
+    })
+    // Some tests expect the server to close connections, with or without a reset.
+    this.socket.on('error', () => {})
+    this.opened = new Promise(done => this.socket.on('connect', done).on('close', done))
+  }
+
+  /** Sends it if the connection is still open. */
+  send(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): void {
+    if (this.socket.writable) this.socket.write(text, encoding)
+  }
+
+  /** Waits for so many whole replies, and then for silence. False if that takes too long or the server closes. */
+  waitFor(replies: number, waitMs: number, quietMs = 0): Promise<boolean> {
+    return new Promise(resolve => {
+      const end = (hasCome: boolean) => {
+        clearTimeout(late)
+        clearTimeout(silence)
+        this.socket.off('data', check).off('close', close)
+        resolve(hasCome)
+      }
+      const close = () => end(false)
+      const check = () => {
+        if (repliesIn(this.received).length < replies) return
+        clearTimeout(silence)
+        if (quietMs === 0) end(true)
+        else silence = setTimeout(end, quietMs, true)
+      }
+      let silence: Timer | undefined
+      const late = setTimeout(close, waitMs)
+      this.socket.on('data', check).on('close', close)
+      if (this.socket.closed) close()
+      else check()
+    })
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.destroy()
+  }
 }
 
 /** Everything that came back on one connection, and whether the server closed it. */
@@ -22,49 +74,26 @@ interface ExchangeOptions {
 }
 
 /** Sends the pieces as they are, one after another, on one connection, and collects what comes back. */
-export function exchange(
+export async function exchange(
   port: number,
   pieces: readonly string[],
   { expected, quietMs = 100, waitMs = 20_000, follower }: ExchangeOptions,
 ): Promise<Exchange> {
-  return new Promise(resolve => {
-    let received = ''
-    let sent = false
-    let next = follower
-    const socket = connect(port, '127.0.0.1', async () => {
-      socket.setNoDelay(true)
-      for (const [index, piece] of pieces.entries()) {
-        // Pauses, so that the pieces arrive separately.
-        if (index > 0) await Bun.sleep(20)
-        if (socket.writable) socket.write(piece, 'latin1')
-      }
-      sent = true
-      awaitSilence()
-    })
-    const deadline = setTimeout(() => end(false), waitMs)
-    function end(closed: boolean): void {
-      clearTimeout(deadline)
-      socket.destroy()
-      resolve({ received, replies: repliesIn(received), closed })
-    }
-    function awaitSilence(): void {
-      if (sent && repliesIn(received).length >= expected) socket.setTimeout(quietMs)
-    }
-    socket.on('timeout', () => {
-      if (next === undefined || received === '') return end(false)
-      expected = repliesIn(received).length + 1
-      socket.setTimeout(3_000)
-      socket.write(next)
-      next = undefined
-    })
-    socket.on('data', chunk => {
-      received += chunk.toString('latin1')
-      awaitSilence()
-    })
-    // A reset is how a server refuses to read on.
-    socket.on('error', () => end(true))
-    socket.on('close', () => end(true))
-  })
+  using connection = new Connection(port)
+  await connection.opened
+  for (const [index, piece] of pieces.entries()) {
+    // Pauses, so that the pieces arrive separately.
+    if (index > 0) await Bun.sleep(20)
+    connection.send(piece, 'latin1')
+  }
+  const hasCome = await connection.waitFor(expected, waitMs, quietMs)
+  if (hasCome && follower !== undefined && connection.received !== '') {
+    const replies = repliesIn(connection.received).length
+    connection.send(follower)
+    await connection.waitFor(replies + 1, 3_000 + quietMs, quietMs)
+  }
+  const { received, socket } = connection
+  return { received, replies: repliesIn(received), closed: socket.closed }
 }
 
 /** The whole replies, one after another, each as long as its Content-Length says, in bytes that were read as Latin-1. */
@@ -102,37 +131,30 @@ export function unreadBytes(port: number): number {
 
 export type Crowd = Awaited<ReturnType<typeof openCrowd>>
 
-/** Many connections to 127.0.0.1 that all send `first`: `using crowd = await openCrowd(…)`. */
+/** Many connections that all send `first`: `using crowd = await openCrowd(…)`. */
 export async function openCrowd(port: number, size: number, first = '') {
-  const sockets = Array.from({ length: size }, () => connect(port, '127.0.0.1'))
-  const received = sockets.map(() => '')
-  for (const [index, socket] of sockets.entries()) {
-    socket.on('data', chunk => {
-      received[index] += chunk.toString('latin1')
-    })
-    // Some tests expect the server to close connections, with or without a reset.
-    socket.on('error', () => {})
-  }
-  /** Sends to those that are still open. */
+  const connections = Array.from({ length: size }, () => new Connection(port))
   const send = (text: string) => {
-    for (const socket of sockets) if (socket.writable) socket.write(text)
+    for (const connection of connections) connection.send(text)
   }
-  await Promise.all(sockets.map(socket => new Promise(done => socket.on('connect', done).on('close', done))))
+  await Promise.all(connections.map(({ opened }) => opened))
   if (first !== '') send(first)
   return {
     send,
     /** What each has received so far. */
-    received: received as readonly string[],
+    get received() {
+      return connections.map(({ received }) => received)
+    },
     /** Whether the system has taken everything. */
     get sent() {
-      return sockets.every(({ writableLength }) => writableLength === 0)
+      return connections.every(({ socket }) => socket.writableLength === 0)
     },
     /** How many the server has not closed. */
     get open() {
-      return sockets.filter(({ closed }) => !closed).length
+      return connections.filter(({ socket }) => !socket.closed).length
     },
     [Symbol.dispose]() {
-      for (const socket of sockets) socket.destroy()
+      for (const connection of connections) connection[Symbol.dispose]()
     },
   }
 }
@@ -152,7 +174,7 @@ const hangMs = 40_000
 export class KeepAliveClient implements Disposable {
   readonly #port: number
   readonly #key: string
-  #socket: Socket | undefined
+  #connection: Connection | undefined
   #requests = 0
 
   constructor(port: number, key: string) {
@@ -162,49 +184,34 @@ export class KeepAliveClient implements Disposable {
 
   /** One request at a time. */
   async send({ method, path, headers = {}, body }: Sent): Promise<Outcome> {
-    this.#socket ??= await opened(this.#port)
-    if (!this.#socket) return { kind: 'refused' }
+    this.#connection ??= await openedConnection(this.#port)
+    const connection = this.#connection
+    if (!connection) return { kind: 'refused' }
     const requestsBefore = this.#requests++
     const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${this.#port}`, `Authorization: Bearer ${this.#key}`]
     for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
     if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
-    const { received, reply } = await answerTo(this.#socket, `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
+    connection.received = ''
+    connection.send(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
+    await connection.waitFor(1, hangMs)
+    const { received } = connection
+    const [reply] = repliesIn(received)
     if (!reply || reply.closes) this[Symbol.dispose]()
     return reply ? { kind: 'answered', reply } : { kind: 'lost', received, requestsBefore }
   }
 
   [Symbol.dispose](): void {
-    this.#socket?.destroy()
-    this.#socket = undefined
+    this.#connection?.[Symbol.dispose]()
+    this.#connection = undefined
     this.#requests = 0
   }
 }
 
-/** An open connection; undefined if it was refused. */
-function opened(port: number): Promise<Socket | undefined> {
-  return new Promise(resolve => {
-    const socket = connect(port, '127.0.0.1', () => resolve(socket))
-    socket.on('error', () => resolve(undefined))
-    socket.on('timeout', () => socket.destroy())
-  })
-}
-
-/** Without a reply if the connection ends before a whole one has come. */
-function answerTo(socket: Socket, bytes: string): Promise<{ received: string; reply: Reply | undefined }> {
-  return new Promise(resolve => {
-    let received = ''
-    const end = () => {
-      socket.setTimeout(0).off('data', read).off('end', end).off('close', end)
-      resolve({ received, reply: repliesIn(received)[0] })
-    }
-    const read = (chunk: Buffer) => {
-      received += chunk.toString('latin1')
-      if (repliesIn(received).length > 0) end()
-    }
-    if (socket.closed || !socket.readable) return end()
-    socket.setTimeout(hangMs).on('data', read).on('end', end).on('close', end)
-    socket.write(bytes)
-  })
+/** Undefined if it was refused. */
+async function openedConnection(port: number): Promise<Connection | undefined> {
+  const connection = new Connection(port)
+  await connection.opened
+  return connection.socket.closed ? undefined : connection
 }
 
 /** Runs `count` clients at once, each with a connection of its own, until all of them have ended. */
