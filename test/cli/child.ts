@@ -1,17 +1,11 @@
 import { expect } from 'bun:test'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { openStores } from '../../src/store/open.ts'
-import { inherited, program, run, type Surroundings } from '../support/process.ts'
+import { type Ended, inherited, petstore, program, run, type Server, type Surroundings } from '../support/process.ts'
 
-export { program }
-
-/** `bin/petstore ARGS`, to be interrupted. */
-export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surroundings, input = '') {
-  return Bun.spawn([program, ...args], {
-    cwd,
-    env: { ...inherited, ...env },
-    stdio: [Buffer.from(input), 'pipe', 'pipe'],
-  })
+/** `bin/petstore ARGS`, to be interrupted. Its stdin stays open. */
+export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surroundings) {
+  return Bun.spawn([program, ...args], { cwd, env: { ...inherited, ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
 /** A program in a pseudo-terminal. */
@@ -54,6 +48,23 @@ export async function storeKey(file: string, permission: Permission = 'read-writ
   if (isRevoked) await stores.keys.revoke(id, new Date())
   await stores.close()
   return key
+}
+
+type ListedKey = Record<
+  'name' | 'firstCharacters' | 'permission' | 'expiresAt' | 'revokedAt' | 'lastUsedAt',
+  string | null
+>
+
+export async function listKeys(cwd: string): Promise<readonly ListedKey[]> {
+  const { exitCode, stdout, stderr } = await petstore(['keys', 'list', '--json'], { cwd })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  return JSON.parse(stdout)
+}
+
+/** Runs one of the curl lines that the server printed, as if pasted into a shell: one lists animals, one adds Rex. */
+export function pasteCurl({ stdout }: Server, surroundings: Surroundings, index: 0 | 1 = 0): Promise<Ended> {
+  const line = stdout.match(/^ +curl .*$/gm)?.[index] ?? 'echo no curl line'
+  return run(['sh', '-c', line], surroundings)
 }
 
 export const hasOpenssl = Bun.which('openssl') !== null

@@ -194,7 +194,9 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
         const found = await watching.unsafe<{ wait_event_type: string }[]>(sessions)
         return probe(found.map(row => row.wait_event_type)) || undefined
       })
-    const child = stack.use(spawnPetstore(args, surroundings, input))
+    const child = stack.use(spawnPetstore(args, surroundings))
+    child.stdin.write(input)
+    await child.stdin.end()
     await sessionsAre('it to wait', waits => waits.includes('Lock'))
     return Object.assign(stack.move(), {
       path,

@@ -1,12 +1,24 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import server from '../../package.json' with { type: 'json' }
 import manifest from '../../src/client/package.json' with { type: 'json' }
 import { chromiumPath, launchChromium } from '../support/browser.ts'
-import { npm, npmWaitMs, packClient } from '../support/package.ts'
+import { npm, npmWaitMs, pack } from '../support/package.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
+
+/** Builds the client's package and packs it. In a copy of the project, because another test may build at the same time. */
+async function packClient(into: string) {
+  using copy = temporaryFolder()
+  const sources = ['LICENSE', 'package.json', 'package-lock.json', 'scripts', 'src']
+  for (const name of [...sources, 'tsconfig.json', 'tsconfig.client.json']) {
+    cpSync(join(projectFolder, name), join(copy.path, name), { recursive: true })
+  }
+  symlinkSync(join(projectFolder, 'node_modules'), join(copy.path, 'node_modules'))
+  await npm(copy.path, 'run', 'build')
+  return await pack(into, join(copy.path, 'dist/petstore-client'))
+}
 
 const folder = temporaryFolder()
 const installed = join(folder.path, 'node_modules/petstore-client')

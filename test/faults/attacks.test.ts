@@ -1,7 +1,10 @@
 import { expect, test } from 'bun:test'
-import { type Attack, attackFor, expectOthersServed } from '../support/attack.ts'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expectOthersServed } from '../support/attack.ts'
 import { exchange } from '../support/connections.ts'
-import { loggedBy, mainThreadCpuMs, type Server, startServer } from '../support/process.ts'
+import { loggedBy, type Server, startServer } from '../support/process.ts'
+import type { Attack } from './attacker.ts'
 
 const key = 'a-key-for-attacks-0123456789'
 const attackMs = 2_000
@@ -22,6 +25,22 @@ const stored = Array.from({ length: 100 }, (_, index) =>
  * has passed would depend on what else the machine does.
  */
 const cpuMsMax = 100
+
+/** Attacks for a while. Gives how many connections got which response, such as `401 missing_api_key`. */
+async function attackFor(ms: number, port: number, attack: Attack): Promise<Record<string, number>> {
+  const script = join(import.meta.dir, 'attacker.ts')
+  const command = [process.execPath, '--no-env-file', script, JSON.stringify({ port, ...attack })]
+  const attacker = Bun.spawn(command, { stdin: 'pipe', stdout: 'pipe' })
+  await Bun.sleep(ms)
+  await attacker.stdin.end()
+  return JSON.parse(await attacker.stdout.text())
+}
+
+/** The time for which a process has run its first thread, where a server has its event loop. */
+function mainThreadCpuMs(pid: number): number {
+  const [nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')
+  return Number(nanoseconds) / 1_000_000
+}
 
 async function attackWithAnimals<T>(attack: (server: Server) => Promise<T>): Promise<T> {
   await using server = await startServer({ env: { PETSTORE_API_KEY: key } })

@@ -1,6 +1,5 @@
 import { globSync } from 'node:fs'
-import { network } from './package.ts'
-import { run } from './process.ts'
+import { network, run } from './process.ts'
 
 /** The paths of programs that Debian has as packages; undefined if one is not installed. */
 export async function chromium(): Promise<string | undefined> {

@@ -3,7 +3,6 @@ import { expect } from 'bun:test'
 import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient, type Outcome, type Reply, type Sent, withClients } from './connections.ts'
-import type { Cluster } from './postgres.ts'
 import { loggedBy, startServer, temporaryFolder, until } from './process.ts'
 
 const oddNames = [
@@ -19,6 +18,12 @@ export function animalBody(number: number): string {
   const distance = firstRounded + (BigInt(number) * 2n ** 33n + BigInt(number) * 2n)
   const categoryId = number % 2 === 0 ? distance : -distance
   return `{"name":${name},"categoryId":${categoryId}${statuses[number % statuses.length]}}`
+}
+
+/** Lines as export writes them, with odd names, every status and none, and ids with gaps that reach beyond 2^53. */
+export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
+  const line = (_: unknown, i: number) => `{"id":${firstId + BigInt(i) * 3n},${animalBody(i).slice(1)}\n`
+  return Array.from({ length: count }, line).join('')
 }
 
 /** A Pet as text, split without reading its numbers. */
@@ -203,18 +208,32 @@ export class Load extends Ledger {
   }
 }
 
-/** Through this port, a database outage of `downMs` gives clients only our own 503, and loses no animal. */
-export async function expectOutageSurvived(port: number, cluster: Cluster, downMs: number): Promise<void> {
-  const load = new Load(port, key)
-  await load.makesProgress(100)
-  await cluster.stop('SIGQUIT')
-  await Bun.sleep(downMs)
-  await until('503 for each client', () => load.unavailable > 16 || undefined)
-  await cluster.start()
-  await load.makesProgress(100)
+interface Served {
+  readonly port: number
+  readonly key: string
+  /** The animals that the store had before. */
+  readonly stored?: readonly string[]
+}
+
+/**
+ * Four innocent clients read and add all the time, and get only their own results. Gives how many of their requests
+ * completed during the attack, and what the attack gives.
+ */
+export async function expectOthersServed<T>(
+  { port, key, stored = [] }: Served,
+  attack: () => Promise<T>,
+): Promise<{ readonly completed: number; readonly result: T }> {
+  const load = new Load(port, key, 4)
+  for (const body of stored) load.uncertain.add(body)
+  await load.makesProgress()
+  const before = load.completed
+  const result = await attack()
+  const completed = load.completed - before
   await load.stop()
+  expect([load.wrong, load.unavailable]).toEqual([[], 0])
   using client = new KeepAliveClient(port, key)
   await load.expectEachOnce(client)
+  return { completed, result }
 }
 
 /** What is wrong with a response while the store may be away: it must be the expected one or our own 503. */
@@ -237,7 +256,7 @@ const password = 'nobody-may-read-this-password'
 
 export type Serving = Awaited<ReturnType<typeof serveFrom>>
 
-/** The program itself on a database that exists and stays. */
+/** A server on a database that exists and stays. */
 export async function serveFrom(url: string, ...flags: string[]) {
   // A server that trusts everybody ignores the password.
   const withPassword = url.replace('//postgres@', `//postgres:${password}@`)
@@ -259,9 +278,8 @@ export async function serveFrom(url: string, ...flags: string[]) {
     return logged
   }
 
-  return {
-    server,
-    url,
+  return Object.assign(server, {
+    databaseUrl: url,
     expectStopped,
     /** Waits until /healthz responds with this status. */
     healthIs: (status: 200 | 503) =>
@@ -278,6 +296,5 @@ export async function serveFrom(url: string, ...flags: string[]) {
       await load.expectEachOnce(client)
       return await expectStopped(cause)
     },
-    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
-  }
+  })
 }

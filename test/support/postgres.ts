@@ -1,5 +1,5 @@
 import { describe } from 'bun:test'
-import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -205,30 +205,12 @@ export class Cluster implements AsyncDisposable {
     return [this.#child.pid, ...children.split('\n').filter(Boolean).map(Number)]
   }
 
-  /** Makes it follow another server when it starts next. */
-  follow(primary: Cluster): void {
-    writeFileSync(join(this.data, 'standby.signal'), '')
-    const source = `host=127.0.0.1 port=${primary.#port} user=${user} application_name=standby`
-    // By default, it waits 5 s after a lost connection.
-    const lines = `primary_conninfo = '${source}'\nwal_retrieve_retry_interval = 100ms\n`
-    appendFileSync(join(this.data, 'postgresql.auto.conf'), lines)
-  }
-
-  /** It stops following and accepts writes. */
-  promote(): Promise<void> {
-    return ask(this.url(), 'SELECT pg_promote(true, 30)')
-  }
-
-  /** A second server on a copy of this one's data, which it follows. This one restarts for that. */
-  async newStandby(): Promise<Cluster> {
-    await this.stop('SIGINT')
-    const standby = new Cluster(this.#programs, newFolder())
-    await copyFolder(this.data, standby.data)
-    standby.follow(this)
-    own(standby.#folder)
-    await this.start()
-    await standby.start()
-    return standby
+  /** A second server on a copy of this one's data, which is not running now. */
+  async copy(): Promise<Cluster> {
+    const copy = new Cluster(this.#programs, newFolder())
+    await copyFolder(this.data, copy.data)
+    own(copy.#folder)
+    return copy
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -236,11 +218,6 @@ export class Cluster implements AsyncDisposable {
     await this.stop('SIGQUIT')
     rmSync(this.#folder, { recursive: true, force: true })
   }
-}
-
-/** The address of a database on the first of the hosts, followed by the other hosts. */
-export function withHosts(url: string, ...hosts: readonly Cluster[]): string {
-  return url.replace(/(@|\/\/)127\.0\.0\.1:\d+\//, `$1${hosts.map(({ host }) => host).join(',')}/`)
 }
 
 export async function newDatabase(adminUrl: string): Promise<TestDatabase> {

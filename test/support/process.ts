@@ -54,12 +54,6 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024
 }
 
-/** The time for which a process has run its first thread, where a server has its event loop. */
-export function mainThreadCpuMs(pid: number): number {
-  const [nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')
-  return Number(nanoseconds) / 1_000_000
-}
-
 /** Below the ports that the system gives to clients and to port 0, so that none of them takes a port first. */
 const testPorts = { first: 20_000, count: 12_000 }
 
@@ -90,6 +84,18 @@ const { PATH = '' } = process.env
 /** What every program gets from our own environment. */
 export const inherited = { PATH }
 
+/** Long enough for npm to fetch Bun from the registry. */
+export const npmWaitMs = 150_000
+
+/** The variables by which npm and apt-get reach their servers from this machine. */
+export const network = Object.fromEntries(
+  Object.entries(process.env).flatMap(([name, value]) =>
+    value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
+      ? [[name, value]]
+      : [],
+  ),
+)
+
 /** `bin/petstore ARGS`, until it has ended. */
 export const petstore = (args: readonly string[], surroundings: Surroundings) => run([program, ...args], surroundings)
 
@@ -107,22 +113,11 @@ export async function run(command: readonly string[], surroundings: Surroundings
   return await child.ended()
 }
 
-type ListedKey = Record<
-  'name' | 'firstCharacters' | 'permission' | 'expiresAt' | 'revokedAt' | 'lastUsedAt',
-  string | null
->
-
 /** Creates a key on the command line, in the store of the folder `cwd`. */
 export async function createKey(cwd: string, name: string, ...options: string[]): Promise<string> {
   const { exitCode, stdout } = await petstore(['keys', 'create', '--name', name, ...options], { cwd })
   expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^pets_\w{36}\n$/) })
   return stdout.trimEnd()
-}
-
-export async function listKeys(cwd: string): Promise<readonly ListedKey[]> {
-  const { exitCode, stdout, stderr } = await petstore(['keys', 'list', '--json'], { cwd })
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  return JSON.parse(stdout)
 }
 
 /** Runs until the end of the test, if it is not stopped before: `await using server = await startServer(…)`. */
@@ -134,12 +129,6 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   server.url = await server.says('the address on stdout', () => server.greetedAt(), waitMs)
   const owned = stack.move()
   return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
-}
-
-/** Runs one of the curl lines that the server printed, as if pasted into a shell: one lists animals, one adds Rex. */
-export function pasteCurl({ stdout }: Server, surroundings: Surroundings, index: 0 | 1 = 0): Promise<Ended> {
-  const line = stdout.match(/^ +curl .*$/gm)?.[index] ?? 'echo no curl line'
-  return run(['sh', '-c', line], surroundings)
 }
 
 /** Calls the probe repeatedly until it gives a value. */

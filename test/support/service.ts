@@ -13,7 +13,7 @@ import type { Log, LogFields } from '../../src/log.ts'
 import type { PetPage } from '../../src/page.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
-import { expectDescribed } from './described.ts'
+import { expectDescribed } from '../http/described.ts'
 import { sharedDatabase, type TestDatabase } from './postgres.ts'
 import { memoryFolder, outputFile, temporaryFolder } from './process.ts'
 

@@ -2,17 +2,11 @@ import { expect } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { animalBody } from './load.ts'
-import { inherited, petstore, program, run, temporaryFolder } from './process.ts'
-
-/** Lines as export writes them, with odd names, every status and none, and ids with gaps that reach beyond 2^53. */
-export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
-  const line = (_: unknown, i: number) => `{"id":${firstId + BigInt(i) * 3n},${animalBody(i).slice(1)}\n`
-  return Array.from({ length: count }, line).join('')
-}
+import { petstore, program, run, temporaryFolder } from '../support/process.ts'
+import { spawnPetstore } from './child.ts'
 
 /** Makes the program run test/cli/preload.ts first. */
-const preload = fileURLToPath(new URL('../cli/preload.ts', import.meta.url))
+const preload = fileURLToPath(new URL('preload.ts', import.meta.url))
 const preloaded = { BUN_OPTIONS: `--preload ${preload.replaceAll(' ', '\\ ')}` }
 /** Makes it wait for a signal after this batch. */
 const heldAt = (batch: number) => ({ ...preloaded, PETSTORE_TEST_HOLD: String(batch) })
@@ -31,13 +25,8 @@ export function workplace(lines: string | Uint8Array) {
     shell: (line: string) => run(['sh', '-c', line.replaceAll('petstore', `'${program}'`)], surroundings),
     exported: async () => (await petstore(['export'], surroundings)).stdout,
     /** Starts a command whose stdin stays open. */
-    start(args: readonly string[], env = preloaded) {
-      return Bun.spawn([program, ...args], {
-        cwd: folder.path,
-        env: { ...inherited, ...surroundings.env, ...env },
-        stdio: ['pipe', 'pipe', 'pipe'],
-      })
-    },
+    start: (args: readonly string[], env = preloaded) =>
+      spawnPetstore(args, { cwd: folder.path, env: { ...surroundings.env, ...env } }),
     /** Starts a command that, after this batch, waits for a signal. */
     async startHeld(args: readonly string[], batch = 1) {
       const child = this.start(args, heldAt(batch))

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import type { Browser, BrowserContext, BrowserContextOptions, Page, Request } from 'playwright-core'
 import { chromium } from 'playwright-core'
 import { createPages } from '../../src/web/pages.ts'
-import { chromium as findChromium } from './debian.ts'
-import { projectFolder, until } from './process.ts'
-import { type Service, startService } from './service.ts'
+import { chromium as findChromium } from '../support/debian.ts'
+import { projectFolder, until } from '../support/process.ts'
+import { type Service, startService } from '../support/service.ts'
 
 /** No window, and no traffic of its own. */
 const flags =

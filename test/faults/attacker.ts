@@ -1,7 +1,14 @@
 // Attacks a server on 127.0.0.1 from a process of its own: `bun attacker.ts '{"port":…}'`. When its stdin ends, or after
 // a minute, it prints how many connections got which first response, and ends.
 import type { Socket } from 'bun'
-import type { Attack } from './attack.ts'
+
+/** What an attacker does on each connection: it sends `first`, and then `endless` again and again, or leaves. */
+export interface Attack {
+  readonly connections: number
+  readonly first: string
+  readonly endless?: string
+  readonly leaves?: boolean
+}
 
 const { port, ...attack }: Attack & { readonly port: number } = JSON.parse(process.argv[2] ?? '')
 const { connections, first, endless = '', leaves = false } = attack
