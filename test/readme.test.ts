@@ -1,8 +1,7 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { network, npmWaitMs as waitMs } from './support/package.ts'
-import { projectFolder, run, startServer, temporaryFolder } from './support/process.ts'
+import { network, projectFolder, run, startServer, temporaryFolder, npmWaitMs as waitMs } from './support/process.ts'
 
 setDefaultTimeout(180_000)
 

@@ -1,6 +1,6 @@
 import { describe, expect, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
-import { startScriptedServer } from '../../test/support/scripted-server.ts'
+import { startScriptedServer } from '../../test/client/scripted-server.ts'
 import type { ClientOptions, NewPet, Pets } from './index.ts'
 import { newIdempotencyKey, PetstoreClient, responseOf, UnexpectedResponseError } from './index.ts'
 

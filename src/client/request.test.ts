@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, type Mock, mock, spyOn, test } from 'bun:test'
 import { inspect } from 'node:util'
+import { errorAnswer, type Step, startScriptedServer } from '../../test/client/scripted-server.ts'
 import { until } from '../../test/support/process.ts'
-import { errorAnswer, type Step, startScriptedServer } from '../../test/support/scripted-server.ts'
 import * as client from './index.ts'
 import { type RequestSettings, waitMsBeforeRetry } from './request.ts'
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
-import { expectDescribed } from '../../test/support/described.ts'
+import { expectDescribed } from '../../test/http/described.ts'
 import { temporaryFolder } from '../../test/support/process.ts'
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'

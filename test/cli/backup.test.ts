@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
-import { held } from '../support/workplace.ts'
 import { spawnPetstore, storeKey } from './child.ts'
+import { held } from './workplace.ts'
 
 const key = 'a-key-from-outside-0123456789'
 const env = { PETSTORE_API_KEY: key }

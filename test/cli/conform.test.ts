@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
-import { petstore, startServer, temporaryFolder, until } from '../support/process.ts'
-import { answering, changing, type Defect, startWrongServer } from '../support/wrong-server.ts'
-import { program, spawnOnTerminal } from './child.ts'
+import { answering, changing, type Defect, startWrongServer } from '../conform/wrong-server.ts'
+import { petstore, program, startServer, temporaryFolder, until } from '../support/process.ts'
+import { spawnOnTerminal } from './child.ts'
 
 const apiKey = 'a-key-from-outside-0123456789'
 

@@ -5,12 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStores } from '../../src/store/open.ts'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
-import { allAnimals, key, Ledger, serveFrom } from '../support/load.ts'
+import { allAnimals, animalLines, key, Ledger, serveFrom } from '../support/load.ts'
 import { ask, asPostgres, describeWithPostgres } from '../support/postgres.ts'
 import { inherited, petstore, program, projectFolder, refusal, run, type Server, until } from '../support/process.ts'
 import { newTestDatabase, type StoreKind } from '../support/service.ts'
-import { animalLines, workplace } from '../support/workplace.ts'
 import { spawnOnTerminal } from './child.ts'
+import { workplace } from './workplace.ts'
 
 const document = readFileSync(join(projectFolder, 'docs/operating.md'), 'utf8')
 const [, block = ''] = /^## Correcting and removing animals$.*?^```sh\n(.*?)^```$/ms.exec(document) ?? []
@@ -20,7 +20,7 @@ const examples = block.trimEnd().split('\n')
 async function startTwo(kind: StoreKind) {
   await using stack = new AsyncDisposableStack()
   const { url } = stack.use(await newTestDatabase(kind))
-  const servers = [stack.use(await serveFrom(url)).server, stack.use(await serveFrom(url)).server] as const
+  const servers = [stack.use(await serveFrom(url)), stack.use(await serveFrom(url))] as const
   return Object.assign(stack.move(), {
     url,
     servers,

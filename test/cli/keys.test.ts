@@ -3,8 +3,8 @@ import { expect, test } from 'bun:test'
 import { readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { timeLimits } from '../../src/http/app.ts'
-import { createKey, listKeys, petstore, refusal, run, startServer, temporaryFolder, until } from '../support/process.ts'
-import { program } from './child.ts'
+import { createKey, petstore, program, refusal, run, startServer, temporaryFolder, until } from '../support/process.ts'
+import { listKeys } from './child.ts'
 
 const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
 const revokeKey = (cwd: string, which: string) => petstore(['keys', 'revoke', which], { cwd })

@@ -1,12 +1,18 @@
 import { expect, test } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
-import { expectOthersServed, sendOddRequests } from '../support/attack.ts'
 import { KeepAliveClient, type Outcome, unreadBytes, withClients } from '../support/connections.ts'
-import { expectOutageSurvived, key, Ledger, serveFrom } from '../support/load.ts'
-import { documentedConfiguration, nginx, restartPauseMs, startNginx } from '../support/nginx.ts'
+import { expectOthersServed, key, Ledger, serveFrom } from '../support/load.ts'
 import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
+import {
+  documentedConfiguration,
+  expectOutageSurvived,
+  nginx,
+  restartPauseMs,
+  sendOddRequests,
+  startNginx,
+} from './nginx.ts'
 
 /** At once: most of them wait for limits of nginx. */
 const testBehindNginx = (name: string, run: () => Promise<void>) =>
@@ -130,7 +136,7 @@ describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a whil
     await using first = await serveFrom(url)
     await using second = await serveFrom(url)
     const port = freePort()
-    const [one = '', two = ''] = [first, second].map(({ server }) => new URL(server.url).host)
+    const [one = '', two = ''] = [first, second].map(({ url }) => new URL(url).host)
     await using _ = await startNginx(documentedConfiguration(port, one, two), port)
     await expectOutageSurvived(port, cluster, 3_000)
   })

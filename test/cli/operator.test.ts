@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { pasteCurl, petstore, refusal, startServer, temporaryFolder } from '../support/process.ts'
+import { petstore, refusal, startServer, temporaryFolder } from '../support/process.ts'
+import { pasteCurl } from './child.ts'
 
 describe('health', () => {
   const proxy = 'http://127.0.0.1:9'

@@ -2,8 +2,9 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { network, pack, npmWaitMs as waitMs } from '../support/package.ts'
-import { loggedBy, pasteCurl, run, startServer, temporaryFolder } from '../support/process.ts'
+import { pack } from '../client/pack.ts'
+import { loggedBy, network, run, startServer, temporaryFolder, npmWaitMs as waitMs } from '../support/process.ts'
+import { pasteCurl } from './child.ts'
 
 setDefaultTimeout(180_000)
 

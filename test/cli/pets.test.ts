@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
-import { type Ended, petstore, refusal, run } from '../support/process.ts'
-import { errorAnswer, startScriptedServer } from '../support/scripted-server.ts'
+import { errorAnswer, startScriptedServer } from '../client/scripted-server.ts'
+import { type Ended, petstore, program, refusal, run } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
-import { program, spawnOnTerminal } from './child.ts'
+import { spawnOnTerminal } from './child.ts'
 
 let service: Service
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
+import { animalLines } from '../support/load.ts'
 import { ask, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
 import {
   loggedBy,
@@ -13,7 +14,6 @@ import {
   temporaryFolder,
   until,
 } from '../support/process.ts'
-import { animalLines } from '../support/workplace.ts'
 import { hasOpenssl, makeCertificate, spawnPetstore } from './child.ts'
 
 const key = 'a-key-from-outside-0123456789'

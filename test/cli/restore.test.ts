@@ -16,8 +16,9 @@ import {
 import { join } from 'node:path'
 import { asCalled } from '../../src/cli/output.ts'
 import { damageAdvice } from '../../src/errors.ts'
+import { animalLines } from '../support/load.ts'
 import { createKey, refusal, type Server, startServer } from '../support/process.ts'
-import { animalLines, workplace } from '../support/workplace.ts'
+import { workplace } from './workplace.ts'
 
 const rex = '{"name":"Rex","categoryId":7}'
 const headers = (key: string, idempotencyKey = '') => ({

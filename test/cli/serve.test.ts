@@ -5,9 +5,8 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { openCrowd } from '../support/connections.ts'
 import {
-  listKeys,
   loggedBy,
-  pasteCurl,
+  program,
   projectFolder,
   refusal,
   run,
@@ -16,7 +15,7 @@ import {
   temporaryFolder,
   until,
 } from '../support/process.ts'
-import { program, storeKey } from './child.ts'
+import { listKeys, pasteCurl, storeKey } from './child.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'

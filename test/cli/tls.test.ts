@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connectionProblems, explained } from '../../src/errors.ts'
-import { pasteCurl, petstore, refusal, run, startServer, temporaryFolder } from '../support/process.ts'
-import { hasOpenssl, makeCertificate } from './child.ts'
+import { petstore, refusal, run, startServer, temporaryFolder } from '../support/process.ts'
+import { hasOpenssl, makeCertificate, pasteCurl } from './child.ts'
 
 /** The cipher suite that a TLS 1.2 client with these suites gets, or the alert. */
 async function suiteOf(port: number, ciphers: string): Promise<string | undefined> {

@@ -2,9 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { batchPetsMax } from '../../src/store.ts'
-import { animalBody } from '../support/load.ts'
+import { animalBody, animalLines } from '../support/load.ts'
 import { inherited, program, refusal, until } from '../support/process.ts'
-import { animalLines, workplace } from '../support/workplace.ts'
+import { workplace } from './workplace.ts'
 
 test('an export that is imported with its ids gives the same export', async () => {
   const lines = animalLines(12_000)

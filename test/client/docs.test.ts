@@ -2,9 +2,9 @@ import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { programFolder } from '../support/package.ts'
 import { petstore, projectFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
+import { programFolder } from './program-folder.ts'
 
 const page = readFileSync(join(projectFolder, 'docs/client.md'), 'utf8')
 

@@ -3,10 +3,10 @@ import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import server from '../../package.json' with { type: 'json' }
 import manifest from '../../src/client/package.json' with { type: 'json' }
-import { chromiumPath, launchChromium } from '../support/browser.ts'
-import { npm, npmWaitMs, pack } from '../support/package.ts'
-import { projectFolder, run, temporaryFolder } from '../support/process.ts'
+import { npmWaitMs, projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
+import { chromiumPath, launchChromium } from '../web/browser.ts'
+import { npm, pack } from './pack.ts'
 
 /** Builds the client's package and packs it. In a copy of the project, because another test may build at the same time. */
 async function packClient(into: string) {

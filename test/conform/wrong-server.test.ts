@@ -3,8 +3,8 @@ import { stringify } from '../../src/client/index.ts'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { conform } from '../../src/conform/run.ts'
 import { int64Max } from '../../src/int64.ts'
-import { type Asked, answering, changing, type Defect, error, key, startWrongServer } from '../support/wrong-server.ts'
 import { decisions, failedDecisions } from './decisions.ts'
+import { type Asked, answering, changing, type Defect, error, key, startWrongServer } from './wrong-server.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 

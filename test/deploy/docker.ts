@@ -1,7 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { network } from '../support/package.ts'
-import { type Ended, projectFolder, run, type Surroundings, temporaryFolder, until } from '../support/process.ts'
+import {
+  type Ended,
+  network,
+  projectFolder,
+  run,
+  type Surroundings,
+  temporaryFolder,
+  until,
+} from '../support/process.ts'
 import { extractFromDebian13 } from './debian-13.ts'
 import { shell } from './images.ts'
 

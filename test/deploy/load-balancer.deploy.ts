@@ -1,11 +1,10 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expectOthersServed, sendOddRequests } from '../support/attack.ts'
+import { expectOutageSurvived, restartPauseMs, sendOddRequests } from '../cli/nginx.ts'
 import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
-import { expectOutageSurvived, key, serveFrom } from '../support/load.ts'
-import { restartPauseMs } from '../support/nginx.ts'
+import { expectOthersServed, key, serveFrom } from '../support/load.ts'
 import { startCluster } from '../support/postgres.ts'
 import { freePort, projectFolder, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
@@ -22,7 +21,7 @@ async function deploy() {
   const port = freePort()
   const documented = readFileSync(join(projectFolder, 'deploy/haproxy.cfg'), 'utf8')
   let text = documented.replace('127.0.0.1:8080', `127.0.0.1:${port}`)
-  for (const [index, { server }] of instances.entries()) {
+  for (const [index, server] of instances.entries()) {
     text = text.replace(`127.0.0.1:${8081 + index}`, `127.0.0.1:${server.port}`)
   }
   writeFileSync(join(folder.folder('haproxy'), 'haproxy.cfg'), text)
@@ -54,18 +53,18 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
     const statuses = async () =>
       new Set(await Promise.all(Array.from({ length: 50 }, async () => (await list(port)).status)))
     expect(await statuses()).toEqual(new Set([200]))
-    process.kill(first.server.pid, 'SIGSTOP')
+    process.kill(first.pid, 'SIGSTOP')
     expect(await statuses()).toEqual(new Set([200]))
-    process.kill(first.server.pid, 'SIGCONT')
-    await until('the first instance', async () => (await fetch(new URL('/readyz', first.server.url))).ok || undefined)
+    process.kill(first.pid, 'SIGCONT')
+    await until('the first instance', async () => (await fetch(new URL('/readyz', first.url))).ok || undefined)
     await Bun.sleep(restartPauseMs)
 
-    const stopping = second.server.stop('SIGTERM')
+    const stopping = second.stop('SIGTERM')
     expect(await statuses()).toEqual(new Set([200]))
     await stopping
     expect(await statuses()).toEqual(new Set([200]))
 
-    await first.server.stop('SIGTERM')
+    await first.stop('SIGTERM')
     const response = await list(port)
     expect([response.status, response.headers.get('content-type')]).toEqual([503, 'application/json'])
     expect(response.headers.get('retry-after')).toBe('1')

@@ -2,8 +2,7 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { network } from '../support/package.ts'
-import { projectFolder, run, temporaryFolder } from '../support/process.ts'
+import { network, projectFolder, run, temporaryFolder } from '../support/process.ts'
 
 setDefaultTimeout(120_000)
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expectOthersServed } from '../support/attack.ts'
 import { exchange } from '../support/connections.ts'
+import { expectOthersServed } from '../support/load.ts'
 import { loggedBy, type Server, startServer } from '../support/process.ts'
 import type { Attack } from './attacker.ts'
 

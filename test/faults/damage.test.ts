@@ -7,8 +7,8 @@ import { asCalled } from '../../src/cli/output.ts'
 import { damageAdvice } from '../../src/errors.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
+import { animalLines } from '../support/load.ts'
 import { loggedBy, petstore, refusal, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
-import { animalLines } from '../support/workplace.ts'
 
 const advice = asCalled(damageAdvice, 'bin/petstore')
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
-import { allAnimals, animalOf, inspectStore, problemIn } from '../support/load.ts'
+import { allAnimals, animalLines, animalOf, inspectStore, problemIn } from '../support/load.ts'
 import { petstore, refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
-import { animalLines, workplace } from '../support/workplace.ts'
 
 const diskBytes = 3 * 1024 ** 2
 const key = 'a-key-for-disk-trouble-0123456789'

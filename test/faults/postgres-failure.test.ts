@@ -6,7 +6,7 @@ import type { Log } from '../../src/log.ts'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { advance, eventually, serveOnClock, settle, standingClock } from '../support/clock.ts'
+import { advance, eventually, settle, standingClock } from '../support/clock.ts'
 import { KeepAliveClient, type Outcome, type Sent, withClients } from '../support/connections.ts'
 import { allAnimals, animalBody, key, Load, problemIn, serveFrom } from '../support/load.ts'
 import {
@@ -18,6 +18,7 @@ import {
   type TestDatabase,
 } from '../support/postgres.ts'
 import { createKey, loggedBy, until } from '../support/process.ts'
+import { serveOnClock } from './serve-on-clock.ts'
 
 const restarts = 3
 
@@ -86,9 +87,8 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
 
   test.concurrent('if it is frozen and clients are waiting, the service stops with exit code 0', async () => {
     await using cluster = await startCluster()
-    await using serving = await serveOn(cluster)
-    const { server, url } = serving
-    const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', url))
+    await using server = await serveOn(cluster)
+    const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', server.databaseUrl))
     await load.makesProgress()
     cluster.freeze()
     await until('the loss to be noticed', () => server.stderr.includes('No PostgreSQL server') || undefined)
@@ -127,9 +127,9 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
   test.concurrent('with a lock on the animals, all requests get 503, and later all succeed', async () => {
     await using database = await sharedDatabase()
     await using serving = await serveFrom(database.url)
-    const { port } = serving.server
+    const { port } = serving
     {
-      await using _ = await lockedBy(serving.url, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
+      await using _ = await lockedBy(serving.databaseUrl, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
       const sent = [...creates(8), ...lists(8)]
       await Promise.all([expectAll(sendAll(port, sent), 503), serving.healthIs(503)])
     }

@@ -1,24 +1,49 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { OutcomeUnknown } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
-import { advance, eventually, serveOnClock, standingClock } from '../support/clock.ts'
+import { advance, eventually, standingClock } from '../support/clock.ts'
 import { animalBody, key, type Serving, serveFrom } from '../support/load.ts'
-import { ask, type Cluster, describeWithOwnPostgres, startCluster, withHosts } from '../support/postgres.ts'
+import { ask, type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { createKey, loggedBy, petstore, until } from '../support/process.ts'
+import { serveOnClock } from './serve-on-clock.ts'
 
 const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore'`
 const endSessions = `SELECT pg_terminate_backend(pid) ${sessionsOfOurs}`
 /** Sessions that have asked for animals, unlike those that only ask a server who it is. */
 const readers = `SELECT 1 ${sessionsOfOurs} AND datname = current_database() AND query LIKE '%FROM pets%'`
 
+/** The address of a database on the first of the hosts, followed by the other hosts. */
+function withHosts(url: string, ...hosts: readonly Cluster[]): string {
+  return url.replace(/(@|\/\/)127\.0\.0\.1:\d+\//, `$1${hosts.map(({ host }) => host).join(',')}/`)
+}
+
+/** Makes a server follow another one when it starts next. */
+function follow(standby: Cluster, primary: Cluster): void {
+  writeFileSync(join(standby.data, 'standby.signal'), '')
+  const { hostname, port } = new URL(primary.url())
+  const source = `host=${hostname} port=${port} user=postgres application_name=standby`
+  // By default, it waits 5 s after a lost connection.
+  const lines = `primary_conninfo = '${source}'\nwal_retrieve_retry_interval = 100ms\n`
+  appendFileSync(join(standby.data, 'postgresql.auto.conf'), lines)
+}
+
+/** It stops following and accepts writes. */
+const promote = (standby: Cluster) => ask(standby.url(), 'SELECT pg_promote(true, 30)')
+
 /** A primary that acknowledges a commit only after its hot standby has it, and the address of a database on it. */
 async function startPair() {
   await using stack = new AsyncDisposableStack()
   const primary = stack.use(await startCluster())
-  const standby = stack.use(await primary.newStandby())
+  await primary.stop('SIGINT')
+  const standby = stack.use(await primary.copy())
+  follow(standby, primary)
+  await primary.start()
+  await standby.start()
   await using sql = new SQL(primary.url(), { max: 1 })
   const isInState = (state: string) => async () => {
     const rows = await sql`SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = ${state}`
@@ -32,10 +57,10 @@ async function startPair() {
   return Object.assign(stack.move(), { primary, standby, url })
 }
 
-type Addressed = { readonly server: Pick<Serving['server'], 'url'> }
+type Addressed = Pick<Serving, 'url'>
 
 /** Adds the animal of this number, under an Idempotency-Key if there is one. */
-async function add({ server }: Addressed, number: number, idempotencyKey?: string) {
+async function add(server: Addressed, number: number, idempotencyKey?: string) {
   const { status, headers } = await fetch(`${server.url}/pets`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, ...(idempotencyKey && { 'idempotency-key': idempotencyKey }) },
@@ -55,7 +80,7 @@ const addedOnce = (serving: Addressed, number: number, wait = until<string>) =>
     return status === 201 ? path : undefined
   })
 
-const get = ({ server }: Addressed, path: string, sentKey = key) =>
+const get = (server: Addressed, path: string, sentKey = key) =>
   fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${sentKey}` } })
 const statusOf = async (serving: Addressed, path = '/pets', sentKey = key) => (await get(serving, path, sentKey)).status
 
@@ -68,7 +93,7 @@ async function countOf(serving: Addressed, number: number): Promise<number> {
 /** Well-formed, so that it is looked up. */
 const unknownKey = issueApiKey({ name: 'nobody', permission: 'read-write', createdAt: new Date() }).key
 
-const createdKey = ({ server }: Serving, url: string) => createKey(server.cwd, 'till', '--database-url', url)
+const createdKey = (server: Serving, url: string) => createKey(server.cwd, 'till', '--database-url', url)
 
 describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   let primary: Cluster
@@ -168,17 +193,16 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
 
   test('an animal that the standby has not got is not acknowledged: 503 after 5 s, and it is added once the standby is back', async () => {
     await using served = await serveOnClock({ PETSTORE_API_KEY: key, DATABASE_URL: withHosts(url, primary, standby) })
-    const serving = { server: served }
-    expect(await add(serving, 200)).toMatchObject({ status: 201 })
+    expect(await add(served, 200)).toMatchObject({ status: 201 })
     standby.freeze()
     try {
-      const early = Promise.all([addOnce(serving, 201), addOnce(serving, 202)])
+      const early = Promise.all([addOnce(served, 201), addOnce(served, 202)])
       await commitWaits()
       await served.advance(4_999)
       expect(Bun.peek.status(early)).toBe('pending')
       await served.advance(1)
       expect((await early).map(({ status }) => status)).toEqual([503, 503])
-      expect(await statusOf(serving)).toBe(200)
+      expect(await statusOf(served)).toBe(200)
     } finally {
       standby.thaw()
     }
@@ -188,9 +212,9 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
         await ask(url, 'SELECT 1')
         return probe()
       })
-    await addedOnce(serving, 201, wait)
-    await addedOnce(serving, 202, wait)
-    expect([await countOf(serving, 201), await countOf(serving, 202)]).toEqual([1, 1])
+    await addedOnce(served, 201, wait)
+    await addedOnce(served, 202, wait)
+    expect([await countOf(served, 201), await countOf(served, 202)]).toEqual([1, 1])
   })
 
   test('an animal that was committed on a connection lost before it could say so gets 503, and is there once, also when it is sent again', async () => {
@@ -219,11 +243,10 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   test('with PETSTORE_READ_URL the primary is read from while the standby is away, and until it has replayed all', async () => {
     const env = { PETSTORE_API_KEY: key, DATABASE_URL: url, PETSTORE_READ_URL: withHosts(url, standby) }
     await using served = await serveOnClock(env)
-    const serving = { server: served }
     const statuses = new Set<number>()
-    const read = async (path?: string) => statuses.add(await statusOf(serving, path))
+    const read = async (path?: string) => statuses.add(await statusOf(served, path))
     const gauges = async () => {
-      const text = await (await get({ server: { url: new URL('/', served.url).origin } }, '/metrics')).text()
+      const text = await (await get({ url: new URL('/', served.url).origin }, '/metrics')).text()
       return ['used', 'lag_bytes'].map(name => new RegExp(`^petstore_replica_${name} (\\d+)$`, 'm').exec(text)?.[1])
     }
     await read()
@@ -237,7 +260,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
 
     await standby.start(eventually)
     await ask(withHosts(url, standby), 'SELECT pg_wal_replay_pause()')
-    const path = await addedOnce(serving, 400, eventually)
+    const path = await addedOnce(served, 400, eventually)
     // Twice the interval of the check. The clock moves a little for each statement that the primary answers.
     for (let ms = 0; ms < 20_000; ms += 250) {
       await served.advance(250)
@@ -284,7 +307,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     await using serving = await serveFrom(url, '--read-url', withHosts(url, standby))
     const stored = await createdKey(serving, url)
     const health = async () => {
-      const answer = await fetch(new URL('/healthz', serving.server.url))
+      const answer = await fetch(new URL('/healthz', serving.url))
       return `${answer.status} ${await answer.text()}`
     }
     const healthIs = (text: string) => until(text, async () => (await health()) === text || undefined)
@@ -299,7 +322,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     const early = await Promise.all([add(serving, 300), add(serving, 301)])
     expect(early.map(({ status }) => status)).toEqual([503, 503])
     // Neither has waited for as long as a request may wait.
-    expect(serving.server.stderr).not.toMatch(/within \d+ ms/)
+    expect(serving.stderr).not.toMatch(/within \d+ ms/)
     await primary.start()
     await healthIs('200 ok')
     expect(await add(serving, 302)).toMatchObject({ status: 201 })
@@ -334,7 +357,7 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
       primary.freeze()
       await load.getsUnavailable()
       await serving.healthIs(503)
-      await standby.promote()
+      await promote(standby)
       await serving.healthIs(200)
       await load.makesProgress(100)
     })
@@ -397,8 +420,8 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
     // A planned switch: the former primary follows the new one.
     await ask(primary.url(), 'ALTER SYSTEM RESET synchronous_standby_names')
     await primary.stop('SIGINT')
-    await standby.promote()
-    primary.follow(standby)
+    await promote(standby)
+    follow(primary, standby)
     await primary.start()
     await ask(withHosts(url, primary), 'SELECT pg_wal_replay_pause()')
     expect(await statusOf(serving, first)).toBeOneOf([200, 503])

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from 'bun:test'
+import { documentedConfiguration, nginx, startNginx } from '../cli/nginx.ts'
 import { exchange } from '../support/connections.ts'
-import { documentedConfiguration, nginx, startNginx } from '../support/nginx.ts'
 import { freePort, residentBytes, startServer } from '../support/process.ts'
 
 const key = 'a-key-for-refused-bodies-0123456789'

@@ -1,10 +1,10 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
+import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Sent, withClients } from '../support/connections.ts'
-import { allAnimals, animalsOf, inspectStore, key, Ledger, problemIn } from '../support/load.ts'
+import { allAnimals, animalLines, animalsOf, inspectStore, key, Ledger, problemIn } from '../support/load.ts'
 import { refusal, startServer, until } from '../support/process.ts'
-import { animalLines, workplace } from '../support/workplace.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_RESTORE_ROUNDS'] ?? 3)
 /** Batches of 10,000, 10,000 and 1,000 animals, and four statements for the rest. */

@@ -2,10 +2,11 @@ import { expect, test } from 'bun:test'
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openStores } from '../../src/store/open.ts'
-import { eventually, serveOnClock } from '../support/clock.ts'
+import { eventually } from '../support/clock.ts'
 import { type KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
 import { animalBody, animalsOf, inspectStore, Ledger } from '../support/load.ts'
 import { type Ended, loggedBy, program, startServer, temporaryFolder, until } from '../support/process.ts'
+import { serveOnClock } from './serve-on-clock.ts'
 
 const clients = 64
 const key = 'a-key-for-stopping-0123456789'

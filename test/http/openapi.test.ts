@@ -13,9 +13,9 @@ import { int64Max } from '../../src/int64.ts'
 import { cursorFor, pageLimit } from '../../src/page.ts'
 import { petName, petStatus } from '../../src/pet.ts'
 import type { PetStore } from '../../src/store.ts'
-import { describedCodes, expectDescribed } from '../support/described.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
+import { describedCodes, expectDescribed } from './described.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())

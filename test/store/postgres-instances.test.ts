@@ -97,14 +97,14 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
     await using database = await sharedDatabase()
     await using one = await serveFrom(database.url)
     await using other = await serveFrom(database.url)
-    const { pid, port } = one.server
+    const { pid, port } = one
     const load = new Load(port, key, 4)
     for (let round = 0; round < 20; round++) {
       await load.makesProgress(1 + ((round * 7) % 20))
       process.kill(pid, 'SIGSTOP')
       const headers = { authorization: `Bearer ${key}` }
       const sent = { method: 'POST', headers, body: animalBody(1_000_000 + round) }
-      expect((await fetch(`${other.server.url}/pets`, sent)).status).toBe(201)
+      expect((await fetch(`${other.url}/pets`, sent)).status).toBe(201)
       process.kill(pid, 'SIGCONT')
     }
     await load.stop()

@@ -16,7 +16,7 @@ import {
   startCluster,
   withoutSync,
 } from '../support/postgres.ts'
-import { freePort, loggedBy, petstore, temporaryFolder, until } from '../support/process.ts'
+import { freePort, loggedBy, outputFile, petstore, temporaryFolder, until } from '../support/process.ts'
 
 const pgbouncer = await findPgbouncer()
 const modes = ['session', 'transaction']
@@ -42,7 +42,7 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   own(folder.path)
   const pooled = `postgres://postgres@127.0.0.1:${port}${pathname}`
   const command = [...asPostgresWithUs, pgbouncer ?? '', inside('pgbouncer.ini')]
-  const child = Bun.spawn(command, { stdout: 'ignore', stderr: 'ignore' })
+  const child = Bun.spawn(command, { stdout: 'ignore', stderr: Bun.file(outputFile('pgbouncer')) })
   stack.defer(async () => {
     child.kill('SIGKILL')
     await child.exited
@@ -71,15 +71,15 @@ function testPooler(): void {
     const { url } = await cluster.newDatabase()
     await using pooler = await startPooler(url, `pool_mode = ${mode}`)
     await using serving = await serveFrom(pooler.url, '--database-pooler')
-    const results = await conform({ baseUrl: serving.server.url, key, readOnly: false })
+    const results = await conform({ baseUrl: serving.url, key, readOnly: false })
     expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
-    expect(await failedDecisions(serving.server.url, key)).toEqual([])
+    expect(await failedDecisions(serving.url, key)).toEqual([])
     const env = { DATABASE_URL: pooler.url, PETSTORE_DATABASE_POOLER: 'true' }
-    const command = (...args: string[]) => petstore(args, { cwd: serving.server.cwd, env })
+    const command = (...args: string[]) => petstore(args, { cwd: serving.cwd, env })
     for (const line of ['keys create --name till', 'export all.ndjson', 'import all.ndjson']) {
       expect(await command(...line.split(' '))).toMatchObject({ exitCode: 0 })
     }
-    const logged = loggedBy(await serving.server.stop('SIGTERM')).filter(line => line.startsWith('warn '))
+    const logged = loggedBy(await serving.stop('SIGTERM')).filter(line => line.startsWith('warn '))
     expect(logged).toEqual(limits.map(name => expect.stringMatching(`run ALTER ROLE postgres SET ${name} = '`)))
   })
 

@@ -1,7 +1,7 @@
 import { expect, setSystemTime, test } from 'bun:test'
-import { describeInBrowser, desktop, phone, stock, visit } from '../support/browser.ts'
 import { until } from '../support/process.ts'
 import { keepAnimals } from '../support/service.ts'
+import { describeInBrowser, desktop, phone, stock, visit } from './browser.ts'
 
 describeInBrowser('the catalogue page', () => {
   test('keeps the list under a banner and the animal in the form while the service cannot be reached', () =>

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
-import { describeInBrowser, desktop, looks, phone, stock, visit, visitAt } from '../support/browser.ts'
 import { startServer, temporaryFolder } from '../support/process.ts'
+import { describeInBrowser, desktop, looks, phone, stock, visit, visitAt } from './browser.ts'
 
 describeInBrowser('the catalogue page', () => {
   test.each(looks)(

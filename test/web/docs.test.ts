@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { errorCodes } from '../../src/http/operations.ts'
 import { createPages } from '../../src/web/pages.ts'
-import { describeInBrowser, desktop, looks, phone, stock, visit } from '../support/browser.ts'
-import { programFolder } from '../support/package.ts'
+import { programFolder } from '../client/program-folder.ts'
 import { projectFolder, run, until } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
+import { describeInBrowser, desktop, looks, phone, stock, visit } from './browser.ts'
 
 type OperationId = 'listPets' | 'createPet' | 'getPet'
 const operationIds: readonly OperationId[] = ['createPet', 'listPets', 'getPet']
