@@ -5,7 +5,7 @@ import { log, type Sample } from './report.ts'
 import { type Server, send, start } from './server.ts'
 import { verify } from './verify.ts'
 
-const warmUpSeconds = 1
+const warmUpSeconds = 2
 
 /** Measures all contenders in each round. The first one of a round is the last of the next. */
 export async function measure(part: Part, rounds: number, seconds: number, catalogues: Catalogues) {
