@@ -1,13 +1,13 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, closeSync, constants, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStores } from '../../src/store/open.ts'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { allAnimals, animalLines, key, Ledger, serveFrom } from '../support/load.ts'
-import { ask, asPostgres, describeWithPostgres } from '../support/postgres.ts'
-import { inherited, petstore, program, projectFolder, refusal, run, type Server, until } from '../support/process.ts'
+import { ask, describeWithPostgres } from '../support/postgres.ts'
+import { inherited, petstore, program, projectFolder, refusal, type Server, until } from '../support/process.ts'
 import { newTestDatabase, type StoreKind } from '../support/service.ts'
 import { spawnOnTerminal } from './child.ts'
 import { workplace } from './workplace.ts'
@@ -93,6 +93,7 @@ function testsOn(kind: StoreKind): void {
       for (const id of [2, 3, 4])
         expect(await add(server, id)).toEqual({ replayed: 'true', status: 201, text: `${first.get(id)}` })
     await two.expectShown(animals)
+    await expect(two.change('UPDATE pets SET id = 9 WHERE id = 1')).rejects.toThrow('the id of an animal cannot change')
     const { text } = await add(two.servers[0], 5)
     expect(text).toStartWith('{"id":5,')
     await two.expectShown(animals.set(5, text))
@@ -160,24 +161,6 @@ function testsOn(kind: StoreKind): void {
       }
     }
   })
-
-  test('the database refuses wrong values and stays unchanged', async () => {
-    await using two = await startTwo(kind)
-    const { text } = await add(two.servers[0], 1)
-    for (const [assignment, message] of [
-      ["name = ''", /name of 1 to 1,000 characters, not blank/],
-      ["name = ' \u3000'", /name of 1 to 1,000 characters, not blank/],
-      [`name = '${'x'.repeat(1_001)}'`, /name of 1 to 1,000 characters, not blank/],
-      [`name = 'a' || ${kind === 'sqlite' ? 'char' : 'chr'}(0)`, /not blank|null character not permitted/],
-      ['name = NULL', /NOT NULL constraint failed: pets.name|null value in column "name"/],
-      ["status = 'gone'", /status/],
-      ['id = 9', /the id of an animal cannot change/],
-      ['category_id = 9223372036854775808', /category_id|out of range/],
-    ] as const) {
-      await expect(two.change(`UPDATE pets SET ${assignment}`), assignment).rejects.toThrow(message)
-    }
-    await two.expectShown(new Map([[1, text]]))
-  })
 }
 
 describe('SQLite: correcting an animal', () => testsOn('sqlite'))
@@ -240,31 +223,13 @@ test('Ctrl-C while nobody reads the output ends the command, which does not say 
 })
 
 const refused: [exitCode: number, line: string, message: string][] = [
-  [2, 'correct 4', 'Nothing to correct: expected --name, --category, --status or --no-status'],
-  [2, 'correct', '<id> is missing'],
-  [2, 'correct four --name Rex', '<id> is "four": expected a 64-bit integer'],
-  [2, 'correct 4 --name=', '--name is empty: expected 1 to 1,000 characters'],
-  [2, 'correct 4 --category 1.5', '--category is "1.5": expected a 64-bit integer'],
-  [2, 'correct 4 --category 9223372036854775808', '--category is too large: expected at most 9223372036854775807'],
-  [2, 'correct 4 --category postgres://u:secret@h', '--category is "postgres://…@h": expected a 64-bit integer'],
-  [2, 'correct 4 --status lost', '--status is "lost": expected available, pending or sold'],
-  [2, 'correct 4 --status sold --no-status', '--status contradicts --no-status: remove one of them'],
-  [2, 'correct 4 5 --name Rex', 'Unexpected argument "5"'],
   [1, 'correct 5 --name Rex', 'No animal has id 5: nothing was corrected'],
   [1, 'correct 4 --name Rex --database-url sqlite:none.db', 'There is no store at none.db'],
-  [2, 'remove --yes', '<id>... is missing: expected the ids of 1 to 100 animals'],
-  [2, 'remove --yes 4 x', '<id>... is "x": expected a 64-bit integer'],
-  [
-    2,
-    `remove --yes ${Array.from({ length: 101 }, (_, i) => i).join(' ')}`,
-    '<id>... has too many ids: expected at most 100',
-  ],
-  [2, 'remove --yes 4 postgres://u:secret@h', '<id>... is "postgres://…@h": expected a 64-bit integer'],
   [2, 'remove 4', 'Cannot ask without a terminal: use --yes'],
   [1, 'remove --yes 4 5 1 -6', 'No animal has id 5 or -6: nothing was removed'],
 ]
 
-test('wrong arguments and unknown animals get an exit code and one line, and nothing changes', async () => {
+test('unknown animals, a missing store and a missing terminal get one line, and nothing changes', async () => {
   using place = await threeAnimals()
   for (const [exitCode, line, message] of refused) {
     const stderr = await refusal(line.split(' '), place.surroundings, exitCode)
@@ -276,7 +241,6 @@ test('wrong arguments and unknown animals get an exit code and one line, and not
 
 test.each([
   ['y\n', 0, 'Removed 1 animal from pets.db'],
-  ['n\n', 1, 'petstore: Nothing was removed: answer y, or use --yes'],
   ['\u0004', 1, 'petstore: Nothing was removed: answer y, or use --yes'],
   ['\u0003', 1, 'petstore: Interrupted: nothing was removed'],
 ])('on a terminal, remove shows the animals, asks, and holds no lock: %j', async (answer, exitCode, last) => {
@@ -293,66 +257,33 @@ test.each([
   expect((await place.exported()).includes('{"id":4,')).toBe(exitCode === 1)
 })
 
-describe('one line says what to do, and nothing has changed', () => {
-  const changes = [
-    ['correct', '4', '--name', 'Rex'],
-    ['remove', '--yes', '4'],
-  ]
-
-  /** Runs both commands, which must fail. */
-  async function expectRefused(
-    place: Awaited<ReturnType<typeof threeAnimals>>,
-    message: string,
-    prefix: string[] = [],
-  ) {
-    const ended = await Promise.all(changes.map(args => run([...prefix, program, ...args], place.surroundings)))
-    for (const { exitCode, stderr } of ended) {
-      expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: expect.stringContaining(message) })
-      expect(stderr).not.toMatch(/\n\s+at /)
+test('behind a lock, one line says what to do, also after Ctrl-C, and nothing has changed', async () => {
+  using place = await threeAnimals()
+  const interrupted = async (args: readonly string[]) => {
+    await using child = place.start(args)
+    let shown = ''
+    for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+      shown += text
+      if (text.endsWith('Waiting for the store\n')) child.kill('SIGINT')
     }
+    expect(await child.exited).toBe(1)
+    return shown
   }
-
-  test('behind a lock, also after Ctrl-C', async () => {
-    using place = await threeAnimals()
+  const expectUnchanged = async (done: string, ...args: readonly string[]) => {
+    const [refused, shown] = await Promise.all([refusal(args, place.surroundings), interrupted(args)])
+    const locked = 'pets.db: another process has locked it; stop that process, or try again (SQLITE_BUSY)'
+    expect(refused).toEndWith(`Waiting for the store\npetstore: Nothing has changed in the store ${locked}\n`)
+    expect(shown).toEndWith(`petstore: Interrupted: nothing was ${done}\n`)
+  }
+  {
     using database = new Database(place.file('pets.db'), { readwrite: true, strict: true })
     database.run('BEGIN IMMEDIATE')
-    const locked = 'pets.db: another process has locked it; stop that process, or try again (SQLITE_BUSY)'
-    const refusing = expectRefused(
-      place,
-      `Waiting for the store\npetstore: Nothing has changed in the store ${locked}\n`,
-    )
-    const interrupting = changes.map(async args => {
-      await using child = place.start(args)
-      let shown = ''
-      for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-        shown += text
-        if (text.endsWith('Waiting for the store\n')) child.kill('SIGINT')
-      }
-      expect(await child.exited).toBe(1)
-      expect(shown).toEndWith(`petstore: Interrupted: nothing was ${args[0] === 'correct' ? 'corrected' : 'removed'}\n`)
-    })
-    await Promise.all([refusing, ...interrupting])
-    database.run('ROLLBACK')
-    expect(await place.exported()).toBe(animalLines(3, 1n))
-  })
-
-  test.skipIf(asPostgres.length === 0)('without the right to write', async () => {
-    using place = await threeAnimals()
-    chmodSync(place.path, 0o755)
-    chmodSync(place.file('pets.db'), 0o644)
-    await expectRefused(place, 'pets.db: no permission to write there; change its owner, or set DATABASE_URL', [
-      ...asPostgres,
+    await Promise.all([
+      expectUnchanged('corrected', 'correct', '4', '--name', 'Rex'),
+      expectUnchanged('removed', 'remove', '--yes', '4'),
     ])
-    expect(await place.exported()).toBe(animalLines(3, 1n))
-  })
-
-  test('with a damaged file', async () => {
-    using place = await threeAnimals()
-    writeFileSync(place.file('pets.db'), readFileSync(place.file('pets.db')).fill(0xff, 4_096, 8_192))
-    const before = readFileSync(place.file('pets.db'))
-    await expectRefused(place, 'Cannot open the store pets.db: the file is damaged; stop the servers')
-    expect(readFileSync(place.file('pets.db')).equals(before)).toBe(true)
-  })
+  }
+  expect(await place.exported()).toBe(animalLines(3, 1n))
 })
 
 describeWithPostgres('PostgreSQL: one line says what to do', () => {
@@ -367,8 +298,8 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     const pet = await stores.pets.create({ name: 'Mia', categoryId: 7n })
     return {
       url: database.url,
-      fails: async (args: readonly string[], url = database.url) =>
-        (await refusal(args, { cwd: tmpdir(), env: { DATABASE_URL: url } })).split('\n').at(-2) ?? '',
+      fails: async (args: readonly string[]) =>
+        (await refusal(args, { cwd: tmpdir(), env: { DATABASE_URL: database.url } })).split('\n').at(-2) ?? '',
       expectUnchanged: async () => expect(await stores.pets.get(1n)).toEqual(pet),
       async [Symbol.asyncDispose]() {
         await stores.close()
@@ -377,7 +308,7 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     }
   }
 
-  test('behind a lock and without a right, and nothing has changed', async () => {
+  test('behind a lock, and nothing has changed', async () => {
     await using store = await storeWithAnimal()
     const { SQL } = await import('bun')
     await using sql = new SQL(store.url, { max: 1 })
@@ -388,16 +319,6 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     for (const line of await Promise.all(changes.map(args => store.fails(args)))) expect(line).toMatch(locked)
     await sql.unsafe('ROLLBACK')
     await store.expectUnchanged()
-    const role = `reader_${crypto.randomUUID().slice(0, 8)}`
-    await sql.unsafe(`CREATE ROLE ${role} LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO ${role}`)
-    try {
-      const url = store.url.replace(/\/\/[^@]*@/, `//${role}@`)
-      const advice = /: the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE /
-      for (const line of await Promise.all(changes.map(args => store.fails(args, url)))) expect(line).toMatch(advice)
-      await store.expectUnchanged()
-    } finally {
-      await sql.unsafe(`DROP OWNED BY ${role}; DROP ROLE ${role}`)
-    }
   })
 
   test('if the connection is lost during COMMIT, the outcome is unknown', async () => {

@@ -121,10 +121,8 @@ test('keys list of a store without keys prints nothing on stdout, and says how t
 test('output reaches a slow reader completely', async () => {
   using folder = temporaryFolder()
   await createKey(folder.path, 'till')
-  for (const args of ['serve --help', 'keys list --json']) {
-    // The pipe is full before the program writes.
-    const late = `(head -c 65536 /dev/zero; "${program}" ${args}) | (sleep 1; tr -d '\\0')`
-    const { stdout } = await run(['sh', '-c', late], { cwd: folder.path })
-    expect(stdout).toBe((await petstore(args.split(' '), { cwd: folder.path })).stdout)
-  }
+  // The pipe is full before the program writes.
+  const late = `(head -c 65536 /dev/zero; "${program}" keys list --json) | (sleep 1; tr -d '\\0')`
+  const { stdout } = await run(['sh', '-c', late], { cwd: folder.path })
+  expect(JSON.parse(stdout)).toEqual(await listKeys(folder.path))
 })

@@ -64,11 +64,8 @@ describe('demo', () => {
   test('leaves nothing behind if the port that it was given is in use', async () => {
     using folder = temporaryFolder()
     await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-    const { cwd, env } = surroundings(folder.path)
-    const byVariable = refusal(['demo'], { cwd, env: { ...env, PORT: `${other.port}` } })
-    for (const problem of [refusal(['demo', '-p', `${other.port}`], { cwd, env }), byVariable]) {
-      expect(await problem).toContain('the port is in use')
-    }
+    const problem = await refusal(['demo', '-p', `${other.port}`], surroundings(folder.path))
+    expect(problem).toContain('the port is in use')
     expect(readdirSync(folder.path)).toEqual([])
   })
 

@@ -68,7 +68,6 @@ ID  STATUS     CATEGORY             NAME
   })
 
   test.each([
-    ['list', 'The pet store has no animals\n'],
     ['list --status sold', 'No animal is sold\n'],
     ['list --json', ''],
   ])('%s of an empty store prints no animal', async (line, stderr) => {
@@ -77,8 +76,8 @@ ID  STATUS     CATEGORY             NAME
     expect(await pets(line.split(' '), env)).toEqual({ exitCode: 0, stdout: '', stderr })
   })
 
-  test.each(['', '--json'])('ends quietly when the reader closes the pipe: --all %s | head -1', async json => {
-    const command = `${program} pets list --all ${json} | head -1; echo "\${PIPESTATUS[0]}"`
+  test('ends quietly when the reader closes the pipe', async () => {
+    const command = `${program} pets list --all --json | head -1; echo "\${PIPESTATUS[0]}"`
     // More than a pipe holds, so that the end of its reader is noticed.
     const animals = upTo(100).map(id => ({ id, name: 'x'.repeat(1_000), categoryId: 7 }))
     await using wide = startScriptedServer(({ url }) => {
@@ -88,7 +87,7 @@ ID  STATUS     CATEGORY             NAME
     const env = { PETSTORE_URL: wide.url, PETSTORE_API_KEY: service.key }
     const { exitCode, stdout, stderr } = await run(['bash', '-c', command], { cwd: tmpdir(), env })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    expect(stdout).toMatch(/^(ID .*|\{"id":1,.*)\n0\n$/)
+    expect(stdout).toMatch(/^\{"id":1,.*\n0\n$/)
   })
 })
 
@@ -170,19 +169,6 @@ describe('one line says what to do about', () => {
     const readOnly = { PETSTORE_API_KEY: await service.newKey({ permission: 'read-only' }) }
     const refused = await failure(readOnly, 'add', 'Rex', '--category', '7')
     expect(refused).toContain('use one that may write; set PETSTORE_API_KEY to it')
-  })
-
-  test('an address without its scheme, and one that may contain a password', async () => {
-    const invalid = async (url: string) =>
-      (
-        await refusal(['pets', 'list'], { cwd: tmpdir(), env: { PETSTORE_API_KEY: service.key, PETSTORE_URL: url } }, 2)
-      ).trim()
-    const suggested = 'petstore: PETSTORE_URL is invalid: did you mean http://localhost:8080?'
-    expect(await invalid('localhost:8080')).toBe(suggested)
-    for (const url of ['me:secret@localhost:8080', 'localhost:8080?secret', 'localhost:8080#secret', 'secret']) {
-      expect(await invalid(url)).toStartWith('petstore: PETSTORE_URL is invalid: expected an http or https URL ')
-      expect(await invalid(url)).not.toContain('secret')
-    }
   })
 
   test('a server that does not run, a wrong base address, and another kind of server', async () => {

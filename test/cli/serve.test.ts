@@ -1,4 +1,3 @@
-import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
@@ -19,6 +18,7 @@ import { listKeys, pasteCurl, storeKey } from './child.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'
+const added = `{"id":1,${rex.slice(1)}\n`
 
 test('the first start ignores .env, creates a private store and shows a key in curl lines; the second shows none', async () => {
   using folder = temporaryFolder()
@@ -34,7 +34,6 @@ test('the first start ignores .env, creates a private store and shows a key in c
   const files = readdirSync(join(folder.path, 'data'))
   expect(files).toContain('petstore.db')
   for (const file of files) expect([file, mode(`data/${file}`)]).toEqual([file, '600'])
-  const added = '{"id":1,"name":"Rex","categoryId":7}\n'
   expect(await pasteCurl(first, { cwd: folder.path }, 1)).toMatchObject({ exitCode: 0, stdout: added })
   expect(first.stdout).not.toMatch(/in the clear|Network/)
   await first.stop('SIGTERM')
@@ -74,10 +73,6 @@ test.each(hosts)(
       const hostname = new URL(url).hostname.replace(/[[\]]/g, '')
       ;(await Bun.connect({ hostname, port: server.port, socket: { data() {} } })).end()
     }
-    for (const page of ['/', '/docs']) {
-      const { status, headers } = await fetch(`${origin}${page}`)
-      expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
-    }
     expect(server.stdout).toContain('\nWithout TLS, keys travel in the clear: ')
     expect(await pasteCurl(server, { cwd: server.cwd })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   },
@@ -87,15 +82,10 @@ test('with PETSTORE_API_KEY, no key is created, and that key works but is never 
   const env = { PETSTORE_API_KEY: outsideKey }
   await using server = await startServer({ env })
   expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
+  expect(await pasteCurl(server, { cwd: server.cwd, env }, 1)).toMatchObject({ exitCode: 0, stdout: added })
   const { stdout, stderr } = await server.stop('SIGTERM')
   for (const key of [outsideKey, 'pets_']) expect(stdout + stderr).not.toContain(key)
   expect(await listKeys(server.cwd)).toEqual([])
-})
-
-test('a mistyped variable is reported in the log, and the server starts', async () => {
-  await using server = await startServer({ env: { PETSTORE_LOGLEVEL: 'debug', PETSTORE_SERVICE_HOST: '10.0.0.1' } })
-  const warning = 'warn Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?'
-  expect(loggedBy(await server.stop('SIGTERM'))).toEqual([warning, 'info Stopping'])
 })
 
 test('bin/petstore runs no program that lies beside its folder', async () => {
@@ -126,7 +116,6 @@ test('bin/petstore runs no program that lies beside its folder', async () => {
 })
 
 test.each([
-  ['a key', 'read-write', '', [201, 200, 403]],
   ['a read-only key', 'read-only', '', [403, 200, 403]],
   ['a metrics key', 'metrics', '', [403, 403, 200]],
   ['a revoked key', 'read-write', ', revoked', [401, 401, 401]],
@@ -142,7 +131,7 @@ test.each([
   expect([created.status, listed.status, measured.status]).toEqual([...statuses])
 
   const reads = listed.status === 200
-  expect(server.stdout.match(/ curl .*-d /g) !== null).toBe(created.status === 201)
+  expect(server.stdout).not.toMatch(/ curl .*-d /)
   expect(server.stdout.includes('curl')).toBe(reads)
   expect(server.stdout.includes('  New key  ')).toBe(!reads)
   if (reads) expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0 })
@@ -150,31 +139,33 @@ test.each([
   expect(loggedBy(await server.stop('SIGTERM'))).toEqual([line, 'info Stopping'])
 })
 
-test('with --api-key, no line to paste needs a variable that the shell does not have', async () => {
+test('with --api-key, no line to paste needs a variable of the shell; a mistyped variable is in the log', async () => {
   const args = ['serve', '--port', '0', '--api-key', outsideKey]
-  await using server = await startServer({ args, env: { PETSTORE_API_KEY: 'another-key-0123456789' } })
+  const env = { PETSTORE_API_KEY: 'another-key-0123456789', PETSTORE_LOGLEVEL: 'debug' }
+  await using server = await startServer({ args, env })
   expect(server.stdout).toContain('  API key    as given by --api-key\n')
   for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
+  const warning = 'warn Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?'
+  expect(loggedBy(await server.stop('SIGTERM'))).toEqual([warning, 'info Stopping'])
 })
 
-test.each([
-  ["with a space and a ' in its path", "the owner's/second.db", ['--database-url', "sqlite:the owner's/second.db"], {}],
-  ['from the variable', 'second.db', [], { DATABASE_URL: 'sqlite:second.db' }],
-  ['from both', 'first.db', ['--database-url', 'sqlite:first.db'], { DATABASE_URL: 'sqlite:second.db' }],
-])('with a store %s, the line for a new key creates it in that store', async (_, file, flags, env) => {
+test('the line for a new key creates it in the store of the server, also with another DATABASE_URL', async () => {
   using folder = temporaryFolder()
+  const file = "the owner's/first.db"
   await storeKey(join(folder.path, file))
-  await using server = await startServer({ cwd: folder.path, args: ['serve', '--port', '0', ...flags], env })
+  const env = { DATABASE_URL: 'sqlite:second.db' }
+  const args = ['serve', '--port', '0', '--database-url', `sqlite:${file}`]
+  await using server = await startServer({ cwd: folder.path, args, env })
   const [, line = ''] = /^ {2}New key {4}bin\/petstore (.+)$/m.exec(server.stdout) ?? []
   const { stdout } = await run(['sh', '-c', `"${program}" ${line}`], { cwd: folder.path, env })
   const [key = ''] = /pets_[0-9A-Za-z]{36}/.exec(stdout) ?? []
   expect((await server.fetch('/pets', key)).status).toBe(200)
 })
 
-test.each(['SIGINT', 'SIGTERM'] as const)('SIGINT and %s stop it once, with exit code 0', async second => {
+test('SIGINT stops it with exit code 0, and a second one changes nothing', async () => {
   await using server = await startServer()
   const greeting = server.stdout
-  const ended = await server.stop('SIGINT', second)
+  const ended = await server.stop('SIGINT', 'SIGINT')
   expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
   expect(loggedBy(ended)).toEqual(['info Stopping'])
   // A clean stop moves the write-ahead log into the file.
@@ -312,15 +303,6 @@ test.each<[string, string, RegExp]>([
   expect(lines).toEqual([expect.stringMatching(problem)])
   expect(readFileSync(join(folder.path, 'diary.db'), 'utf8')).toBe('Dear diary,\n')
   expect(readdirSync(folder.path).filter(name => name.startsWith('diary'))).toEqual(['diary.db'])
-})
-
-test('a store that another program has locked is reported in one line', async () => {
-  using folder = temporaryFolder()
-  const file = join(folder.path, 'data/petstore.db')
-  await storeKey(file)
-  using other = new Database(file)
-  other.run('BEGIN EXCLUSIVE')
-  expect(await refusedLines(1, folder.path)).toHaveLength(1)
 })
 
 test('if the greeting cannot be written, the server ends and revokes the first key', async () => {

@@ -30,20 +30,20 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     await expect(fetch(`${server.url}/pets`)).rejects.toThrow()
     expect((await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })).status).toBe(401)
     const env = { PETSTORE_API_KEY: 'a-key-of-this-service' }
-    for (const [url, problem] of [
+    for (const [url = '', problem, ...args] of [
       [
         server.url.replace('https', 'http'),
         'the server closed the connection; if it uses TLS, the address needs https:// (ECONNRESET)',
+        ...['pets', 'list', '--url'],
       ],
       [
         server.url,
         'its certificate is not trusted; set NODE_EXTRA_CA_CERTS to the file of its authority (DEPTH_ZERO_SELF_SIGNED_CERT)',
+        'conform',
       ],
     ]) {
-      for (const args of [['pets', 'list', '--url'], ['conform']]) {
-        const stderr = await refusal([...args, `${url}`], { cwd: folder.path, env })
-        expect(stderr).toBe(`petstore: Cannot reach ${url}: ${problem}\n`)
-      }
+      const stderr = await refusal([...args, url], { cwd: folder.path, env })
+      expect(stderr).toBe(`petstore: Cannot reach ${url}: ${problem}\n`)
     }
     const trusting = { ...env, PETSTORE_API_KEY: keyIn(server), NODE_EXTRA_CA_CERTS: 'cert.pem' }
     const listed = await petstore(['pets', 'list', '--url', server.url], { cwd: folder.path, env: trusting })

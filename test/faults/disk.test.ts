@@ -20,13 +20,6 @@ function testUnless(obstacle: string | undefined, name: string, run: () => Promi
 }
 
 const noMount = obstacleTo(() => smallDisk(1024 ** 2)[Symbol.dispose]())
-const noImmutable = obstacleTo(() => {
-  using folder = temporaryFolder()
-  const file = join(folder.path, 'file')
-  writeFileSync(file, '')
-  makeImmutable([file])[Symbol.dispose]()
-})
-
 const noFreeze = obstacleTo(() => {
   using disk = realDisk()
   command('fsfreeze', '--freeze', disk.path)
@@ -172,24 +165,6 @@ testUnless(noMount, 'a restore onto a full disk says so and changes nothing, and
   await expectExactly(acknowledged, server)
 })
 
-// Not the -shm file: it is mapped into memory, and a kernel that refuses to write there ends the process.
-testUnless(noImmutable, 'immutable files: POST is 503, or 201 and kept, GET is 200; later POST is 201', async () => {
-  await using server = await start()
-  const file = join(server.cwd, 'pets.db')
-  using client = new KeepAliveClient(server.port, key)
-  const acknowledged = new Map<string, string>()
-  expect(await add(client, acknowledged)).toBe(201)
-  {
-    using _ = makeImmutable([file, `${file}-wal`])
-    for (let attempt = 0; attempt < 10; attempt++) {
-      await add(client, acknowledged)
-      expect((await answered(client)).status).toBe(200)
-    }
-  }
-  expect(await add(client, acknowledged)).toBe(201)
-  await expectExactly(acknowledged, server)
-})
-
 for (const isWriting of [true, false]) {
   const what = isWriting ? 'while it writes' : 'while nothing is written'
   testUnless(noFreeze, `a server on a disk frozen ${what} stops without its store, and loses nothing`, async () => {
@@ -256,16 +231,6 @@ function freeze(path: string): AsyncDisposable {
       await thawing.exited
     },
   }
-}
-
-/** With the immutable flag not even root can write to a file, open it for writing, or delete it. Root only. */
-function makeImmutable(files: readonly string[]): Disposable {
-  using stack = new DisposableStack()
-  for (const file of files) {
-    command('chattr', '+i', file)
-    stack.defer(() => command('chattr', '-i', file))
-  }
-  return stack.move()
 }
 
 /** Why this cannot be done here; undefined if it can. */

@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Sent, withClients } from '../support/connections.ts'
@@ -18,9 +18,11 @@ const moments = [lastBatch, 'pets.db-wal', 'pets.db', 1, 2] as const
 
 type Animals = ReadonlyMap<string, string>
 
-/** A folder with two backups that have no id in common, old.db and new.db, and a server on a copy of old.db. */
-async function restoring(count: number) {
-  await using stack = new AsyncDisposableStack()
+type Backups = Awaited<ReturnType<typeof makeBackups>>
+
+/** A folder with two backups that have no id in common, old.db and new.db. */
+async function makeBackups(count: number) {
+  using stack = new DisposableStack()
   const place = stack.use(workplace(''))
   const make = async (name: string, firstId: bigint) => {
     const lines = animalLines(count, firstId).replaceAll('"name":"', `"name":"${name} ${longName}`)
@@ -31,7 +33,26 @@ async function restoring(count: number) {
     return { file: `${name}.db`, animals: new Map(animals.map(({ id, body }) => [id, body])) as Animals }
   }
   const [older, newer] = await Promise.all([make('old', 1n), make('new', 2n)])
-  copyFileSync(place.file(older.file), place.file('pets.db'))
+  const owned = stack.move()
+  return { place, older, newer, [Symbol.dispose]: () => owned.dispose() }
+}
+
+let many: Backups
+let few: Backups
+beforeAll(async () => {
+  many = await makeBackups(manyAnimals)
+  few = await makeBackups(10)
+})
+afterAll(() => {
+  for (const each of [many, few]) each[Symbol.dispose]()
+})
+
+/** A folder with copies of both backups, and a server on another copy of old.db. */
+async function restoring({ place: from, older, newer }: Backups) {
+  await using stack = new AsyncDisposableStack()
+  const place = stack.use(workplace(''))
+  for (const file of [older.file, newer.file]) copyFileSync(from.file(file), place.file(file))
+  copyFileSync(from.file(older.file), place.file('pets.db'))
   const start = () => startServer({ cwd: place.path, env: { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db' } })
   const server = stack.use(await start())
   const client = stack.use(new KeepAliveClient(server.port, key))
@@ -77,7 +98,7 @@ function load(port: number, ledger: Ledger) {
 test(
   `after each of ${rounds} kill -9 of a restore, clients find the old catalogue or the backup, and what they added since`,
   async () => {
-    await using all = await restoring(manyAnimals)
+    await using all = await restoring(many)
     const { place, server, client } = all
     const ledger = new Ledger()
     let known = all.older.animals
@@ -127,7 +148,7 @@ test(
 )
 
 test('a server killed and started again during a restore serves the old catalogue, and goes on after the restore', async () => {
-  await using all = await restoring(manyAnimals)
+  await using all = await restoring(many)
   const { place, older, newer } = all
   await all.server.stop('SIGKILL')
   let known = older.animals
@@ -153,7 +174,7 @@ test('a server killed and started again during a restore serves the old catalogu
 })
 
 test.concurrent('a locked store: restore says so, and nothing changes', async () => {
-  await using all = await restoring(10)
+  await using all = await restoring(few)
   {
     using other = new Database(all.place.file('pets.db'))
     other.run('BEGIN IMMEDIATE')
@@ -166,7 +187,7 @@ test.concurrent('a locked store: restore says so, and nothing changes', async ()
 })
 
 test.concurrent('of two restores at once, one waits for the other, and clients then find its animals', async () => {
-  await using all = await restoring(10)
+  await using all = await restoring(few)
   expectAnimals(await allAnimals(all.client), all.older.animals)
   await using first = await all.place.startHeld(['restore', '--yes', 'old.db'])
   await using second = all.place.start(['restore', '--yes', 'new.db'])
