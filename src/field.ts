@@ -1,4 +1,4 @@
-import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject, parseInt64 } from './int64.ts'
+import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
 type JsonSchema = { readonly [keyword: string]: unknown }
@@ -26,11 +26,11 @@ export const int64: Field<bigint> = {
   },
 }
 
-/** The same rule for text, as in a path or an argument of a command. */
-export const int64Text: Field<bigint> = {
-  ...int64,
-  read: text => parseInt64(String(text)),
-  problem: text => int64.problem?.(new InexactNumber(String(text))),
+/** The same rule for an argument of a command. */
+export const int64Text = {
+  expected: int64.expected,
+  read: (text: string) => int64.read(new InexactNumber(text)),
+  problem: (text: string) => int64.problem?.(new InexactNumber(text)),
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {

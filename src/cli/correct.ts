@@ -1,5 +1,6 @@
 import { SetupError } from '../errors.ts'
 import { int64Text, oneOfText, show } from '../field.ts'
+import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { petName, petStatus } from '../pet.ts'
 import { argument, command, switchOption, withoutUser } from './arguments.ts'
@@ -58,11 +59,11 @@ export const removeCommand = command({
     ids: {
       ...argument('<id>...', `the ids of 1 to ${idsMax} animals`),
       read(text) {
-        const ids = [...new Set(text.split(' ').map(int64Text.read))]
+        const ids = [...new Set(text.split(' ').map(parseInt64))]
         return ids.length <= idsMax && ids.every(id => id !== undefined) ? ids : undefined
       },
       problem(text) {
-        const wrong = text.split(' ').find(id => int64Text.read(id) === undefined)
+        const wrong = text.split(' ').find(id => parseInt64(id) === undefined)
         if (wrong === undefined) return `has too many ids: expected at most ${idsMax}`
         return `is ${show(withoutUser(wrong))}: expected ${int64Text.expected}`
       },

@@ -1,8 +1,8 @@
-import { type Field, int64Text } from '../field.ts'
+import type { Field } from '../field.ts'
 import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
 import { idempotencyKeyMs } from '../store.ts'
-import { idempotencyKey, type Parameter, strictHandling } from './request.ts'
+import { idempotencyKey, int64Text, type Parameter, strictHandling } from './request.ts'
 
 /** The prefix of the paths below: the interface's major version. */
 export const versionPrefix = '/v1'

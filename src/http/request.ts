@@ -1,5 +1,6 @@
 import type { Permission } from '../api-key.ts'
-import { type Field, invalid, unknownNames } from '../field.ts'
+import { type Field, int64, invalid, unknownNames } from '../field.ts'
+import { parseInt64 } from '../int64.ts'
 import { requestId } from './masking.ts'
 
 export interface Caller {
@@ -110,6 +111,9 @@ export class Query {
     return this.#parameters
   }
 }
+
+/** An int64 as text, as in a path. */
+export const int64Text: Field<bigint> = { ...int64, read: text => parseInt64(String(text)) }
 
 const idempotencyKeyCharsMax = 255
 const bareKey = `[!#-~][!-~]{0,${idempotencyKeyCharsMax - 1}}`
