@@ -23,6 +23,7 @@ import { serveOnClock } from './serve-on-clock.ts'
 const restarts = 3
 
 const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d): ./
+const silent = /^PostgreSQL did not answer within 5000 ms$/
 const locked = /^PostgreSQL: 55P03: canceling statement due to lock timeout$/
 
 /** On an empty database that goes with the cluster. */
@@ -83,6 +84,24 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     })
     expect(logged).toContainEqual(expect.stringMatching(/^error No PostgreSQL server is usable: /))
     expect(logged).toContain(`warn Now using PostgreSQL at ${cluster.host}`)
+  })
+
+  test.concurrent('if it is frozen until nobody waits for it any more, clients get 503, and it goes on', async () => {
+    await using cluster = await startCluster()
+    await using serving = await serveOn(cluster)
+    await serving.underLoad(silent, async load => {
+      await load.makesProgress(100)
+      cluster.freeze()
+      // The log names the cause of a read that waits. Just now, all clients may be waiting for creations.
+      const reading = serving.fetch('/pets', key)
+      await serving.healthIs(503)
+      expect((await reading).status).toBe(503)
+      // Nobody waits for a server that is known not to answer.
+      const cause = '"cause":"no PostgreSQL server is usable'
+      await until('requests that do not wait', () => serving.stderr.includes(cause) || undefined)
+      cluster.thaw()
+      await load.makesProgress()
+    })
   })
 
   test.concurrent('if it is frozen and clients are waiting, the service stops with exit code 0', async () => {
