@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { errorAnswer, startScriptedServer } from '../client/scripted-server.ts'
 import { type Ended, petstore, program, refusal, run } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
-import { spawnOnTerminal } from './child.ts'
 
 let service: Service
 
@@ -136,21 +135,6 @@ test('a wait of more than a second is announced, and --key is another name of --
   expect(server.requests.map(({ headers }) => headers.get('authorization'))).toEqual(
     Array(2).fill('Bearer a-key-of-this-service'),
   )
-})
-
-test('a terminal shows as much of a long name as fits', async () => {
-  const animals = ['犬'.repeat(999), 'Rex'].map((name, index) => ({ id: index + 1, name, categoryId: 7 }))
-  await using server = startScriptedServer(Response.json(animals))
-  const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: service.key }
-  await using terminal = spawnOnTerminal([program, 'pets', 'list'], { cwd: tmpdir(), env })
-  expect(await terminal.exited()).toBe(0)
-  const [, long = '', short] = terminal.shown.split('\r\n')
-  expect([long.slice(-3), Bun.stringWidth(long) > 78, Bun.stringWidth(long) <= 80, short]).toEqual([
-    '犬犬…',
-    true,
-    true,
-    '2   -       7         Rex',
-  ])
 })
 
 describe('one line says what to do about', () => {

@@ -54,16 +54,9 @@ test.each(hosts)(
     await using server = await startServer({ env })
     const { origin } = new URL(server.url)
     expect(origin).toBe(`http://${HOST === '::' ? '[::1]' : '127.0.0.1'}:${server.port}`)
-    const rows = server.stdout.match(/^ {2}\w* +http.+$/gm)?.map(row => row.trim().split(/ +/)) ?? []
-    const network = rows.slice(2, -1).map(row => row.at(-1) ?? '')
-    const named = network.map((url, index) => (index === 0 ? ['Network', url] : [url]))
-    const publicUrl = 'https://pets.example.com/shop/v1'
-    expect(rows).toEqual([
-      ['Catalogue', `${origin}/`],
-      ['Reference', `${origin}/docs`],
-      ...named,
-      ['Public', publicUrl],
-    ])
+    const urls = [...server.stdout.matchAll(/^ {2}\w* +(http.+)$/gm)].map(([, url = '']) => url)
+    const network = urls.slice(2, -1)
+    expect(urls).toEqual([`${origin}/`, `${origin}/docs`, ...network, 'https://pets.example.com/shop/v1'])
     const isReachable = ({ internal, family, address }: (typeof addresses)[number]) =>
       !internal && (HOST === '::' || family === 'IPv4') && !/^(fe80|169\.254)/.test(address)
     const reachable = addresses.filter(isReachable)
