@@ -197,7 +197,10 @@ describeInBrowser('the catalogue page', () => {
       await keepAnimals(service, pets)
       await screen.enter(service.key)
       await screen.waitForCards(hostile.length)
-      expect(await page.locator('.name').allTextContents()).toEqual(hostile)
+      const isLong = (name: string) => [...name].length > 40
+      const shown = hostile.map(name => (isLong(name) ? `${[...name].slice(0, 40).join('')}…` : name))
+      expect(await page.locator('.name').allTextContents()).toEqual(shown)
+      expect(await page.locator('.card details p').allTextContents()).toEqual(hostile.filter(isLong))
       const facts = ids.map(id => `No. ${id} · Category 9223372036854775807`)
       expect(await page.locator('.facts').allTextContents()).toEqual(facts)
       expect(await page.title()).toBe('Catalogue · Pet store')
@@ -206,14 +209,16 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.getByTitle('categoryId').first().textContent()).toBe('Category 9223372036854775807')
       for (const { viewport } of [desktop, phone]) {
         await page.setViewportSize(viewport)
+        await screen.cards.nth(3).getByText('Whole name').click()
         expect(await screen.overflowPx()).toBe(0)
         await screen.expectAccessible()
+        await screen.cards.nth(3).getByText('Whole name').click()
       }
 
       await page.getByText('Add an animal').click()
       await screen.addAnimal(hostile[0] ?? '', '9007199254740993')
       await screen.says(`as No. ${9007199254740993n + BigInt(hostile.length)}.`)
-      expect(await page.locator('.name').allTextContents()).toEqual([hostile[0] ?? '', ...hostile])
+      expect(await page.locator('.name').allTextContents()).toEqual([shown[0] ?? '', ...shown])
       expect(await screen.overflowPx()).toBe(0)
     }))
 

@@ -34,7 +34,12 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
   // The same category always has the same colour, and the next one a very different one.
   badge.style.setProperty('--hue', String(Number(categoryId % 360n) * 137))
-  find(card, '.name').textContent = name
+  find(card, '.name').textContent = shortName(name)
+  if (shortName(name) !== name) {
+    const whole = copyOf('whole')
+    find(whole, 'p').textContent = name
+    find(card, '.name').after(whole)
+  }
   const label = find(card, '.status')
   label.textContent = status ? status.charAt(0).toUpperCase() + status.slice(1) : 'No status'
   label.dataset['status'] = status ?? ''
