@@ -11,7 +11,7 @@ import { closing } from './contract.ts'
 
 const instancesAtOnce = 8
 const writers = 4
-const rounds = Number(process.env['PETSTORE_TEST_WRITING_ROUNDS'] ?? 50)
+const rounds = 50
 
 /** Adds several animals at once, some under an Idempotency-Key, in every round. */
 async function write(name: string, pets: PetStore, onAdded: (id: bigint, pet: NewPet) => void) {
