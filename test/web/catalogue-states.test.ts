@@ -81,7 +81,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('A key has no spaces and no accents')
     }))
 
-  test('takes no key from the address, waits for one, shows it on request, and hides it when it is accepted', () =>
+  test('takes no key from the address, and waits for one: paste it, Enter', () =>
     visit(desktop, async (page, service, screen) => {
       await stock(service, 5)
       await screen.goTo(`/#key=${service.key}`)

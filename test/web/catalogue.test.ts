@@ -206,6 +206,10 @@ describeInBrowser('the catalogue page', () => {
       await press('Enter')
       await screen.waitForCards(20)
       expect(await screen.focused()).toBe('heading')
+      // More than four animals fit on the screen of a phone.
+      const whole =
+        "[...document.querySelectorAll('.card')].filter(card => card.getBoundingClientRect().bottom < innerHeight)"
+      expect(await page.evaluate(`${whole}.length`)).toBeGreaterThan(4)
 
       // The skip link changes the address, but not the list.
       await page.locator('.skip').press('Enter')
