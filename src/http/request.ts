@@ -51,8 +51,9 @@ export class RequestContext {
   }
 
   /**
-   * For the log. The address is unknown once the connection is closed, so writes and verifications of a key ask for it before they
-   * wait. Errors ask, too. Other reads are identified by their key's name: a lookup costs as much as the log line.
+   * For the log. The address is unknown once the connection is closed, so writes and verifications of a key ask for it
+   * before they wait. Errors ask, too. Other reads are identified by their key's name: a lookup costs as much as the
+   * log line.
    */
   lookUpPeer(): void {
     this.peerAddress ??= this.#peers?.requestIP(this.request)?.address
