@@ -1,5 +1,5 @@
 import type { Field } from './field.ts'
-import type { PetStatus } from './pet.ts'
+import type { Pet, PetStatus } from './pet.ts'
 
 export interface PageRequest {
   readonly limit: number
@@ -8,12 +8,10 @@ export interface PageRequest {
   readonly after?: bigint
 }
 
-/** As JSON, because an object with exact integers for each animal would cost 6% of the request. */
-export interface PetPage {
-  /** An array, oldest first. */
-  readonly json: string
-  /** Undefined if the page is empty. */
-  readonly lastId: bigint | undefined
+export interface Page {
+  /** Ascending by id. */
+  readonly pets: readonly Pet[]
+  /** Whether animals follow. */
   readonly more: boolean
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { int64Max } from './int64.ts'
-import { Histogram, keptIdProblem } from './store.ts'
+import { keptIdProblem } from './store.ts'
 
 const highest = int64Max - 1_000_000_000n
 
@@ -13,12 +13,4 @@ test.each<[bigint | undefined, bigint, string | undefined]>([
   [6n, 6n, 'id is 6 after 6: expected ascending ids'],
 ])('importing id %p after %p has the problem %p', (id, previous, problem) => {
   expect(keptIdProblem(id, previous)).toBe(problem)
-})
-
-test('a value counts in the first bucket whose bound it does not exceed', () => {
-  const histogram = new Histogram([1, 2, 4])
-  expect(histogram.counts).toEqual([0, 0, 0, 0])
-  for (const value of [0, 1, 1.5, 2, 4, 4.1, 100]) histogram.observe(value)
-  expect(histogram.counts).toEqual([2, 2, 1, 2])
-  expect(histogram.sum).toBeCloseTo(112.6)
 })

@@ -1,7 +1,8 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
 import { invalid } from './field.ts'
+import type { Histogram } from './histogram.ts'
 import { int64Max } from './int64.ts'
-import type { PageRequest, PetPage } from './page.ts'
+import type { Page, PageRequest } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
 /**
@@ -11,7 +12,7 @@ import type { NewPet, Pet, PetCorrection } from './pet.ts'
  */
 export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
-  list(page: PageRequest): Promise<PetPage>
+  list(request: PageRequest): Promise<Page>
   get(id: bigint): Promise<Pet | undefined>
   /** The animal with its id, higher than all before. It survives a crash. Throws IdsExhausted if no id is left. */
   create(pet: NewPet): Promise<Pet>
@@ -142,26 +143,6 @@ export interface PoolActivity {
   readonly connectionsBusy: number
   /** Statements that wait for a connection. */
   readonly waiting: number
-}
-
-/** Counts of observed values by upper bound, as a Prometheus histogram. */
-export class Histogram {
-  readonly bounds: readonly number[]
-  /** Not cumulative. One more entry than `bounds`, for values above the last bound. */
-  readonly counts: number[]
-  sum = 0
-
-  constructor(bounds: readonly number[]) {
-    this.bounds = bounds
-    this.counts = new Array<number>(bounds.length + 1).fill(0)
-  }
-
-  observe(value: number): void {
-    let index = 0
-    while (index < this.bounds.length && value > (this.bounds[index] ?? 0)) index++
-    this.counts[index] = (this.counts[index] ?? 0) + 1
-    this.sum += value
-  }
 }
 
 /** A line for the log: `error` when the store starts to recover from a problem, `warn` when it has. */

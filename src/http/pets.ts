@@ -1,7 +1,7 @@
 import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
-import { petToJson } from '../json.ts'
-import { cursorFor, limitDefault, type PageRequest, type PetPage, writeCursor } from '../page.ts'
+import { petsToJson, petToJson } from '../json.ts'
+import { cursorFor, limitDefault, type Page, type PageRequest, writeCursor } from '../page.ts'
 import { type PetStatus, readNewPet } from '../pet.ts'
 import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
@@ -59,10 +59,12 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   }
 }
 
-function pageReply({ limit, status }: PageRequest, { json: body, lastId, more }: PetPage, baseUrl: string): Reply {
+function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl: string): Reply {
   const { status: ok, path } = operations.listPets
-  if (!more || lastId === undefined) return json(ok, body)
-  const cursor = writeCursor(lastId, status)
+  const body = petsToJson(pets)
+  const last = pets.at(-1)
+  if (!more || !last) return json(ok, body)
+  const cursor = writeCursor(last.id, status)
   const filter = status === undefined ? '' : `&status=${status}`
   const next = `${baseUrl}${path}?limit=${limit}${filter}&cursor=${cursor}`
   return json(ok, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))

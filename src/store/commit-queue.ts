@@ -1,6 +1,6 @@
 import { StoreUnavailable } from '../errors.ts'
-import { Histogram, type StoreActivity } from '../store.ts'
-import { withTimeout } from '../timeout.ts'
+import { Histogram } from '../histogram.ts'
+import type { StoreActivity } from '../store.ts'
 
 /** Writes that wait or are being committed, at most: about a tenth of a second of work. */
 export const writesWaitingMax = 1_024
@@ -9,38 +9,26 @@ const batchMax = 512
 /** Without further writes, a failed one means for this time that the store takes none. */
 const failureMsMax = 120_000
 
-/** The results of a batch, in its order. `errors` holds the writes that failed, by their index. */
-export interface BatchResult<Result> {
-  readonly values: readonly Result[]
-  readonly errors?: ReadonlyMap<number, unknown>
-}
-
-export interface CommitQueueOptions {
-  /** Rejects a write that is not committed in time, and does not start it later. */
-  readonly timeoutMs?: number
-  /** Whether one write may be the cause of a batch's error: then each is committed alone, so that the others succeed. */
-  readonly retrySingly?: (error: unknown) => boolean
-}
-
-interface WaitingWrite<Write, Result> extends PromiseWithResolvers<Result> {
+/** A write, and the promise of its caller. */
+export interface QueuedWrite<Write, Result> extends PromiseWithResolvers<Result> {
   readonly write: Write
-  timedOut: boolean
 }
+
+/** Resolves or rejects each write of the batch, and returns how many were committed. If it throws, all have failed. */
+type Commit<Write, Result> = (batch: readonly QueuedWrite<Write, Result>[]) => Promise<number>
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
   readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
-  readonly #commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>
-  readonly #options: CommitQueueOptions
-  #queue: WaitingWrite<Write, Result>[] = []
+  readonly #commit: Commit<Write, Result>
+  #queue: QueuedWrite<Write, Result>[] = []
   #committing = 0
   #nextTick: NodeJS.Immediate | undefined
   #idle: PromiseWithResolvers<void> | undefined
   #failedAtMs: number | undefined
 
-  constructor(commit: (batch: readonly Write[]) => Promise<BatchResult<Result>>, options: CommitQueueOptions = {}) {
+  constructor(commit: Commit<Write, Result>) {
     this.#commit = commit
-    this.#options = options
   }
 
   activity(): StoreActivity {
@@ -63,20 +51,14 @@ export class CommitQueue<Write, Result> {
     if (this.#waiting >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
-    const { timeoutMs } = this.#options
-    const waiting: WaitingWrite<Write, Result> = { ...Promise.withResolvers<Result>(), write, timedOut: false }
-    this.#queue.push(waiting)
+    const queued = { ...Promise.withResolvers<Result>(), write }
+    this.#queue.push(queued)
     // Writes of one event-loop tick go together.
     this.#nextTick ??= setImmediate(() => {
       this.#nextTick = undefined
-      void this.#startBatch()
+      void this.#commitNext()
     })
-    if (timeoutMs === undefined) return waiting.promise
-    return withTimeout(waiting.promise, timeoutMs, () => {
-      waiting.timedOut = true
-      this.#failedAtMs = performance.now()
-      throw new StoreUnavailable(`not committed within ${timeoutMs} ms`)
-    })
+    return queued.promise
   }
 
   /** Refuses further writes, and resolves when the waiting ones are committed. */
@@ -86,35 +68,20 @@ export class CommitQueue<Write, Result> {
     return this.#idle.promise
   }
 
-  async #startBatch(): Promise<void> {
+  async #commitNext(): Promise<void> {
     if (this.#queue.length === 0 || this.#committing > 0) return
     const batch = this.#queue.splice(0, batchMax)
     this.#committing = batch.length
-    await this.#commitBatch(batch)
-    this.#committing = 0
-    void this.#startBatch()
-    if (this.#waiting === 0) this.#idle?.resolve()
-  }
-
-  async #commitBatch(waiting: readonly WaitingWrite<Write, Result>[]): Promise<void> {
-    const batch = waiting.filter(({ timedOut }) => !timedOut)
-    if (batch.length === 0) return
+    let committed = 0
     try {
-      const { values, errors } = await this.#commit(batch.map(({ write }) => write))
-      const failed = errors?.size ?? 0
-      this.#failedAtMs = failed === batch.length ? performance.now() : undefined
-      if (failed < batch.length) this.#commitSizes.observe(batch.length - failed)
-      for (const [index, { resolve, reject }] of batch.entries()) {
-        if (errors?.has(index)) reject(errors.get(index))
-        else resolve(values[index] as Result)
-      }
+      committed = await this.#commit(batch)
     } catch (error) {
-      if (batch.length > 1 && this.#options.retrySingly?.(error)) {
-        for (const single of batch) await this.#commitBatch([single])
-        return
-      }
-      this.#failedAtMs = performance.now()
       for (const { reject } of batch) reject(error)
     }
+    this.#failedAtMs = committed > 0 ? undefined : performance.now()
+    if (committed > 0) this.#commitSizes.observe(committed)
+    this.#committing = 0
+    void this.#commitNext()
+    if (this.#waiting === 0) this.#idle?.resolve()
   }
 }

@@ -1,12 +1,11 @@
 import type { ApiKey, NewApiKey, Permission } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
-import { petsToJson } from '../json.ts'
-import type { PetPage } from '../page.ts'
+import type { Page } from '../page.ts'
 import type { NewPet, Pet, PetCorrection, PetStatus } from '../pet.ts'
 import { keptIdProblem } from '../store.ts'
 
-export type PetRow<Integer = bigint> = { id: Integer; name: string; categoryId: Integer; status: PetStatus | null }
+export type PetRow = { id: bigint; name: string; categoryId: bigint; status: PetStatus | null }
 
 export const petColumns = 'id, name, category_id AS "categoryId", status'
 
@@ -20,10 +19,8 @@ export function correctedRow(row: PetRow, correction: PetCorrection): PetRow {
 }
 
 /** `rows` has one row more than the limit if there is a next page. */
-export function pageOf(rows: readonly PetRow<bigint | number>[], limit: number): PetPage {
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
-  return { json: petsToJson(shown), lastId: last && BigInt(last.id), more: rows.length > limit }
+export function pageOf(rows: readonly PetRow[], limit: number): Page {
+  return { pets: rows.slice(0, limit).map(petOf), more: rows.length > limit }
 }
 
 /** Equal for equal animals, however the client wrote them. Stored: an upgrade must not change it. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { addedMax, conform } from '../../src/conform/run.ts'
 import { projectFolder } from '../support/process.ts'
-import { petsOf, type Service, startService } from '../support/service.ts'
+import { type Service, startService } from '../support/service.ts'
 import { failedDecisions } from './decisions.ts'
 
 function check(service: Service, { readOnly = false, key = service.key } = {}) {
@@ -40,7 +40,7 @@ test('a run adds about as many animals as it says, under recognizable names, and
     await using service = await startService()
     await addAnimals(service, animals)
     await check(service)
-    const pets = petsOf(await service.stores.pets.list({ limit: 1_000 }))
+    const pets = (await service.stores.pets.list({ limit: 1_000 })).pets
     const names = pets.slice(animals).map(({ name }) => name)
     expect(names.filter(name => !name.startsWith('conform '))).toEqual([])
     added.push(names.length)

@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { petsToJson } from '../../src/json.ts'
 import { openStores } from '../../src/store/open.ts'
 import { eventually } from '../support/clock.ts'
 import { type KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
@@ -64,9 +65,9 @@ async function animalsInCopyOf(file: string): Promise<Map<string, string>> {
   copyFileSync(file, copy)
   expect(inspectStore(copy).integrity).toBe('ok')
   const stores = await openStores(`sqlite:${copy}`, { create: false })
-  const { json } = await stores.pets.list({ limit: 1_000_000 })
+  const { pets } = await stores.pets.list({ limit: 1_000_000 })
   await stores.close()
-  return new Map(animalsOf(json).map(({ id, body }) => [id, body]))
+  return new Map(animalsOf(petsToJson(pets)).map(({ id, body }) => [id, body]))
 }
 
 test.each(['SIGTERM', 'SIGHUP'] as const)(

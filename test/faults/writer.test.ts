@@ -10,7 +10,6 @@ import { DamageGuard } from '../../src/store/sqlite/errors.ts'
 import { Writer } from '../../src/store/sqlite/writer.ts'
 import type { Stores } from '../../src/store.ts'
 import { temporaryFolder, until } from '../support/process.ts'
-import { petsOf } from '../support/service.ts'
 import { diesAfter, diesBefore } from './dying-writer-thread.ts'
 
 let folder: ReturnType<typeof temporaryFolder>
@@ -53,7 +52,7 @@ const expectAll = async (writes: readonly Promise<string>[], outcome: string) =>
   expect(await Promise.all(writes)).toEqual(writes.map(() => outcome))
 
 async function names(): Promise<readonly string[]> {
-  return petsOf(await stores.pets.list({ limit: 1_000 })).map(({ name }) => name)
+  return (await stores.pets.list({ limit: 1_000 })).pets.map(({ name }) => name)
 }
 
 test('when the writer thread dies, writes passed to it fail, reads go on, and the next animal is added', async () => {

@@ -11,7 +11,6 @@ import { type PostgresAddress, type PostgresHost, parsePostgresUrl } from '../..
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
-import { petsOf } from '../support/service.ts'
 import { batches, closing, failureOf, rex } from './contract.ts'
 
 let database: TestDatabase
@@ -208,7 +207,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date(0) })
     expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(1)
-    expect(petsOf(await stores.pets.list({ limit: 10 }))).toHaveLength(2)
+    expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(2)
     await stores.close()
   })
 })

@@ -6,7 +6,6 @@ import type { PetStore } from '../../src/store.ts'
 import { animalBody, key, Load, serveFrom } from '../support/load.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { petstore, startServer, temporaryFolder } from '../support/process.ts'
-import { petsOf } from '../support/service.ts'
 import { closing } from './contract.ts'
 
 const instancesAtOnce = 8
@@ -35,8 +34,8 @@ async function follow(pets: PetStore, isOver: () => boolean, limit: number, stat
   for (;;) {
     const over = isOver()
     const page = await pets.list({ limit, after: seen.at(-1) ?? 0n, ...(status && { status }) })
-    seen.push(...petsOf(page).map(({ id }) => id))
-    if (over && page.lastId === undefined) return seen
+    seen.push(...page.pets.map(({ id }) => id))
+    if (over && page.pets.length === 0) return seen
   }
 }
 

@@ -8,7 +8,6 @@ import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres
 import type { Stores } from '../../src/store.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
-import { petsOf } from '../support/service.ts'
 import { closing, rex } from './contract.ts'
 
 /** The step of a made-up next version, which adds a column and replaces the functions. */
@@ -32,7 +31,7 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
         ofKeys[round] ??= once.pet.id
         expect(once.pet.id).toBe(ofKeys[round] as bigint)
         const page = await pets.list({ limit: 100, after: followed.at(-1) ?? 0n })
-        if (pets === first.pets) followed.push(...petsOf(page).map(({ id }) => id))
+        if (pets === first.pets) followed.push(...page.pets.map(({ id }) => id))
       }
     }
     const first = stack.use(closing(await openStores(url, { create: true })))

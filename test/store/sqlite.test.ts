@@ -9,7 +9,6 @@ import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { createKey, memoryFolder, temporaryFolder, until } from '../support/process.ts'
-import { petsOf } from '../support/service.ts'
 import { closing, describeStoreContract, failureOf, rex } from './contract.ts'
 
 describeStoreContract('SQLite', 'sqlite')
@@ -67,7 +66,7 @@ describe('SQLite: the file', () => {
     expect(stores.activity()).toMatchObject({ writesWaiting: 0, commitSizes: { sum: 1 } })
     renameSync(file, `${file}.moved`)
     expect(String(await failureOf(add))).toBe(`StoreUnavailable: ${file} was moved, replaced or deleted`)
-    expect(petsOf(await stores.pets.list({ limit: 5 }))).toHaveLength(1)
+    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
     writeFileSync(file, '')
     expect(await failureOf(add)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
@@ -103,7 +102,7 @@ describe('SQLite: the file', () => {
     using restore = await openSqliteRestore(other, file, [...migrations, colours])
     await restore.run(() => {}, new AbortController().signal)
     const upgraded = openSqlite(other, { create: false }, [...migrations, colours])
-    expect(petsOf(await upgraded.pets.list({ limit: 5 }))).toEqual([{ ...rex, id: 1n }])
+    expect((await upgraded.pets.list({ limit: 5 })).pets).toEqual([{ ...rex, id: 1n }])
     await upgraded.close()
   })
 
@@ -112,7 +111,7 @@ describe('SQLite: the file', () => {
     const upgraded = openSqlite(file, { create: false }, [...migrations, colours])
     expect((await stores.pets.create(rex)).id).toBe(1n)
     expect(await upgraded.pets.create(rex)).toEqual({ ...rex, id: 2n })
-    expect(petsOf(await stores.pets.list({ limit: 5 }))).toHaveLength(2)
+    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(2)
     await Promise.all([stores.close(), upgraded.close()])
     expect(valueIn('SELECT count(*) - count(colour) FROM pets')).toBe(2n)
     expect(() => opened()).toThrow(/schema version 2, .* up to 1: upgrade the program$/)

@@ -7,10 +7,7 @@ import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { App, type AppParts } from '../../src/http/app.ts'
 import { type PeerLookup, splitUrl } from '../../src/http/request.ts'
 import { listen } from '../../src/http/server.ts'
-import { int64Of } from '../../src/int64.ts'
-import { parseJson } from '../../src/json.ts'
 import type { Log, LogFields } from '../../src/log.ts'
-import type { PetPage } from '../../src/page.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { expectDescribed } from '../http/described.ts'
@@ -33,13 +30,6 @@ export async function keepAnimals({ stores }: Service, animals: readonly Pet[]):
     yield animals
   })()
   await stores.catalogue.load(batches, 'keep')
-}
-
-export function petsOf({ json }: PetPage): readonly Pet[] {
-  const parsed = parseJson(json)
-  if (!parsed.ok) throw new Error(parsed.problem)
-  const exact = (value: unknown) => int64Of(value) ?? Number.NaN
-  return (parsed.value as Pet[]).map(pet => ({ ...pet, id: exact(pet.id), categoryId: exact(pet.categoryId) }) as Pet)
 }
 
 /** Compares each of its responses with the OpenAPI document. */

@@ -1,8 +1,9 @@
 import type { SQL } from 'bun'
-import { IdsExhausted } from '../../errors.ts'
+import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet, Pet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
-import { CommitQueue } from '../commit-queue.ts'
+import { withTimeout } from '../../timeout.ts'
+import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import { isRefusedByServer } from './errors.ts'
 import type { Pool } from './pool.ts'
@@ -32,19 +33,10 @@ export const statements = {
     ) SELECT count(*)::int AS count, max(created_at_ms) AS last_ms FROM deleted`,
 } as const
 
-type CreateRequest = { readonly pet: NewPet; readonly key?: IdempotencyKey }
-
 /** Reads from the replica if there is one, and commits new animals in batches. */
 export function createPostgresPets({ reading, writing }: Primary, replica?: Replica) {
   const reader = replica ?? reading
-  const queue = new CommitQueue<CreateRequest, Creation>(
-    async batch => ({ values: await writing.write(sql => createAll(sql, batch)) }),
-    {
-      timeoutMs: workMsMax,
-      // One refused animal, or too few ids for the batch, must not fail the others.
-      retrySingly: error => isRefusedByServer(error) || error instanceof IdsExhausted,
-    },
-  )
+  const creations = new Creations(batch => writing.write(sql => createAll(sql, batch)))
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
@@ -56,11 +48,11 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
     },
     get: getTogether(reader),
     async create(pet) {
-      const creation = await queue.add({ pet })
+      const creation = await creations.add(pet)
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
       return creation.pet
     },
-    createOnce: (pet, key) => queue.add({ pet, key }),
+    createOnce: (pet, key) => creations.add(pet, key),
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
@@ -70,7 +62,7 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
       return count
     },
   }
-  return { pets, queue }
+  return { pets, queue: creations.queue }
 }
 
 /** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
@@ -92,6 +84,60 @@ function getTogether(reader: Pick<Pool, 'read'>): PetStore['get'] {
     if (asked.size === 0) setImmediate(fetch)
     return asked.getOrInsertComputed(id, () => Promise.withResolvers()).promise
   }
+}
+
+interface CreateRequest {
+  readonly pet: NewPet
+  readonly key: IdempotencyKey | undefined
+  /** Its caller waits no longer. */
+  isLate: boolean
+}
+
+/** Commits creations in batches, and each within a time limit. */
+export class Creations {
+  readonly queue = new CommitQueue<CreateRequest, Creation>(batch => this.#commit(batch))
+  readonly #create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>
+  readonly #msMax: number
+
+  constructor(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>, msMax = workMsMax) {
+    this.#create = create
+    this.#msMax = msMax
+  }
+
+  add(pet: NewPet, key?: IdempotencyKey): Promise<Creation> {
+    const request = { pet, key, isLate: false }
+    return withTimeout(this.queue.add(request), this.#msMax, () => {
+      request.isLate = true
+      throw new StoreUnavailable(`not committed within ${this.#msMax} ms`)
+    })
+  }
+
+  async #commit(batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number> {
+    // A late one must not be created after its 503: the client may have sent the animal again.
+    const inTime = batch.filter(({ write }) => !write.isLate)
+    if (inTime.length === 0) return 0
+    try {
+      const creations = await this.#create(inTime.map(({ write }) => write))
+      for (const [index, { resolve }] of inTime.entries()) resolve(creations[index] as Creation)
+      return inTime.length
+    } catch (error) {
+      if (inTime.length === 1 || !isOfOneAnimal(error)) throw error
+      let committed = 0
+      for (const single of inTime) {
+        try {
+          committed += await this.#commit([single])
+        } catch (cause) {
+          single.reject(cause)
+        }
+      }
+      return committed
+    }
+  }
+}
+
+/** One refused animal, or too few ids for the batch, must not fail the others. */
+function isOfOneAnimal(error: unknown): boolean {
+  return isRefusedByServer(error) || error instanceof IdsExhausted
 }
 
 type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean }

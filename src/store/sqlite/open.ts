@@ -8,6 +8,7 @@ import { DamageGuard, sqliteSetupError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect, migrations, prepare } from './schema.ts'
+import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
@@ -23,8 +24,9 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       onEvent('error', `The store ${resolve(file)} is damaged (${message}): ${damageAdvice}`),
     )
     const writer = new Writer(file, { guard, onEnd: message => onEvent('error', message) })
-    const pets = createSqlitePets(reading, writer, guard)
-    const keys = createSqliteKeys(reading, writer, guard)
+    const snapshot = new TickSnapshot(reading, writer, guard)
+    const pets = createSqlitePets(reading, snapshot, writer)
+    const keys = createSqliteKeys(reading, snapshot, writer)
     const connections = opening.move()
     return {
       pets,

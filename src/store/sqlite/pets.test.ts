@@ -6,8 +6,9 @@ import { issueApiKey } from '../../api-key.ts'
 import { DamageGuard } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { openSqlite } from './open.ts'
-import { createSqlitePets, TickSnapshot } from './pets.ts'
+import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
+import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
 
 let nowMs: number
@@ -25,8 +26,9 @@ async function newStore() {
   stack.defer(() => stores.close())
   const writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
   const reading = stack.use(connect(file, 'readonly'))
-  const pets = createSqlitePets(reading, writer, new DamageGuard())
-  const keys = createSqliteKeys(reading, writer, new DamageGuard())
+  const snapshot = new TickSnapshot(reading, writer, new DamageGuard())
+  const pets = createSqlitePets(reading, snapshot, writer)
+  const keys = createSqliteKeys(reading, snapshot, writer)
   return Object.assign(stack.move(), {
     ...{ file, stores, writer, reading, keys },
     /** What a reader can see, each asked for on its own. */
@@ -52,14 +54,14 @@ test('all reads of an event-loop tick see the same state: a change by another pr
   store.changeByAnotherProcess()
   await becomeQuiet(store)
   const before = await store.seen()
-  expect(before).toMatchObject({ version: expect.any(BigInt), listed: { lastId: 1n }, got: undefined })
+  expect(before).toMatchObject({ version: expect.any(BigInt), listed: { pets: [{ id: 1n }] }, got: undefined })
   await nextTick()
   expect(await store.seen()).toEqual(before)
   store.changeByAnotherProcess()
   expect(await store.seen()).toEqual(before)
   await nextTick()
   const after = await store.seen()
-  expect(after).toMatchObject({ listed: { lastId: 2n }, got: { id: 2n } })
+  expect(after).toMatchObject({ listed: { pets: [{ id: 1n }, { id: 2n }] }, got: { id: 2n } })
   expect(after.version).not.toBe(before.version)
 })
 
@@ -70,7 +72,7 @@ test('a commit of our own writer shows in the same tick', async () => {
   store.changeByAnotherProcess()
   store.writer.commits++
   const after = await store.seen()
-  expect(after.listed).toMatchObject({ lastId: 1n })
+  expect(after.listed.pets).toMatchObject([{ id: 1n }])
   expect(after.version).not.toBe(before.version)
 })
 
@@ -103,7 +105,7 @@ test('no transaction outlives its tick, even if a statement fails', async () => 
   store.reading.run('BEGIN')
   expect(store.reading.query('SELECT count(*) AS count FROM pets').get()).toEqual({ count: 0n })
   store.changeByAnotherProcess()
-  expect((await store.seen()).listed).toMatchObject({ lastId: 1n })
+  expect((await store.seen()).listed.pets).toMatchObject([{ id: 1n }])
   await nextTick()
   expect(store.reading.inTransaction).toBe(false)
 })

@@ -1,8 +1,14 @@
+// Everything that runs in the writer thread.
+
+import type { Database } from 'bun:sqlite'
+import { IdsExhausted } from '../../errors.ts'
+import { int64Max } from '../../int64.ts'
+import type { NewPet, PetStatus } from '../../pet.ts'
+import { idempotencyKeyMs } from '../../store.ts'
+import { fingerprintOf, type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import { DamageGuard, type Failure, failureOf } from './errors.ts'
-import { prepareKeyWrites } from './keys.ts'
-import { preparePetWrites } from './pets.ts'
 import { checkSameFile, connect, identityOf } from './schema.ts'
-import type { CommittedBatch, ThreadRequest, Write, WriteResult, Writes } from './writer.ts'
+import type { CommittedBatch, KeyWrites, PetWrites, ThreadRequest, Write, WriteResult, Writes } from './writer.ts'
 
 export class Committer {
   readonly #file: string
@@ -63,6 +69,82 @@ function openFile(file: string) {
     return failures.size === 0 ? { values } : { values, failures }
   })
   return { database, commit: commit.immediate }
+}
+
+function preparePetWrites(database: Database): PetWrites {
+  // Without the condition, SQLite reports a full disk after the last id and rolls back the whole transaction.
+  const insert = database.query<{ id: bigint }, { name: string; categoryId: bigint; status: PetStatus | null }>(
+    `INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
+     WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max} RETURNING id`,
+  )
+  type KnownKey = { fingerprint: string; pet_id: bigint }
+  const findKey = database.query<KnownKey, { scope: string; key: string; expiredMs: number }>(
+    `SELECT fingerprint, pet_id FROM idempotency_keys
+     WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
+  )
+  // Replaces an expired key that is not deleted yet.
+  const storeKey = database.query(
+    `INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, pet_id, created_at_ms)
+     VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
+  )
+  const deleteKeys = database.query(
+    `DELETE FROM idempotency_keys WHERE (scope, key) IN (
+       SELECT scope, key FROM idempotency_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
+  )
+
+  function createPet({ name, categoryId, status }: NewPet): bigint {
+    const row = insert.get({ name, categoryId, status: status ?? null })
+    if (!row) throw new IdsExhausted(`${int64Max} is the last id`)
+    return row.id
+  }
+
+  return {
+    createPet,
+    /** Writes run one after the other, so no key is ever seen as in progress. */
+    createPetOnce({ pet, key: { scope, key, at } }) {
+      const fingerprint = fingerprintOf(pet)
+      const known = findKey.get({ scope, key, expiredMs: at.getTime() - idempotencyKeyMs })
+      if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
+      if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
+      const id = createPet(pet)
+      storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
+      return { outcome: 'created', pet: { ...pet, id } }
+    },
+    deleteExpiredIdempotencyKeys: ({ expiredMs, max }) => deleteKeys.run({ expiredMs, max }).changes,
+  }
+}
+
+function prepareKeyWrites(database: Database): KeyWrites {
+  const insertIf = (condition: string) =>
+    database.query<KeyRow, ReturnType<typeof newKeyValues>>(
+      `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,
+    )
+  const insert = insertIf('true')
+  const insertFirst = insertIf('NOT EXISTS (SELECT 1 FROM api_keys)')
+  const markRevoked = database.query<{ id: bigint }, { id: bigint; atMs: number }>(
+    'UPDATE api_keys SET revoked_at_ms = $atMs WHERE id = $id AND revoked_at_ms IS NULL RETURNING id',
+  )
+  const recordUse = database.query(
+    `UPDATE api_keys SET
+       last_used_at_ms = max(ifnull(last_used_at_ms, 0), $lastUsedAtMs),
+       deprecated_uses = deprecated_uses + $deprecatedUses,
+       deprecated_last_used_at_ms = nullif(max(ifnull(deprecated_last_used_at_ms, 0), $deprecatedLastUsedAtMs), 0)
+     WHERE id = $id`,
+  )
+  return {
+    createKey: ({ key }) => keyOf(insert.get(...newKeyValues(key)) as KeyRow),
+    createFirstKey({ key }) {
+      const row = insertFirst.get(...newKeyValues(key))
+      return row ? keyOf(row) : undefined
+    },
+    revokeKey: ({ id, at }) => markRevoked.get({ id, atMs: at.getTime() }) !== null,
+    recordKeyUses({ uses }) {
+      for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
+        const deprecatedLastUsedAtMs = deprecatedLastUsedAt?.getTime() ?? 0
+        recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses, deprecatedLastUsedAtMs })
+      }
+    },
+  }
 }
 
 if (!Bun.isMainThread) {

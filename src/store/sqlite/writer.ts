@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation, IdempotencyKey, KeyUse, StoreActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { type BatchResult, CommitQueue } from '../commit-queue.ts'
+import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type Failure } from './errors.ts'
 import { identityOf } from './schema.ts'
 
@@ -147,20 +147,21 @@ export class Writer {
     return reply.promise
   }
 
-  async #commit(batch: readonly Write[]): Promise<BatchResult<WriteResult>> {
+  async #commit(batch: readonly QueuedWrite<Write, WriteResult>[]): Promise<number> {
     void this.start()
     if (!this.#worker) {
       await withTimeout(this.#restarted.promise, startMsMax, () => {
         throw new StoreUnavailable('the writer thread has not started')
       })
     }
-    const { values, failures = [] } = await this.#send({ type: 'commit', batch })
+    const request = { type: 'commit', batch: batch.map(({ write }) => write) } as const
+    const { values, failures = new Map<number, Failure>() } = await this.#send(request)
     this.#commits++
-    const errors = new Map<number, Error>()
-    for (const [index, failure] of failures) errors.set(index, this.#guard.note(errorOf(failure)))
+    for (const [index, failure] of failures) batch[index]?.reject(this.#guard.note(errorOf(failure)))
     // If a read has found damage meanwhile, the writes may be lost.
     if (this.#guard.damage) throw this.#guard.damage
-    return { values, errors }
+    for (const [index, { resolve }] of batch.entries()) if (!failures.has(index)) resolve(values[index])
+    return batch.length - failures.size
   }
 
   #onThreadEnd(failure: string): void {

@@ -1,0 +1,51 @@
+import { expect, test } from 'bun:test'
+import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
+import type { NewPet } from '../../pet.ts'
+import type { Creation } from '../../store.ts'
+import { Creations } from './pets.ts'
+
+const named = (name: string): NewPet => ({ name, categoryId: 1n })
+const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
+
+test('after an error of one animal, the animals of the batch are created one by one', async () => {
+  const creations = new Creations(async requests => {
+    if (requests.some(({ pet }) => pet.name === 'b')) throw new IdsExhausted('no id is left')
+    return requests.map(({ pet }) => created(pet))
+  })
+  const outcomes = await Promise.allSettled(['a', 'b', 'c'].map(name => creations.add(named(name))))
+  expect(outcomes).toMatchObject([
+    { value: created(named('a')) },
+    { reason: expect.any(IdsExhausted) },
+    { value: created(named('c')) },
+  ])
+  expect(creations.queue.activity().commitSizes.sum).toBe(2)
+})
+
+test('an error of the server fails the whole batch at once', async () => {
+  let calls = 0
+  const creations = new Creations(async () => {
+    calls++
+    throw new StoreUnavailable('no answer')
+  })
+  const outcomes = await Promise.allSettled(['a', 'b'].map(name => creations.add(named(name))))
+  expect(outcomes).toMatchObject(Array(2).fill({ reason: expect.any(StoreUnavailable) }))
+  expect(calls).toBe(1)
+  expect(creations.queue.activity().isWritable).toBe(false)
+})
+
+test('an animal that waits too long is refused, and never created', async () => {
+  const names: string[] = []
+  const commit = Promise.withResolvers<void>()
+  const creations = new Creations(async requests => {
+    names.push(...requests.map(({ pet }) => pet.name))
+    await commit.promise
+    return requests.map(({ pet }) => created(pet))
+  }, 20)
+  const first = creations.add(named('a')).catch(error => error)
+  await new Promise(setImmediate)
+  expect(await creations.add(named('b')).catch(error => error)).toBeInstanceOf(StoreUnavailable)
+  expect(await first).toBeInstanceOf(StoreUnavailable)
+  commit.resolve()
+  await creations.queue.close()
+  expect(names).toEqual(['a'])
+})

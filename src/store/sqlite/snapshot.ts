@@ -1,0 +1,95 @@
+import type { Database } from 'bun:sqlite'
+import type { DamageGuard } from './errors.ts'
+import type { Writer } from './writer.ts'
+
+/** SQLite reuses the write-ahead log only while no reader uses it, so reads share no transaction this long after a commit. */
+const quietMs = 100
+
+/**
+ * Gives reads a snapshot of the file, and a version for the page cache. A read outside of a transaction locks the file, which
+ * costs more than the read. States: `idle`, before the first read of an event-loop tick; `shared`, all reads of the tick
+ * use one transaction; `single`, each read has its own, because there was a commit less than `quietMs` ago. A commit of our
+ * own writer starts the tick again. A request sent after a commit of another process arrives in a later tick.
+ */
+export class TickSnapshot {
+  readonly #database: Database
+  readonly #writer: Pick<Writer, 'commits'>
+  readonly #guard: DamageGuard
+  readonly #begin
+  readonly #dataVersion
+  #state: 'idle' | 'shared' | 'single' = 'idle'
+  #shareFromMs = 0
+  #sharedVersion: bigint | undefined
+  #commits = 0
+  #version: bigint | undefined
+
+  constructor(database: Database, writer: Pick<Writer, 'commits'>, guard: DamageGuard) {
+    this.#database = database
+    this.#writer = writer
+    this.#guard = guard
+    this.#begin = database.query('BEGIN')
+    this.#dataVersion = database.query<{ data_version: bigint }, []>('PRAGMA data_version')
+  }
+
+  read<T>(statement: () => T): T {
+    return this.#guard.run(() => {
+      this.#enter()
+      return statement()
+    })
+  }
+
+  /** Reads what is committed now, not what the other reads of this tick see. */
+  readLatest<T>(statement: () => T): T {
+    return this.#guard.run(() => {
+      endTransaction(this.#database)
+      return statement()
+    })
+  }
+
+  /** Differs after every commit. data_version ignores commits of its own connection, but this connection only reads. */
+  version(): bigint | undefined {
+    if (this.#version === undefined || !this.#isCurrent()) {
+      this.#version = this.read(() => this.#dataVersion.get()?.data_version)
+    }
+    return this.#version
+  }
+
+  #isCurrent(): boolean {
+    if (this.#state === 'idle' || this.#commits !== this.#writer.commits) return false
+    return this.#database.inTransaction === (this.#state === 'shared')
+  }
+
+  #enter(): void {
+    if (this.#isCurrent()) return
+    endTransaction(this.#database)
+    if (this.#state === 'idle') setImmediate(this.#endTick)
+    this.#state = 'single'
+    this.#commits = this.#writer.commits
+    this.#version = undefined
+    const nowMs = performance.now()
+    if (nowMs < this.#shareFromMs) return
+    this.#begin.run()
+    this.#version = this.#dataVersion.get()?.data_version
+    if (this.#version === this.#sharedVersion) {
+      this.#state = 'shared'
+      return
+    }
+    this.#sharedVersion = this.#version
+    this.#shareFromMs = nowMs + quietMs
+    endTransaction(this.#database)
+  }
+
+  readonly #endTick = () => {
+    this.#state = 'idle'
+    try {
+      endTransaction(this.#database)
+    } catch {
+      // The database was closed in this tick. After another failure, the next read tries again.
+    }
+  }
+}
+
+/** The next read sees every commit before it. */
+function endTransaction(database: Database): void {
+  if (database.inTransaction) database.query('COMMIT').run()
+}
