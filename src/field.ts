@@ -1,18 +1,25 @@
 import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
-type JsonSchema = { readonly [keyword: string]: unknown }
+export type JsonSchema = { readonly [keyword: string]: unknown }
 
-/** One rule in the forms that need it: the published schema, the check and the type. */
-export interface Field<T> {
-  readonly schema: JsonSchema
+/** How a value is read, and how messages describe it. It reads any value of JSON, or only text. */
+export interface Rule<T, Input = unknown> {
   /** A valid value, in the words of a message: `an integer from 1 to 100`. */
   readonly expected: string
   /** The value, or undefined if it is invalid. */
-  read(value: unknown): T | undefined
+  readonly read: (value: Input) => T | undefined
   /** What is wrong with an invalid value, if there is more to say than what was expected. */
-  problem?(value: unknown): string | undefined
+  readonly problem?: (value: Input) => string | undefined
 }
+
+/** One rule in the forms that need it: the published schema, the check and the type. */
+export interface Field<T, Input = unknown> extends Rule<T, Input> {
+  readonly schema: JsonSchema
+}
+
+/** Of a parameter or a header. */
+export type TextField<T> = Field<T, string>
 
 export const int64: Field<bigint> = {
   schema: { type: 'integer', format: 'int64' },
@@ -27,10 +34,10 @@ export const int64: Field<bigint> = {
 }
 
 /** The same rule for an argument of a command. */
-export const int64Text = {
+export const int64Text: Rule<bigint, string> = {
   expected: int64.expected,
-  read: (text: string) => int64.read(new InexactNumber(text)),
-  problem: (text: string) => int64.problem?.(new InexactNumber(text)),
+  read: text => int64.read(new InexactNumber(text)),
+  problem: text => int64.problem?.(new InexactNumber(text)),
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {
@@ -47,12 +54,12 @@ export function oneOfText(values: readonly string[]): string {
 }
 
 /** `limit is "abc": expected an integer from 1 to 100` */
-export function invalid(name: string, value: unknown, field: Pick<Field<unknown>, 'expected' | 'problem'>): string {
-  return `${name} ${field.problem?.(value) ?? `is ${show(value)}: expected ${field.expected}`}`
+export function invalid<Input>(name: string, value: Input, rule: Omit<Rule<unknown, Input>, 'read'>): string {
+  return `${name} ${rule.problem?.(value) ?? `is ${show(value)}: expected ${rule.expected}`}`
 }
 
 /** `categoryId is missing: expected a 64-bit integer` */
-export function missing(name: string, { expected }: Pick<Field<unknown>, 'expected'>): string {
+export function missing(name: string, { expected }: { readonly expected: string }): string {
   return `${name} is missing: expected ${expected}`
 }
 

@@ -8,7 +8,7 @@ export function parseInt64(text: string): bigint | undefined {
   return canonical.test(text) ? inRange(BigInt(text)) : undefined
 }
 
-/** The exact int64 of a value from `parseJson`: `1`, `1.0` and `1e3` are integers, `"1"` is not. */
+/** The exact int64 of a value from `readJson`: `1`, `1.0` and `1e3` are integers, `"1"` is not. */
 export function int64Of(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return inRange(value)
   if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)

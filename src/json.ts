@@ -1,7 +1,7 @@
 import { InexactNumber } from './int64.ts'
 import type { Pet } from './pet.ts'
 
-export type ParsedJson =
+export type ReadJson =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string; readonly at?: Position }
 
@@ -14,7 +14,7 @@ export const nestingMax = 64
 const mayBeInexact = /[\d.]{16}|\d[eE]/
 
 /** Parses JSON without rounding: a number that a double may not hold exactly becomes an {@link InexactNumber}. */
-export function parseJson(text: string): ParsedJson {
+export function readJson(text: string): ReadJson {
   if (nestingExceeds(text, nestingMax)) {
     return { ok: false, problem: `objects and arrays are nested more than ${nestingMax} levels deep` }
   }

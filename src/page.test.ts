@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { int64Max, int64Min } from './int64.ts'
-import { cursorFor, pageLimit, writeCursor } from './page.ts'
+import { cursorFor, cursorSchema, pageLimit, writeCursor } from './page.ts'
 
 describe('a limit', () => {
   test.each([1, 9, 20, 99, 100])('%p is read', limit => {
@@ -10,9 +10,9 @@ describe('a limit', () => {
 
   test.each([
     ...['', '0', '00', '01', '-1', '101', '999', '1000', '1.0', '1e1', '+5', ' 5', '5 ', '5\n', '0x5', '５'],
-    ...['99999999999999999999', 'abc', 5, 5n, null],
-  ])('%p is refused, not clamped', value => {
-    expect(pageLimit.read(value)).toBeUndefined()
+    ...['99999999999999999999', 'abc'],
+  ])('%p is refused, not clamped', text => {
+    expect(pageLimit.read(text)).toBeUndefined()
   })
 
   test('is published as 1 to 100, with 20 as the default', () => {
@@ -39,7 +39,7 @@ describe('a cursor', () => {
   })
 
   test('gives its id for its status, and for no other; a link needs no escaping', () => {
-    expect(cursorFor(undefined).schema).toEqual({ type: 'string', minLength: 1, maxLength: 256 })
+    expect(cursorSchema).toEqual({ type: 'string', minLength: 1, maxLength: 256 })
     fc.assert(
       fc.property(anyId, anyStatus, (after, status) => {
         const cursor = writeCursor(after, status)
@@ -69,9 +69,8 @@ describe('a cursor', () => {
     ['another version', `Ag${sold.slice(2)}`],
     ['a checksum of zeros', 'AQAAAAAAAAAUAAAAAA'],
     ['a long text', 'A'.repeat(100_000)],
-    ['a number', 20],
-  ])('%s is refused', (_what, value) => {
-    for (const status of statuses) expect(cursorFor(status).read(value)).toBeUndefined()
+  ])('%s is refused', (_what, text) => {
+    for (const status of statuses) expect(cursorFor(status).read(text)).toBeUndefined()
   })
 
   test('any other text is refused', () => {

@@ -1,4 +1,4 @@
-import type { Field } from './field.ts'
+import type { Rule, TextField } from './field.ts'
 import type { Pet, PetStatus } from './pet.ts'
 
 export interface PageRequest {
@@ -19,14 +19,10 @@ const limitMin = 1
 const limitMax = 100
 export const limitDefault = 20
 
-/** Reads a query parameter, so the value is text. */
-export const pageLimit: Field<number> = {
+export const pageLimit: TextField<number> = {
   schema: { type: 'integer', minimum: limitMin, maximum: limitMax, default: limitDefault },
   expected: `an integer from ${limitMin} to ${limitMax}`,
-  read(value) {
-    if (typeof value !== 'string' || !/^[1-9][0-9]{0,2}$/.test(value)) return undefined
-    return Number(value) <= limitMax ? Number(value) : undefined
-  },
+  read: text => (/^[1-9][0-9]{0,2}$/.test(text) && Number(text) <= limitMax ? Number(text) : undefined),
 }
 
 /** Leaves room for other forms: today's have 18 characters. */
@@ -45,19 +41,19 @@ export function writeCursor(after: bigint, status: PetStatus | undefined): strin
   return cursorBuffer.toString('base64url')
 }
 
+/** It has no pattern: clients must not depend on the form of a cursor. */
+export const cursorSchema = { type: 'string', minLength: 1, maxLength: cursorCharsMax }
+
 /** Reads the id in a cursor. A cursor that we did not write, or wrote for another status, is invalid. */
-export function cursorFor(status: PetStatus | undefined): Field<bigint> {
+export function cursorFor(status: PetStatus | undefined): Rule<bigint, string> {
   return {
-    // No pattern: clients must not depend on the form of a cursor.
-    schema: { type: 'string', minLength: 1, maxLength: cursorCharsMax },
     expected: 'the X-Next-Cursor of a page of this list, with the same status',
-    read(value) {
-      if (typeof value !== 'string') return undefined
-      const bytes = Buffer.from(value, 'base64url')
+    read(text) {
+      const bytes = Buffer.from(text, 'base64url')
       if (bytes.length !== cursorBytes) return undefined
       const after = bytes.readBigInt64BE(1)
       // Writing it again also checks version, checksum and spelling.
-      return writeCursor(after, status) === value ? after : undefined
+      return writeCursor(after, status) === text ? after : undefined
     },
   }
 }

@@ -2,13 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { timeLimits } from '../src/http/app.ts'
-import { keyRunChars, requestIdCharsMax } from '../src/http/masking.ts'
 import { bodyBytesMax, errorCodes, headers, operations, sharedErrors } from '../src/http/operations.ts'
-import { idempotencyKey } from '../src/http/request.ts'
+import { idempotencyKey, keyRunChars, requestIdCharsMax } from '../src/http/request.ts'
 import { idleSeconds } from '../src/http/server.ts'
 import { int64Max, int64Min } from '../src/int64.ts'
 import { nestingMax } from '../src/json.ts'
-import { cursorFor, pageLimit } from '../src/page.ts'
+import { cursorSchema, pageLimit } from '../src/page.ts'
 import { petName, petStatus } from '../src/pet.ts'
 import { idempotencyKeyMs } from '../src/store.ts'
 import { projectFolder } from './support/process.ts'
@@ -67,7 +66,7 @@ describe('docs/interface.md agrees with the code', () => {
     `| ${String(int64Min).replace('-', '−')} to ${int64Max}. The category`,
     `is ${petStatus.expected.replace(/(\w+), (\w+) or (\w+)/, '`$1`, `$2` or `$3`')}. There is no default`,
     `| \`limit\` | ${minimum} to ${maximum}, default ${byDefault} |`,
-    `has at most ${cursorFor(undefined).schema['maxLength']} characters`,
+    `has at most ${cursorSchema['maxLength']} characters`,
     `The key is ${idempotencyKey.expected}`,
     `Keys are remembered for ${idempotencyKeyMs / 3_600_000} hours`,
     `if it is 1 to ${requestIdCharsMax} characters of`,

@@ -1,6 +1,6 @@
 import { int64, invalid, unknownNames } from '../field.ts'
 import { int64Max, isJsonObject } from '../int64.ts'
-import { parseJson } from '../json.ts'
+import { readJson } from '../json.ts'
 import { newPetFields, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 
@@ -55,7 +55,7 @@ type InvalidLine = { readonly problem: string }
 
 /** Refuses unknown properties: the import would lose them. */
 function readPetLine(line: string, ids: ImportIds, previousId: bigint): ImportedPet | InvalidLine {
-  const parsed = parseJson(line)
+  const parsed = readJson(line)
   if (!parsed.ok) {
     const where = parsed.at ? ` at column ${parsed.at.column}` : ''
     return { problem: `it is not JSON: ${parsed.problem}${where}` }

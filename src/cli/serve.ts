@@ -1,17 +1,16 @@
 import { readFileSync } from 'node:fs'
-import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, refusalOf } from '../api-key.ts'
-import { SetupError } from '../errors.ts'
 import { App } from '../http/app.ts'
 import { listen, readTls } from '../http/server.ts'
 import type { Log } from '../log.ts'
-import { isPostgres, openStores } from '../store/open.ts'
-import type { KeyStore, Stores } from '../store.ts'
+import { openStores } from '../store/open.ts'
+import type { Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { command } from './arguments.ts'
 import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
+import { greet } from './greeting.ts'
 import { BufferedLog } from './log.ts'
-import { asCalled, build, exitCode, type Io, version } from './output.ts'
-import { checkSettings, originOf, type ServeSettings, settings as serveSettings, unknownVariables } from './settings.ts'
+import { asCalled, build, exitCode, type Io } from './output.ts'
+import { checkSettings, type ServeSettings, settings as serveSettings, unknownVariables } from './settings.ts'
 
 export const serveCommand = command({
   name: 'serve',
@@ -58,7 +57,19 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await demo?.prepare(stores)
-    const app = new App({ ...settings, ...stores, sweep, log, build, pages: createPages() })
+    const app = new App({
+      stores,
+      log,
+      build,
+      sweep,
+      pages: createPages(),
+      environmentKey: settings.environmentKey,
+      publicUrl: settings.publicUrl,
+      stagingUrl: settings.stagingUrl,
+      rateLimit: settings.rateLimit,
+      corsOrigins: settings.corsOrigins,
+      trustedProxies: settings.trustedProxies,
+    })
     await writing
     await app.checkStore()
     const listener = listen(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort })
@@ -118,83 +129,4 @@ function ignoresHangup(): boolean {
   } catch {
     return true
   }
-}
-
-/** Prints the addresses, the first key of a store that has never had one, and curl lines to paste. */
-async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
-  const { keys, location } = stores
-  const { host, environmentKey, publicUrl, databaseUrl, tlsCert } = settings
-  const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
-  const first = environmentKey === undefined ? await keys.createFirst(record) : undefined
-  const access = environmentKey === undefined ? undefined : await accessOf(environmentKey, keys, log)
-  // The flag takes precedence, and does not set the variable in the shell.
-  const isInShell = access !== undefined && environmentKey === io.env['PETSTORE_API_KEY']
-  const origin = originOf({ ...settings, port })
-  const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host, port })}/`)
-  const rows = [
-    ['Catalogue', `${origin}/`],
-    ['Reference', `${origin}/docs`],
-    ...network.map((url, index) => [index === 0 ? 'Network' : '', url]),
-    ...(publicUrl === undefined ? [] : [['Public', publicUrl]]),
-    first
-      ? ['API key', `${key} (shown only this once)`]
-      : access
-        ? ['API key', isInShell ? '$PETSTORE_API_KEY' : 'as given by --api-key']
-        : ['New key', `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`],
-  ]
-  const list = rows.map(([label = '', value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
-  const warning = tlsCert || isLoopback.test(host) ? '' : `\n${clearText}\n`
-  const header = first ? `'Authorization: Bearer ${key}'` : '"Authorization: Bearer $PETSTORE_API_KEY"'
-  const trial = trialOf(origin, header, !first && access === 'read-only')
-  const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
-  try {
-    await io.out(`${serves}\n\n${list}${warning}${first || isInShell ? trial : ''}\nStop with Ctrl-C.\n`)
-  } catch (cause) {
-    if (first) await keys.revoke(first.id, new Date())
-    throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
-  }
-}
-
-const isLoopback = /^(127\.|::1$|localhost$)/i
-const clearText = 'Without TLS, keys travel in the clear: set --tls-cert and --tls-key, or use a proxy with TLS.'
-const networkHostsMax = 5
-
-/** The addresses of this machine that others can reach, if the server listens on all of them; `::` includes IPv4. */
-async function networkHosts(host: string): Promise<readonly string[]> {
-  if (host !== '0.0.0.0' && host !== '::') return []
-  const { networkInterfaces } = await import('node:os')
-  const all = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
-  const isReachable = ({ internal, family, address }: (typeof all)[number]) =>
-    !internal && (family === 'IPv4' || host === '::') && !/^(fe[89ab]|169\.254\.)/i.test(address)
-  return all
-    .filter(isReachable)
-    .slice(0, networkHostsMax)
-    .map(({ address }) => address)
-}
-
-/** Lines that list and add animals. */
-function trialOf(origin: string, header: string, isReadOnly: boolean): string {
-  // -k: the certificate may be self-signed. The quotes are for shells that take brackets for a pattern.
-  const curl = `  curl ${origin.startsWith('https') ? '-k ' : ''}-w '\\n' -H ${header}`
-  const url = origin.includes('[') ? `'${origin}/v1/pets'` : `${origin}/v1/pets`
-  const post = `-H 'Content-Type: application/json' -d '{"name":"Rex","categoryId":7}'`
-  return `\nTry it:\n${curl} ${url}\n${isReadOnly ? '' : `${curl} ${post} ${url}\n`}`
-}
-
-/** What the key in PETSTORE_API_KEY may do with animals. Warns if the store knows the key: its record decides. */
-async function accessOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
-  const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
-  if (!known) return 'read-write'
-  const refusal = refusalOf(known, new Date())
-  const access = [known.permission, refusal].filter(Boolean).join(', ')
-  const what = `the stored key "${known.name}" (${access})`
-  log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)
-  return known.permission === 'metrics' || refusal ? undefined : known.permission
-}
-
-/** The flag with which another command in this shell opens the same store. It never shows a password. */
-function storeFlag(url: string, io: Io): string {
-  if (url === (io.env['DATABASE_URL'] || serveSettings.databaseUrl.default)) return ''
-  if (isPostgres(url)) return ' --database-url URL'
-  return ` --database-url ${/^[\w:./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
 }

@@ -1,6 +1,6 @@
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject } from '../int64.ts'
-import { parseJson } from '../json.ts'
+import { readJson } from '../json.ts'
 import type { PetStatus } from '../pet.ts'
 
 /** One rule of the interface. It accepts any content of the catalogue. */
@@ -68,7 +68,7 @@ export class Exchange {
 
   /** Undefined if the body is not JSON. */
   json(): unknown {
-    const parsed = parseJson(this.text)
+    const parsed = readJson(this.text)
     return parsed.ok ? parsed.value : undefined
   }
 

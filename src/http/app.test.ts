@@ -2,9 +2,11 @@ import { afterAll, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import { expectDescribed } from '../../test/http/described.ts'
 import { temporaryFolder } from '../../test/support/process.ts'
+import { plainParts } from '../../test/support/service.ts'
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
 import { openStores } from '../store/open.ts'
+import type { PetStore } from '../store.ts'
 import { App, type AppParts } from './app.ts'
 import { listen } from './server.ts'
 
@@ -25,12 +27,11 @@ const log: Log = {
 }
 let app: App
 const start = (parts: Partial<AppParts> = {}) => {
-  const [build, sweep] = [
-    { version: '1.2.3', commit: 'abc1234' },
-    { keysDeleted: 0, completedAtMs: 0 },
-  ]
-  app = new App({ ...stores, log, build, sweep, environmentKey: 'a-key', ...parts })
+  app = new App({ ...plainParts, stores, log, environmentKey: 'a-key', ...parts })
 }
+/** With a store that does this instead. */
+const startWith = (pets: Partial<PetStore>, limits?: AppParts['limits']) =>
+  start({ stores: { ...stores, pets: { ...stores.pets, ...pets } }, ...(limits && { limits }) })
 beforeEach(() => {
   logged = []
   start()
@@ -129,6 +130,21 @@ describe('a response', () => {
     }
   })
 
+  test('has its duration in the log and in the metrics', async () => {
+    await send('/v1/pets')
+    let nowMs = performance.now()
+    const get: PetStore['get'] = async () => {
+      nowMs += 1.5
+      return undefined
+    }
+    startWith({ get })
+    using _clock = spyOn(performance, 'now').mockImplementation(() => nowMs)
+    await send('/v1/pets/1')
+    expect(logged.at(-1)).toMatchObject({ operation: 'getPet', durationMs: 1.5 })
+    const metrics = await (await send('/metrics')).text()
+    expect(metrics).toContain('\npetstore_http_request_duration_seconds_sum{operation="getPet"} 0.0015')
+  })
+
   test('keeps its connection open until the app drains', async () => {
     expect((await send('/v1/pets')).headers.get('connection')).toBeNull()
     expect(await (await send('/readyz')).text()).toBe('ok')
@@ -143,7 +159,7 @@ describe('a response', () => {
       if (isDown) throw new StoreUnavailable('down')
       return stores.pets.list(page)
     }
-    start({ pets: { ...stores.pets, list }, limits: { checkedForMs: 0 } })
+    startWith({ list }, { checkedForMs: 0 })
     await app.checkStore()
     isDown = true
     const statusOf = async (path: string) => (await send(path)).status
@@ -222,7 +238,7 @@ describe('a failure', () => {
     [new Error('a bug'), 500, 'internal_error', null],
   ])('%#: %s has the status %p', async (cause, status, code, retryAfter) => {
     const create = () => Promise.reject(cause)
-    start({ pets: { ...stores.pets, create } })
+    startWith({ create })
     const sent = { method: 'POST', body: '{"name":"Rex","categoryId":7}', headers: { 'x-request-id': 'find-me' } }
     const response = await send('/v1/pets', sent)
     const text = await response.text()
@@ -246,7 +262,7 @@ describe('a failure', () => {
       gone.abort()
       throw cause
     }
-    start({ pets: { ...stores.pets, get } })
+    startWith({ get })
     expect((await send('/v1/pets/1', { signal: gone.signal })).status).toBe(499)
     expect(logged).toMatchObject([...lines, { status: 499 }])
   })

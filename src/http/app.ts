@@ -1,36 +1,35 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { KeyStore, PetStore, StoreActivity } from '../store.ts'
-import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
+import type { Stores } from '../store.ts'
+import { Authenticator, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
-import { type MetricSources, Metrics, RequestObserver } from './metrics.ts'
+import { KeyUsage } from './key-usage.ts'
+import { type MetricSources, Metrics } from './metrics.ts'
 import type { PublishedUrls } from './openapi.ts'
 import { operations, parameters, versionPrefix } from './operations.ts'
 import { petOperations } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
-import { type PeerLookup, RequestContext } from './request.ts'
-import { problem, type Reply } from './response.ts'
-import { operationFor, Router } from './router.ts'
-import { type Asset, Health, type SiteHandler, siteHandlers } from './site.ts'
+import { type Caller, IncomingRequest, type PeerLookup, prefersStrict, Query } from './request.ts'
+import { RequestLog } from './request-log.ts'
+import { type HeaderValues, problem, type Reply } from './response.ts'
+import { type Operation, operationFor, Router } from './router.ts'
+import { type Asset, Health, metricsPath, type SiteHandler, siteHandlers } from './site.ts'
 import { Turns } from './turns.ts'
 
 export interface AppParts extends PublishedUrls {
-  readonly pets: PetStore
-  readonly keys: KeyStore
+  readonly stores: Pick<Stores, 'pets' | 'keys' | 'isReadOnly' | 'activity'>
   readonly log: Log
   readonly build: MetricSources['build']
-  readonly isReadOnly: () => boolean
-  readonly activity: () => StoreActivity
   readonly sweep: MetricSources['sweep']
+  readonly pages: ReadonlyMap<string, Asset>
   /** Accepted besides the keys in the store. */
-  readonly environmentKey?: string | undefined
-  readonly pages?: ReadonlyMap<string, Asset> | undefined
+  readonly environmentKey: string | undefined
   /** For each key, on this instance. */
-  readonly rateLimit?: RequestRate | undefined
-  readonly corsOrigins?: readonly string[] | undefined
+  readonly rateLimit: RequestRate | undefined
+  readonly corsOrigins: readonly string[] | undefined
   /** Addresses and CIDR ranges of proxies whose X-Forwarded-For is believed. */
-  readonly trustedProxies?: readonly string[] | undefined
+  readonly trustedProxies: readonly string[] | undefined
   readonly limits?: Partial<typeof timeLimits>
 }
 
@@ -50,19 +49,27 @@ export const timeLimits = {
 
 const retryAfterSeconds = 1
 
-const { prefer } = parameters
-
 /** nginx's status for a client that closed the connection before its request was complete. */
 const clientClosedRequest = 499
+
+/** What the pipeline has found out about a request, for its response and its line in the log. */
+interface Findings {
+  readonly caller: Caller | undefined
+  readonly operation: Operation | undefined
+  readonly strict: boolean
+  readonly rateLimitHeaders: HeaderValues | undefined
+  /** Whether there is time to read the rest of its body. */
+  readonly hasTime: boolean
+}
 
 export class App {
   readonly #environmentKey: string | undefined
   readonly #metrics = new Metrics()
-  readonly #observer: RequestObserver
+  readonly #log: RequestLog
   readonly #authenticator: Authenticator
   readonly #usage: KeyUsage
   readonly #rateLimiter: RateLimiter | undefined
-  readonly #cors: Cors
+  readonly #cors: Cors | undefined
   readonly #router: Router
   readonly #site: ReadonlyMap<string, SiteHandler>
   readonly #discardMs: number
@@ -72,70 +79,82 @@ export class App {
   requestsSinceDrain = 0
 
   constructor(parts: AppParts) {
-    const { pets, keys, environmentKey, rateLimit, activity, sweep, build } = parts
-    const limits = { ...timeLimits, ...parts.limits }
+    const { stores, log, build, sweep, pages, environmentKey, rateLimit, corsOrigins, trustedProxies } = parts
+    const { publicUrl, stagingUrl } = parts
+    const { pets, keys, isReadOnly } = stores
+    const { bodyMs, discardMs, verifiedForMs, checkMs, checkedForMs } = { ...timeLimits, ...parts.limits }
     const metrics = this.#metrics
     const usage = new KeyUsage(keys)
-    const metricsText = (isStoreUp: boolean) => metrics.text({ usage, activity: activity(), sweep, build, isStoreUp })
+    const isDraining = () => this.#isDraining
+    const metricsText = (isStoreUp: boolean) =>
+      metrics.text({ usage, activity: stores.activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
-    this.#observer = new RequestObserver(parts.log, metrics, environmentKey, parts.trustedProxies)
-    this.#authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs: limits.verifiedForMs })
+    this.#log = new RequestLog(log, environmentKey, trustedProxies)
+    this.#authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs })
     this.#usage = usage
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)
-    this.#cors = new Cors(parts.corsOrigins ?? [])
-    const baseUrl = parts.publicUrl ?? versionPrefix
-    this.#router = new Router(petOperations({ pets, metrics, baseUrl, bodyMs: limits.bodyMs }))
-    this.#health = new Health({ ...parts, ...limits, isDraining: () => this.#isDraining })
-    this.#site = siteHandlers({ ...parts, health: this.#health, authenticator: this.#authenticator, metricsText })
-    this.#discardMs = limits.discardMs
+    this.#cors = corsOrigins && new Cors(corsOrigins)
+    this.#router = new Router(petOperations({ pets, metrics, baseUrl: publicUrl ?? versionPrefix, bodyMs }))
+    this.#health = new Health({ pets, keys, isReadOnly, checkMs, checkedForMs, isDraining })
+    this.#site = siteHandlers({ health: this.#health, urls: { publicUrl, stagingUrl }, pages, metricsText })
+    this.#discardMs = discardMs
   }
 
   /** Handles one request, and never rejects. SQLite's reads wait for no input, so they are answered in the same tick. */
   async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
-    const context = new RequestContext(request, this.#environmentKey, peers)
+    const incoming = new IncomingRequest(request, this.#environmentKey, peers)
     this.#metrics.requestStarted()
     if (this.#isDraining) this.requestsSinceDrain++
-    const { path } = context
+    let hasTime = true
+    let caller: Caller | undefined
+    let rateLimitHeaders: HeaderValues | undefined
+    let operation: Operation | undefined
+    let strict = false
+    const respond = (reply: Reply) =>
+      this.#respond(incoming, reply, { caller, operation, strict, rateLimitHeaders, hasTime })
     try {
-      if (this.#turns.isOver(context)) await this.#turns.next(context)
-      if (!isVersioned(path)) {
-        context.lookUpPeer()
-        return this.#respond(context, await this.#siteReply(context))
+      if (this.#turns.isOver(incoming)) hasTime = await this.#turns.next(incoming)
+      const path = versionedPath(incoming.path)
+      if (path === undefined) {
+        const found = await this.#siteReply(incoming)
+        caller = found.caller
+        return respond(found.reply)
       }
-      const preflight = request.method === 'OPTIONS' && this.#preflight(context)
-      if (preflight) return this.#respond(context, preflight)
+      const match = this.#router.find(path)
+      const preflight = request.method === 'OPTIONS' && this.#cors?.preflight(request, match?.allow ?? '')
+      if (preflight) return respond(preflight)
 
-      if (!this.#authenticator.recognize(context)) {
+      caller = this.#authenticator.recognize(incoming)
+      if (!caller) {
         // Each verification and each guess of a key leaves an address in the log.
-        context.lookUpPeer()
-        const refusal = await this.#authenticator.authenticate(context)
-        if (refusal) return this.#respond(context, refusal)
+        incoming.lookUpPeer()
+        const authentication = await this.#authenticator.authenticate(incoming)
+        if (!authentication.ok) return respond(authentication.refusal)
+        caller = authentication.caller
       }
 
-      if (context.mustHurry) return this.#respond(context, busy())
+      if (!hasTime) return respond(busy())
 
-      const rateLimited = this.#rateLimiter?.count(context)
-      if (rateLimited) return this.#respond(context, rateLimited)
+      const counted = this.#rateLimiter?.count(caller.scope)
+      rateLimitHeaders = counted?.headers
+      if (counted?.refusal) return respond(counted.refusal)
 
-      const match = this.#router.find(path.slice(versionPrefix.length))
-      if (!match) return this.#respond(context, notFound(path))
+      if (!match) return respond(notFound(incoming.path))
+      operation = operationFor(match, request.method)
+      if (!operation) return respond(notAllowed(request.method, match.allow))
 
-      const operation = operationFor(match, request.method)
-      if (!operation) return this.#respond(context, notAllowed(request.method, match.allow))
-      context.operationId = operation.id
+      const forbidden = permissionRefusal(caller, operation.access)
+      if (forbidden) return respond(forbidden)
 
-      const forbidden = permissionRefusal(context.caller, operation.access)
-      if (forbidden) return this.#respond(context, forbidden)
-
-      if (operation.deprecated) this.#usage.recordDeprecatedCall(context.caller, operation.id)
-      context.params = match.params
-      context.strict = prefer.field.read(request.headers.get(prefer.name)) === true
-      if (context.strict) context.query.refuseUnknown(operation.parameters)
+      if (operation.deprecated) this.#usage.recordDeprecatedCall(caller, operation.id)
+      strict = prefersStrict(request.headers.get(parameters.prefer.name))
+      const query = new Query(incoming.query)
+      if (strict) query.refuseUnknown(operation.parameters)
       // The client may be gone by the end of a write.
-      if (operation.access === 'write') context.lookUpPeer()
-      return this.#respond(context, await operation.handle(context))
+      if (operation.access === 'write') incoming.lookUpPeer()
+      return respond(await operation.handle({ request, caller, params: match.params, query, strict }))
     } catch (cause) {
-      return this.#respond(context, this.#failureReply(context, cause))
+      return respond(this.#failureReply(incoming, cause))
     }
   }
 
@@ -151,7 +170,7 @@ export class App {
 
   /** Writes everything that is only counted so far, after the last request. */
   close(): Promise<void> {
-    this.#observer.reportUnavailable()
+    this.#log.reportUnavailable()
     return this.flush()
   }
 
@@ -160,23 +179,26 @@ export class App {
     this.#isDraining = true
   }
 
-  async #siteReply(context: RequestContext): Promise<Reply> {
-    const { path, request } = context
+  /** The caller is known only if the path needs a key. */
+  async #siteReply(incoming: IncomingRequest): Promise<{ readonly reply: Reply; readonly caller?: Caller }> {
+    const { path, request } = incoming
+    incoming.lookUpPeer()
     const handle = this.#site.get(path)
-    if (!handle) return notFound(path)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return notAllowed(request.method, 'GET, HEAD')
-    return handle(context)
+    if (!handle) return { reply: notFound(path) }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      return { reply: notAllowed(request.method, 'GET, HEAD') }
+    }
+    if (path !== metricsPath) return { reply: await handle(request) }
+    const authentication = await this.#authenticator.authenticateScraper(incoming)
+    if (!authentication.ok) return { reply: authentication.refusal }
+    const { caller } = authentication
+    return { reply: permissionRefusal(caller, 'metrics') ?? (await handle(request)), caller }
   }
 
-  #preflight({ request, path }: RequestContext): Reply | undefined {
-    const match = this.#router.find(path.slice(versionPrefix.length))
-    return this.#cors.preflight(request, match?.allow ?? '')
-  }
-
-  #failureReply(context: RequestContext, cause: unknown): Reply {
-    const { aborted } = context.request.signal
+  #failureReply(incoming: IncomingRequest, cause: unknown): Reply {
+    const { aborted } = incoming.request.signal
     const isAbort = aborted && cause instanceof DOMException && cause.name === 'AbortError'
-    if (!isAbort) this.#observer.requestFailed(context, cause)
+    if (!isAbort) this.#log.requestFailed(incoming, cause)
     // No client receives this response: the status is for the log and the metrics.
     if (aborted) return { status: clientClosedRequest, body: null, headers: new Headers() }
     if (cause instanceof StoreDamaged) {
@@ -190,44 +212,53 @@ export class App {
       const message = 'No id is left for another animal: the operator has to move the catalogue to a new store'
       return problem('ids_exhausted', message)
     }
-    return problem('internal_error', `The service failed: report the request id ${context.id}`)
+    return problem('internal_error', `The service failed: report the request id ${incoming.id}`)
   }
 
   /** The operation may have left the body unread: discards it first, unless Bun does. */
-  #respond(context: RequestContext, reply: Reply): Response | Promise<Response> {
+  #respond(incoming: IncomingRequest, reply: Reply, findings: Findings): Response | Promise<Response> {
     const draining = this.#isDraining
-    const { request, inChunks } = context
-    if (reply.status < 400 && !inChunks) return this.#response(context, reply, draining)
-    context.lookUpPeer()
+    const { request, inChunks } = incoming
+    if (reply.status < 400 && !inChunks) return this.#response(incoming, reply, findings, draining)
+    incoming.lookUpPeer()
     const closes = draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
     // On a connection that stays open, Bun discards a body of known length by itself.
-    if (!closes && !inChunks) return this.#response(context, reply, false)
+    if (!closes && !inChunks) return this.#response(incoming, reply, findings, false)
     // Bun shows no body of a GET, and would read its chunks for ever.
-    if (request.body === null || context.mustHurry) return this.#response(context, reply, closes || inChunks)
+    if (request.body === null || !findings.hasTime) {
+      return this.#response(incoming, reply, findings, closes || inChunks)
+    }
     return discardBody(request, this.#discardMs, () => this.#turns.isPatient()).then(ended =>
-      this.#response(context, reply, closes || !ended || this.#isDraining),
+      this.#response(incoming, reply, findings, closes || !ended || this.#isDraining),
     )
   }
 
-  #response(context: RequestContext, { status, body, headers: shared }: Reply, closes: boolean): Response {
-    const { request, rateLimitHeaders } = context
-    const response = new Response(body, { status, headers: shared })
+  #response(incoming: IncomingRequest, reply: Reply, findings: Findings, closes: boolean): Response {
+    const { request } = incoming
+    const { caller, operation, strict, rateLimitHeaders } = findings
+    const { status, body } = reply
+    const response = new Response(body, { status, headers: reply.headers })
     const { headers } = response
-    headers.set('X-Request-Id', context.id)
+    headers.set('X-Request-Id', incoming.id)
     for (const name in rateLimitHeaders) headers.set(name, rateLimitHeaders[name] ?? '')
-    if (context.strict) headers.set('Preference-Applied', 'handling=strict')
-    this.#cors.share(request, headers)
+    if (strict) headers.set('Preference-Applied', 'handling=strict')
+    this.#cors?.share(request, headers)
     if (closes) headers.set('Connection', 'close')
     // Bun sends no Date in a response to HEAD.
     if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
-    this.#observer.requestEnded(context, status)
+    const ms = performance.now() - incoming.startedMs
+    this.#metrics.requestEnded(operation?.id, status, ms / 1_000)
+    this.#log.requestEnded(incoming, { status, ms, operationId: operation?.id, caller })
     return response
   }
 }
 
-function isVersioned(path: string): boolean {
+/** The path below the version prefix; undefined if it is another one. */
+function versionedPath(path: string): string | undefined {
   const { length } = versionPrefix
   return path.startsWith(versionPrefix) && (path.length === length || path[length] === '/')
+    ? path.slice(length)
+    : undefined
 }
 
 const shownPathCharsMax = 80

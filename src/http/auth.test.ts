@@ -4,9 +4,10 @@ import { temporaryFolder } from '../../test/support/process.ts'
 import { generateApiKey, hashSecret, issueApiKey, type Permission } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
-import type { KeyStore, KeyUse } from '../store.ts'
-import { Authenticator, KeyUsage, permissionRefusal } from './auth.ts'
-import { type Caller, idempotencyKey, RequestContext, strictHandling } from './request.ts'
+import type { KeyStore } from '../store.ts'
+import { type Authentication, Authenticator, permissionRefusal } from './auth.ts'
+import { KeyUsage } from './key-usage.ts'
+import { type Caller, IncomingRequest, idempotencyKey, prefersStrict } from './request.ts'
 import type { Reply } from './response.ts'
 
 const folder = temporaryFolder()
@@ -24,16 +25,10 @@ const keys: KeyStore = {
     lookups.push(hash)
     return stores.keys.find(hash)
   },
-  recordUses(uses) {
-    writes.push(uses)
-    return stores.keys.recordUses(uses)
-  },
 }
 let lookups: string[]
-let writes: (readonly KeyUse[])[]
 beforeEach(() => {
   lookups = []
-  writes = []
 })
 
 async function newKey(options: { name?: string; permission?: Permission; expiresAt?: Date } = {}) {
@@ -42,11 +37,13 @@ async function newKey(options: { name?: string; permission?: Permission; expires
   return { id, key, hash: record.hash, header: `Bearer ${key}` }
 }
 
-const contextOf = (authorization?: string) => {
+const incomingOf = (authorization?: string, laterMs = 0) => {
   const headers = authorization === undefined ? {} : { authorization }
-  return new RequestContext(new Request('http://a/v1/pets', { headers }), undefined)
+  const incoming = new IncomingRequest(new Request('http://a/v1/pets', { headers }), undefined)
+  return Object.assign(incoming, { startedMs: incoming.startedMs + laterMs })
 }
-const codeOf = (reply: Reply | undefined) => (reply ? JSON.parse(String(reply.body)).code : 'accepted')
+const codeOf = (refusal: Reply | undefined) => (refusal ? JSON.parse(String(refusal.body)).code : 'accepted')
+const refusalIn = (authentication: Authentication) => (authentication.ok ? undefined : authentication.refusal)
 
 describe('a credential', () => {
   const environmentKey = 'from-the-environment!'
@@ -57,10 +54,8 @@ describe('a credential', () => {
   }
   beforeEach(() => start())
 
-  const refusal = async (authorization: string | undefined, laterMs = 0) => {
-    const context = contextOf(authorization)
-    return authenticator.authenticate(Object.assign(context, { startedMs: context.startedMs + laterMs }))
-  }
+  const refusal = async (authorization: string | undefined, laterMs = 0) =>
+    refusalIn(await authenticator.authenticate(incomingOf(authorization, laterMs)))
   const outcome = async (authorization: string | undefined, laterMs = 0) =>
     codeOf(await refusal(authorization, laterMs))
   const ofEnvironment = (key: string): Caller => ({
@@ -71,10 +66,8 @@ describe('a credential', () => {
 
   /** Accepted twice as this caller: the second time without a look into the store, because it is remembered. */
   async function expectAccepted(header: string, caller: Caller): Promise<void> {
-    const [first, second] = [contextOf(header), contextOf(header)]
-    expect(await authenticator.authenticate(first)).toBeUndefined()
-    expect(authenticator.recognize(second)).toBe(true)
-    expect([first.caller, second.caller]).toEqual([caller, caller])
+    expect(await authenticator.authenticate(incomingOf(header))).toEqual({ ok: true, caller })
+    expect(authenticator.recognize(incomingOf(header))).toEqual(caller)
   }
 
   test.each(['Bearer ', 'bearer   ', 'BEARER '])('is a key after "%s"', async scheme => {
@@ -149,6 +142,18 @@ describe('a credential', () => {
     expect(await outcome(header)).toBe('invalid_api_key')
   })
 
+  test('counts as used by each request while it is remembered', async () => {
+    const usage = new KeyUsage(keys)
+    start({ usage })
+    const { hash, header } = await newKey()
+    await outcome(header)
+    const again = new Date(Date.now() + 30_000)
+    setSystemTime(again)
+    await outcome(header)
+    await usage.flush()
+    expect(await stores.keys.find(hash)).toMatchObject({ lastUsedAt: again })
+  })
+
   test('is forgotten first if it was verified longest ago, when as many as allowed are remembered', async () => {
     start({ verifiedKeysMax: 2 })
     const [first, second, third] = [await newKey(), await newKey(), await newKey()]
@@ -183,10 +188,8 @@ describe('a credential', () => {
     /** What a scrape gets after the key was verified and the store went away. */
     const scrape = async (header: string, laterMs: number) => {
       find = outage
-      const context = contextOf(header)
-      Object.assign(context, { startedMs: context.startedMs + laterMs })
-      const reply = authenticator.authenticateScraper(context)
-      return reply.then(codeOf, (error: Error) => error.name)
+      const scraping = authenticator.authenticateScraper(incomingOf(header, laterMs)).then(refusalIn)
+      return scraping.then(codeOf, (error: Error) => error.name)
     }
 
     test('opens the metrics for 24 hours, and nothing else, if it is a metrics key that was verified', async () => {
@@ -232,7 +235,7 @@ describe('a credential', () => {
     ['commas', ','.repeat(chars)],
   ])('or another header of many %s is read in linear time', async (_what, header) => {
     expect(await outcome(header)).toEndWith('_api_key')
-    expect([strictHandling.read(header), idempotencyKey.read(header), lookups]).toEqual([false, undefined, []])
+    expect([prefersStrict(header), idempotencyKey.read(header), lookups]).toEqual([false, undefined, []])
   })
 })
 
@@ -242,90 +245,13 @@ describe('a permission', () => {
     ['read-write', 'accepted', 'accepted', 'insufficient_permission'],
     ['read-only', 'accepted', 'read_only_key', 'insufficient_permission'],
     ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
-    ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
   ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
     const refusals = (['read', 'write', 'metrics'] as const).map(access =>
-      permissionRefusal({ permission, scope: '' }, access),
+      permissionRefusal({ keyName: 'till', permission, scope: '' }, access),
     )
     expect(refusals.map(codeOf)).toEqual(codes)
     for (const refusal of refusals.filter(refusal => refusal !== undefined)) {
       expect(refusal.headers.get('www-authenticate')).toContain(', error="insufficient_scope", ')
     }
-  })
-})
-
-describe('the usage of keys', () => {
-  const usedAt = new Date('2026-06-01T12:00:00Z')
-  let usage: KeyUsage
-  let till: Awaited<ReturnType<typeof newKey>>
-  beforeEach(async () => {
-    usage = new KeyUsage(keys)
-    till = await newKey()
-    setSystemTime(usedAt)
-  })
-  const callerOf = (scope: string) => ({ keyName: 'till', permission: 'read-write', scope }) as const
-  /** One request of a deprecated operation. */
-  const use = () => {
-    usage.recordUse(callerOf(till.hash), till.id)
-    usage.recordDeprecatedCall(callerOf(till.hash), 'getPet')
-  }
-  const deprecatedUses = async () => (await stores.keys.find(till.hash))?.deprecatedUses
-
-  test('is stored once, at the next flush, except for the key from the environment', async () => {
-    const other = await newKey()
-    usage.recordUse(callerOf(other.hash), other.id)
-    usage.recordUse(callerOf('of the environment'), undefined)
-    for (let i = 0; i < 1_000; i++) use()
-    expect(writes).toEqual([])
-    await Promise.all([usage.flush(), usage.flush(), usage.flush()])
-    const later = new Date(usedAt.getTime() + 1_000)
-    setSystemTime(later)
-    usage.recordUse(callerOf(till.hash), till.id)
-    await usage.flush()
-    await usage.flush()
-    expect(writes).toEqual([
-      [
-        { id: other.id, lastUsedAt: usedAt, deprecatedUses: 0 },
-        { id: till.id, lastUsedAt: usedAt, deprecatedUses: 1_000, deprecatedLastUsedAt: usedAt },
-      ],
-      [{ id: till.id, lastUsedAt: later, deprecatedUses: 0 }],
-    ])
-    expect(await deprecatedUses()).toBe(1_000n)
-  })
-
-  test('during a flush is stored by the next one', async () => {
-    use()
-    const flushing = usage.flush()
-    await Bun.sleep(0)
-    expect(writes).toHaveLength(1)
-    use()
-    await flushing
-    expect(await deprecatedUses()).toBe(1n)
-    await usage.flush()
-    expect(await deprecatedUses()).toBe(2n)
-  })
-
-  test('is not lost if the store fails', async () => {
-    let failing = true
-    const recordUses = (uses: readonly KeyUse[]) =>
-      failing ? Promise.reject(new StoreUnavailable('The disk is full')) : stores.keys.recordUses(uses)
-    usage = new KeyUsage({ ...keys, recordUses })
-    for (let i = 0; i < 2; i++) {
-      use()
-      await expect(usage.flush()).rejects.toBeInstanceOf(StoreUnavailable)
-    }
-    failing = false
-    await usage.flush()
-    expect(await deprecatedUses()).toBe(2n)
-  })
-
-  test('includes the requests of a remembered key', async () => {
-    const authenticator = new Authenticator({ keys, usage, verifiedForMs: 60_000 })
-    await authenticator.authenticate(contextOf(till.header))
-    const again = new Date(usedAt.getTime() + 60_000)
-    setSystemTime(again)
-    await authenticator.authenticate(contextOf(till.header))
-    await usage.flush()
-    expect(writes).toEqual([[{ id: till.id, lastUsedAt: again, deprecatedUses: 0 }]])
   })
 })

@@ -1,8 +1,9 @@
 import { type ApiKey, hashSecret, isWellFormedApiKey, refusalOf } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
-import type { KeyStore, KeyUse } from '../store.ts'
+import type { KeyStore } from '../store.ts'
+import type { KeyUsage, Usage } from './key-usage.ts'
 import type { Access } from './operations.ts'
-import type { Caller, RequestContext } from './request.ts'
+import type { Caller, IncomingRequest } from './request.ts'
 import { problem, type Reply } from './response.ts'
 
 /** While the store is unavailable, a metrics key is accepted for this time after it was verified. */
@@ -19,6 +20,10 @@ interface Verified {
   /** On the wall clock. */
   readonly expiresAtMs: number
 }
+
+export type Authentication =
+  | { readonly ok: true; readonly caller: Caller }
+  | { readonly ok: false; readonly refusal: Reply }
 
 /** Verifies API keys, and remembers verified ones: for a moment, or for scrapes while the store is unavailable. */
 export class Authenticator {
@@ -46,47 +51,43 @@ export class Authenticator {
     this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashSecret(environmentKey))
   }
 
-  /** Whether the key was verified a moment ago: then this sets the context's caller. */
-  recognize(context: RequestContext): boolean {
-    const known = this.#verified.get(context.request.headers.get('authorization') ?? '')
+  /** The caller, if the key was verified a moment ago. */
+  recognize({ request, startedMs }: IncomingRequest): Caller | undefined {
+    const known = this.#verified.get(request.headers.get('authorization') ?? '')
     const now = Date.now()
-    if (!known || context.startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) return false
+    if (!known || startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) return undefined
     known.usage.lastUsedAtMs = now
-    context.caller = known.caller
-    return true
+    return known.caller
   }
 
-  /** Sets the context's caller, or returns the refusal. */
-  async authenticate(context: RequestContext): Promise<Reply | undefined> {
-    if (this.recognize(context)) return undefined
-    const header = context.request.headers.get('authorization')
-    return header === null ? missingKey() : this.#verify(header, context)
+  async authenticate(incoming: IncomingRequest): Promise<Authentication> {
+    const caller = this.recognize(incoming)
+    if (caller) return { ok: true, caller }
+    const header = incoming.request.headers.get('authorization')
+    return header === null ? missingKey() : this.#verify(header)
   }
 
   /** Like `authenticate`, but monitoring also sees an outage of the store, with a key that was verified before. */
-  async authenticateScraper(context: RequestContext): Promise<Reply | undefined> {
+  async authenticateScraper(incoming: IncomingRequest): Promise<Authentication> {
     try {
-      return await this.authenticate(context)
+      return await this.authenticate(incoming)
     } catch (error) {
-      const known = this.#verified.get(context.request.headers.get('authorization') ?? '')
+      const known = this.#verified.get(incoming.request.headers.get('authorization') ?? '')
       const isKnown =
         known?.caller.permission === 'metrics' &&
-        context.startedMs < known.verifiedMs + scraperMsMax &&
+        incoming.startedMs < known.verifiedMs + scraperMsMax &&
         Date.now() < known.expiresAtMs
       if (!isKnown || !(error instanceof StoreUnavailable)) throw error
-      context.caller = known.caller
-      return undefined
+      return { ok: true, caller: known.caller }
     }
   }
 
-  async #verify(header: string, context: RequestContext): Promise<Reply | undefined> {
+  async #verify(header: string): Promise<Authentication> {
     const bearer = /^bearer(?: +(\S.*))?$/i.exec(header)
     if (!bearer && header !== '') return missingKey('Authorization does not begin with "Bearer "')
     const token = bearer?.[1]
     if (token === undefined) return missingKey()
-    if (!/^[\x21-\x7e]+$/.test(token)) {
-      return refusedKey('invalid_api_key', 'Malformed credential: expected one API key after Bearer')
-    }
+    if (!/^[\x21-\x7e]+$/.test(token)) return invalidKey('Malformed credential: expected one API key after Bearer')
     const hash = hashSecret(token)
     const isFromEnvironment =
       this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))
@@ -94,34 +95,36 @@ export class Authenticator {
     const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
     this.#verified.delete(header)
     if (!key && isFromEnvironment) {
-      context.caller = { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash }
-      this.#remember(header, context)
-      return undefined
+      return this.#accept(header, { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash })
     }
-    if (!key) return refusedKey('invalid_api_key', 'Unknown API key: check it for typos')
+    if (!key) return invalidKey('Unknown API key: check it for typos')
     const refusal = refusalOf(key, new Date())
-    if (refusal) return refusedKey('invalid_api_key', `The API key is ${refusal}: use another one`)
-    context.caller = { keyName: key.name, permission: key.permission, scope: hash }
-    this.#remember(header, context, key)
-    return undefined
+    if (refusal) return invalidKey(`The API key is ${refusal}: use another one`)
+    return this.#accept(header, { keyName: key.name, permission: key.permission, scope: hash }, key)
   }
 
-  #remember(header: string, { caller }: RequestContext, key?: ApiKey): void {
+  /** Remembers the caller. */
+  #accept(header: string, caller: Caller, key?: ApiKey): Authentication {
     const usage = this.#usage.recordUse(caller, key?.id)
-    if (header.length > cachedHeaderCharsMax) return
+    if (header.length > cachedHeaderCharsMax) return { ok: true, caller }
     // A Map iterates in insertion order: the first entry is the oldest.
     if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
     const verifiedMs = performance.now()
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     this.#verified.set(header, { caller, usage, verifiedMs, expiresAtMs })
+    return { ok: true, caller }
   }
 }
 
 const challenge = 'Bearer realm="petstore"'
 
-function missingKey(what = 'The API key is missing'): Reply {
+function missingKey(what = 'The API key is missing'): Authentication {
   const message = `${what}: send the header "Authorization: Bearer <API_KEY>"`
-  return problem('missing_api_key', message, { 'WWW-Authenticate': challenge })
+  return { ok: false, refusal: problem('missing_api_key', message, { 'WWW-Authenticate': challenge }) }
+}
+
+function invalidKey(message: string): Authentication {
+  return { ok: false, refusal: refusedKey('invalid_api_key', message) }
 }
 
 function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_permission', message: string): Reply {
@@ -135,7 +138,6 @@ const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
   'read-write': ['read', 'write'],
   'read-only': ['read'],
   metrics: ['metrics'],
-  none: [],
 }
 
 export function permissionRefusal({ permission }: Caller, access: Access): Reply | undefined {
@@ -145,82 +147,4 @@ export function permissionRefusal({ permission }: Caller, access: Access): Reply
   }
   const needed = access === 'metrics' ? 'metrics' : 'read-only or read-write'
   return refusedKey('insufficient_permission', `The API key lacks the permission: use a ${needed} key`)
-}
-
-/** The uses of one key since the start, and how many of them the store has. */
-interface Usage {
-  /** Absent for the key from the environment, which is not in the store. */
-  readonly keyId?: bigint | undefined
-  readonly keyName: string
-  lastUsedAtMs: number
-  deprecatedCalls: number
-  deprecatedLastUsedAtMs: number
-  deprecatedOperation?: string
-  storedAtMs: number
-  storedDeprecatedCalls: number
-}
-
-/** Counts the uses of each key in memory, so that a request costs no write. `flush` stores them. */
-export class KeyUsage {
-  readonly #keys: KeyStore
-  /** By the key's hash. */
-  readonly #usages = new Map<string, Usage>()
-  #flushing = Promise.resolve()
-
-  constructor(keys: KeyStore) {
-    this.#keys = keys
-  }
-
-  recordUse({ scope, keyName = '' }: Caller, keyId: bigint | undefined): Usage {
-    let usage = this.#usages.get(scope)
-    if (!usage) {
-      const counts = { deprecatedCalls: 0, deprecatedLastUsedAtMs: 0, storedAtMs: 0, storedDeprecatedCalls: 0 }
-      usage = { keyId, keyName, lastUsedAtMs: 0, ...counts }
-      this.#usages.set(scope, usage)
-    }
-    usage.lastUsedAtMs = Date.now()
-    return usage
-  }
-
-  /** Counts a call of a deprecated operation, by a key whose use was recorded. */
-  recordDeprecatedCall({ scope }: Caller, operation: string): void {
-    const usage = this.#usages.get(scope)
-    if (!usage) return
-    usage.deprecatedCalls++
-    usage.deprecatedOperation = operation
-    usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
-  }
-
-  deprecatedCallers(): readonly Readonly<Usage>[] {
-    return [...this.#usages.values()].filter(({ deprecatedCalls }) => deprecatedCalls > 0)
-  }
-
-  /** Stores the uses since the last flush. If that fails, the next flush stores them. */
-  flush(): Promise<void> {
-    // One at a time: two flushes at once would store the same calls twice.
-    this.#flushing = this.#flushing.catch(() => {}).then(() => this.#store())
-    return this.#flushing
-  }
-
-  async #store(): Promise<void> {
-    const pending = [...this.#usages.values()].flatMap(usage =>
-      usage.keyId === undefined || isStored(usage) ? [] : [{ usage, use: keyUseOf(usage.keyId, usage) }],
-    )
-    if (pending.length === 0) return
-    await this.#keys.recordUses(pending.map(({ use }) => use))
-    for (const { usage, use } of pending) {
-      usage.storedAtMs = use.lastUsedAt.getTime()
-      usage.storedDeprecatedCalls += use.deprecatedUses
-    }
-  }
-}
-
-function isStored(usage: Usage): boolean {
-  return usage.storedAtMs === usage.lastUsedAtMs && usage.storedDeprecatedCalls === usage.deprecatedCalls
-}
-
-function keyUseOf(id: bigint, usage: Usage): KeyUse {
-  const deprecatedUses = usage.deprecatedCalls - usage.storedDeprecatedCalls
-  const use = { id, lastUsedAt: new Date(usage.lastUsedAtMs), deprecatedUses }
-  return deprecatedUses === 0 ? use : { ...use, deprecatedLastUsedAt: new Date(usage.deprecatedLastUsedAtMs) }
 }

@@ -1,5 +1,5 @@
 import { show } from '../field.ts'
-import { parseJson } from '../json.ts'
+import { readJson } from '../json.ts'
 import { withTimeout } from '../timeout.ts'
 import { bodyBytesMax, bodyPiecesMax } from './operations.ts'
 import { problem, type Reply } from './response.ts'
@@ -38,7 +38,7 @@ function parse(bytes: Uint8Array): ReadBody {
   } catch {
     return refuse(problem('invalid_json', 'The body is not valid UTF-8'))
   }
-  const parsed = parseJson(text)
+  const parsed = readJson(text)
   if (parsed.ok) return parsed
   const where = parsed.at ? ` at line ${parsed.at.line}, column ${parsed.at.column}` : ''
   return refuse(problem('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`))

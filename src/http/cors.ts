@@ -6,7 +6,7 @@ const headerParameters = Object.values(parameters).flatMap(({ in: place, name })
 const requestHeaders = ['Authorization, Content-Type, X-Request-Id, traceparent', ...headerParameters].join(', ')
 const exposedHeaders = [...new Set(Object.entries(headers).map(([id, { name }]) => name ?? id))].join(', ')
 
-/** Lets pages of configured origins use the interface from a browser. Without origins it changes nothing. */
+/** Lets pages of these origins use the interface from a browser. */
 export class Cors {
   readonly #origins: ReadonlySet<string>
 
@@ -27,7 +27,6 @@ export class Cors {
   }
 
   share(request: Request, headers: Headers): void {
-    if (this.#origins.size === 0) return
     headers.append('Vary', 'Origin')
     const origin = this.#allowedOrigin(request)
     if (origin === undefined) return
@@ -36,7 +35,7 @@ export class Cors {
   }
 
   #allowedOrigin(request: Request): string | undefined {
-    const origin = this.#origins.size > 0 ? request.headers.get('origin') : null
+    const origin = request.headers.get('origin')
     return origin !== null && this.#origins.has(origin) ? origin : undefined
   }
 }

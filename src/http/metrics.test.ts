@@ -1,15 +1,11 @@
-import { afterEach, beforeEach, describe, expect, jest, type Mock, mock, spyOn, test } from 'bun:test'
+import { afterEach, beforeEach, expect, type Mock, mock, spyOn, test } from 'bun:test'
 import { closeSync, openSync, readdirSync } from 'node:fs'
 import perfHooks from 'node:perf_hooks'
-import { standingClock } from '../../test/support/clock.ts'
 import { until } from '../../test/support/process.ts'
-import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import { Histogram } from '../histogram.ts'
-import type { Log, LogFields, LogLevel } from '../log.ts'
 import type { KeyStore } from '../store.ts'
-import { KeyUsage } from './auth.ts'
-import { type MetricSources, Metrics, RequestObserver } from './metrics.ts'
-import { RequestContext } from './request.ts'
+import { KeyUsage } from './key-usage.ts'
+import { type MetricSources, Metrics } from './metrics.ts'
 
 const textOf = (metrics: Metrics, sources: Partial<MetricSources> = {}) =>
   metrics.text({
@@ -173,85 +169,4 @@ test('deprecated calls of keys with one name are added up, the last time is the 
     'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="till"} 2',
     'petstore_deprecated_last_request_timestamp_seconds{operation="getPet",key="shop"} 3',
   ])
-})
-
-describe('the log', () => {
-  let lines: { level: LogLevel; message: string; fields: LogFields }[]
-  let level: LogLevel
-  const log: Log = {
-    isOn: asked => level === 'info' || asked !== 'info',
-    write: (level, message, fields = {}) => lines.push({ level, message, fields }),
-    request: (level, fields) => lines.push({ level, message: 'request', fields }),
-  }
-  let metrics: Metrics
-  let observer: RequestObserver
-  beforeEach(() => {
-    lines = []
-    level = 'info'
-    metrics = new Metrics()
-    observer = new RequestObserver(log, metrics)
-  })
-  const begin = (given: Record<string, string> = {}) => {
-    const headers = { 'x-request-id': 'id-1', ...given }
-    return new RequestContext(new Request('http://a/v1/nothing?secret', { headers }), undefined)
-  }
-
-  test.each<[number, LogLevel]>([
-    [200, 'info'],
-    [499, 'info'],
-    [500, 'error'],
-    [503, 'info'],
-  ])('shows a response with status %p at the level %s; it and the metrics have the duration', (status, expected) => {
-    const context = begin()
-    clock.mockReturnValue(10_001.23456)
-    observer.requestEnded(context, status)
-    expect(textOf(metrics)).toMatch(/^petstore_http_request_duration_seconds_sum{operation="none"} 0\.0012345/m)
-    level = 'warn'
-    observer.requestEnded(begin(), status)
-    expect(lines.map(({ level }) => level)).toEqual(expected === 'info' ? ['info'] : [expected, expected])
-    expect(lines[0]?.fields).toMatchObject({ requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235 })
-  })
-
-  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-  test.each([
-    [traceparent, traceparent],
-    [`x${traceparent}`, undefined],
-    [`${traceparent}x`, undefined],
-    [traceparent.toUpperCase(), undefined],
-  ])('shows the traceparent %s as %p', (sent, shown) => {
-    observer.requestEnded(begin({ traceparent: sent }), 200)
-    expect(lines[0]?.fields['traceparent']).toBe(shown)
-  })
-
-  test.each<[string, Error]>([
-    ['store unavailable', new StoreUnavailable('The disk is full')],
-    ['ids exhausted', new IdsExhausted('No id is left')],
-  ])('has one line a second while requests fail, and counts none into the next outage: %s', (message, cause) => {
-    using _ = standingClock()
-    const fail = (requests: number) => {
-      for (let i = 0; i < requests; i++) observer.requestFailed(begin(), cause)
-    }
-    fail(31)
-    jest.advanceTimersByTime(1_000)
-    fail(2)
-    // The process stops.
-    observer.reportUnavailable()
-    fail(3)
-    jest.advanceTimersByTime(1_000)
-    jest.advanceTimersByTime(86_400_000)
-    fail(1)
-    const fields = { requestId: 'id-1', cause: cause.message }
-    const counts = [1, 30, 2, 3, 1]
-    expect(lines).toEqual(counts.map(requests => ({ level: 'error', message, fields: { ...fields, requests } })))
-  })
-
-  test.each<[unknown, string]>([
-    [new TypeError('oops'), 'metrics.test.ts'],
-    [Object.assign(new Error('bare'), { stack: '' }), 'Error: bare'],
-    ['a text', 'a text'],
-  ])('has the cause of an unexpected failure: %#', (cause, shown) => {
-    observer.requestFailed(begin(), cause)
-    const fields = { requestId: 'id-1', cause: expect.stringContaining(shown) }
-    expect(lines).toEqual([{ level: 'error', message: 'internal error', fields }])
-  })
 })

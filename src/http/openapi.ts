@@ -1,6 +1,6 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
-import type { ErrorCode, HeaderId, OperationRow } from './operations.ts'
+import type { ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
 import {
   errorCodes,
   headers,
@@ -10,7 +10,6 @@ import {
   sharedErrors,
   versionPrefix,
 } from './operations.ts'
-import type { Parameter } from './request.ts'
 
 export interface OpenApiServer {
   readonly url: string
@@ -18,8 +17,8 @@ export interface OpenApiServer {
 }
 
 export interface PublishedUrls {
-  readonly publicUrl?: string | undefined
-  readonly stagingUrl?: string | undefined
+  readonly publicUrl: string | undefined
+  readonly stagingUrl: string | undefined
 }
 
 /** Generators use the first server. The relative one works behind any proxy that keeps the path. */
@@ -141,10 +140,10 @@ const schemas = {
 }
 
 /** The reference page fills in the example of a required parameter; others are in schemas: tools do not send those. */
-function describedParameter({ name, in: place, field, description, example }: Parameter) {
-  if (place === 'path') return { name, in: place, required: true, description, schema: field.schema, example }
-  const schema = field === petStatus ? status : { ...field.schema, examples: [example] }
-  return { name, in: place, description, schema }
+function describedParameter({ name, in: place, schema, description, example }: Parameter) {
+  if (place === 'path') return { name, in: place, required: true, description, schema, example }
+  const shown = schema === petStatus.schema ? status : { ...schema, examples: [example] }
+  return { name, in: place, description, schema: shown }
 }
 
 function headerRefs(ids: readonly HeaderId[]) {
@@ -158,7 +157,8 @@ function contentOf(schema: keyof typeof examples, description: string = schemas[
 
 function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
   return {
-    description: codes.map(code => `\`${code}\`: ${errorCodes[code].meaning}`).join(' '),
+    description: codes.map(code => `\`${code}\`: ${textOf(code)}`).join(' '),
+    'x-error-codes': Object.fromEntries(codes.map(code => [code, describedCode(errorCodes[code])])),
     headers: headerRefs([...codes.flatMap(code => errorCodes[code].headers), ...ownHeaders]),
     content: { 'application/json': { schema: refTo('schemas', 'Error'), example: codes.map(errorOf)[0] } },
   }
@@ -196,8 +196,15 @@ function describedOperation(operationId: string, row: OperationRow) {
 }
 
 function errorOf(code: ErrorCode) {
-  const { status, meaning } = errorCodes[code]
-  return { code, message: meaning, status }
+  return { code, message: textOf(code), status: errorCodes[code].status }
+}
+
+function textOf(code: ErrorCode): string {
+  return `${errorCodes[code].meaning} ${errorCodes[code].action}`
+}
+
+function describedCode({ status, meaning, action, retry }: ErrorRow) {
+  return { status, meaning, action, retry }
 }
 
 /** One response for each status. It is a reference if its codes are those that all operations share. */

@@ -1,8 +1,8 @@
-import type { Field } from '../field.ts'
-import { cursorFor, limitDefault, pageLimit, writeCursor } from '../page.ts'
+import type { JsonSchema } from '../field.ts'
+import { cursorSchema, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
 import { idempotencyKeyMs } from '../store.ts'
-import { idempotencyKey, int64Text, type Parameter, strictHandling } from './request.ts'
+import { idempotencyKey, pathInt64 } from './request.ts'
 
 /** The prefix of the paths below: the interface's major version. */
 export const versionPrefix = '/v1'
@@ -71,97 +71,148 @@ const rateLimitHeaders = ['RateLimit', 'RateLimit-Policy'] as const
 /** Of every response that an operation gives. */
 export const operationHeaders = [...rateLimitHeaders, 'Preference-Applied'] as const
 
-const error = (status: number, meaning: string, ...headers: HeaderId[]) => ({ status, meaning, headers })
+export interface ErrorRow {
+  readonly status: number
+  readonly meaning: string
+  /** What the client or its author should do. */
+  readonly action: string
+  /** Whether the same request may succeed later. */
+  readonly retry: boolean
+  readonly headers: readonly HeaderId[]
+}
+
+const error = (status: number, meaning: string, action: string, ...headers: HeaderId[]): ErrorRow => ({
+  ...{ status, meaning, action, retry: false, headers },
+})
 /** After the key is accepted. */
-const keyError = (status: number, meaning: string, ...headers: HeaderId[]) =>
-  error(status, meaning, ...rateLimitHeaders, ...headers)
+const keyError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
+  error(status, meaning, action, ...rateLimitHeaders, ...headers)
 /** By an operation. */
-const operationError = (status: number, meaning: string, ...headers: HeaderId[]) =>
-  error(status, meaning, ...operationHeaders, ...headers)
+const operationError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
+  error(status, meaning, action, ...operationHeaders, ...headers)
+const temporary = (row: ErrorRow): ErrorRow => ({ ...row, retry: true })
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {
-  missing_api_key: error(401, 'The request has no API key. Send a key.', 'WWW-Authenticate'),
-  invalid_api_key: error(401, 'The API key is unknown, expired or revoked. Use another key.', 'WWW-Authenticate'),
-  read_only_key: keyError(403, 'The API key may only read. Use a key that may write.', 'WWW-Authenticate'),
+  missing_api_key: error(401, 'The request has no API key.', 'Send a key.', 'WWW-Authenticate'),
+  invalid_api_key: error(401, 'The API key is unknown, expired or revoked.', 'Use another key.', 'WWW-Authenticate'),
+  read_only_key: keyError(403, 'The API key may only read.', 'Use a key that may write.', 'WWW-Authenticate'),
   insufficient_permission: keyError(
     403,
-    'The API key lacks the permission. Use a catalogue key for /v1, a metrics key for /metrics.',
+    'The API key lacks the permission.',
+    'Use a catalogue key for /v1, a metrics key for /metrics.',
     'WWW-Authenticate',
   ),
-  not_found: keyError(404, 'There is nothing at this path. Correct the address.'),
-  pet_not_found: operationError(404, 'No animal has this identifier. Check the identifier.'),
-  method_not_allowed: keyError(405, 'The path does not support this method. Use one from the Allow header.', 'Allow'),
-  request_timeout: operationError(408, 'The body arrived too slowly. Retry with a faster connection.'),
+  not_found: keyError(404, 'There is nothing at this path.', 'Correct the address.'),
+  pet_not_found: operationError(404, 'No animal has this identifier.', 'Check the identifier.'),
+  method_not_allowed: keyError(
+    405,
+    'The path does not support this method.',
+    'Use one from the Allow header.',
+    'Allow',
+  ),
+  request_timeout: temporary(operationError(408, 'The body arrived too slowly.', 'Retry with a faster connection.')),
   body_too_large: operationError(
     413,
-    `The body is larger than ${bodyBytesMax / 1024} KiB, or in too many pieces. Send less, or larger chunks.`,
+    `The body is larger than ${bodyBytesMax / 1024} KiB, or in too many pieces.`,
+    'Send less, or larger chunks.',
   ),
-  unsupported_media_type: operationError(415, 'The body is not JSON. Send application/json.', 'Accept'),
+  unsupported_media_type: operationError(415, 'The body is not JSON.', 'Send application/json.', 'Accept'),
   unsupported_content_encoding: operationError(
     415,
-    'The body is compressed. Send the body uncompressed.',
+    'The body is compressed.',
+    'Send the body uncompressed.',
     'Accept-Encoding',
   ),
-  missing_body: operationError(400, 'The body is missing or empty. Send the animal.'),
-  invalid_json: operationError(400, 'The body is not valid JSON in UTF-8. Correct the body.'),
-  invalid_request: operationError(400, 'Parameters or properties are invalid. Correct those that the message names.'),
-  invalid_cursor: operationError(400, 'The cursor does not belong to this list. Start again at the first page.'),
+  missing_body: operationError(400, 'The body is missing or empty.', 'Send the animal.'),
+  invalid_json: operationError(400, 'The body is not valid JSON in UTF-8.', 'Correct the body.'),
+  invalid_request: operationError(
+    400,
+    'Parameters or properties are invalid.',
+    'Correct those that the message names.',
+  ),
+  invalid_cursor: operationError(400, 'The cursor does not belong to this list.', 'Start again at the first page.'),
   idempotency_key_reused: operationError(
     422,
-    'The Idempotency-Key was used for another animal. Send a new key for a new animal.',
+    'The Idempotency-Key was used for another animal.',
+    'Send a new key for a new animal.',
   ),
-  rate_limited: keyError(429, 'Too many requests. Retry after the seconds in Retry-After.', 'Retry-After'),
+  rate_limited: temporary(
+    keyError(429, 'Too many requests.', 'Retry after the seconds in Retry-After.', 'Retry-After'),
+  ),
   internal_error: operationError(
     500,
-    'The service failed. Report the request id. Repeat a creation only with its Idempotency-Key.',
+    'The service failed.',
+    'Report the request id. Repeat a creation only with its Idempotency-Key.',
   ),
-  ids_exhausted: operationError(503, 'The store has no id left. Do not retry; tell the operator.'),
-  store_damaged: operationError(503, 'The store is damaged. Do not retry; the operator has to restore a backup.'),
-  store_unavailable: operationError(
-    503,
-    'The store is unavailable. Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
-    'Retry-After',
+  ids_exhausted: operationError(503, 'The store has no id left.', 'Do not retry; tell the operator.'),
+  store_damaged: operationError(503, 'The store is damaged.', 'Do not retry; the operator has to restore a backup.'),
+  store_unavailable: temporary(
+    operationError(
+      503,
+      'The store is unavailable.',
+      'Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
+      'Retry-After',
+    ),
   ),
 }
 
 export type ErrorCode = keyof typeof errorCodes
 
-const parameter = <T>(
-  name: string,
-  place: Parameter['in'],
-  field: Field<T>,
-  description: string,
-  example: unknown,
-): Parameter<T> => ({ name, in: place, field, description, example })
+/** As the OpenAPI document describes it. */
+export interface Parameter {
+  readonly name: string
+  readonly in: 'query' | 'path' | 'header'
+  readonly schema: JsonSchema
+  readonly description: string
+  readonly example: unknown
+}
 
 export const parameters = {
-  limit: parameter('limit', 'query', pageLimit, 'The maximum number of animals to return.', limitDefault),
-  status: parameter('status', 'query', petStatus, 'Only animals with this status.', 'available'),
-  cursor: parameter(
-    'cursor',
-    'query',
-    // The handler reads it with the field for the status.
-    cursorFor(undefined),
-    'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
-    exampleCursor,
-  ),
-  petId: parameter('petId', 'path', int64Text, 'The identifier of the animal.', 1),
-  idempotencyKey: parameter(
-    'Idempotency-Key',
-    'header',
-    idempotencyKey,
-    `Your own name for this creation, such as a UUID: ${idempotencyKey.expected}. For ${idempotencyKeyMs / 3_600_000} hours, the same key with the same animal returns the first response and adds nothing.`,
-    '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
-  ),
-  prefer: parameter(
-    'Prefer',
-    'header',
-    strictHandling,
-    '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-    'handling=strict',
-  ),
-}
+  limit: {
+    name: 'limit',
+    in: 'query',
+    schema: pageLimit.schema,
+    description: 'The maximum number of animals to return.',
+    example: limitDefault,
+  },
+  status: {
+    name: 'status',
+    in: 'query',
+    schema: petStatus.schema,
+    description: 'Only animals with this status.',
+    example: 'available',
+  },
+  cursor: {
+    name: 'cursor',
+    in: 'query',
+    schema: cursorSchema,
+    description:
+      'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
+    example: exampleCursor,
+  },
+  petId: {
+    name: 'petId',
+    in: 'path',
+    schema: pathInt64.schema,
+    description: 'The identifier of the animal.',
+    example: 1,
+  },
+  idempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    schema: idempotencyKey.schema,
+    description: `Your own name for this creation, such as a UUID: ${idempotencyKey.expected}. For ${idempotencyKeyMs / 3_600_000} hours, the same key with the same animal returns the first response and adds nothing.`,
+    example: '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
+  },
+  prefer: {
+    name: 'Prefer',
+    in: 'header',
+    schema: { type: 'string' },
+    description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
+    example: 'handling=strict',
+  },
+} as const satisfies Readonly<Record<string, Parameter>>
 
 export type Access = 'read' | 'write' | 'metrics'
 

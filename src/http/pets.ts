@@ -1,14 +1,14 @@
 import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
 import { petsToJson, petToJson } from '../json.ts'
-import { cursorFor, limitDefault, type Page, type PageRequest, writeCursor } from '../page.ts'
-import { type PetStatus, readNewPet } from '../pet.ts'
+import { cursorFor, limitDefault, type Page, type PageRequest, pageLimit, writeCursor } from '../page.ts'
+import { type PetStatus, petStatus, readNewPet } from '../pet.ts'
 import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { deprecationLinks, type OperationId, operations, parameters } from './operations.ts'
 import { PageCache } from './page-cache.ts'
-import type { Query } from './request.ts'
+import { idempotencyKey, pathInt64, type Query } from './request.ts'
 import { headersWith, json, problem, type Reply } from './response.ts'
 import type { Operation } from './router.ts'
 
@@ -36,10 +36,10 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   const cache = new PageCache(pets)
 
   async function readPage(query: Query, version: unknown): Promise<Reply> {
-    const limit = query.read(parameters.limit) ?? limitDefault
-    const status = query.read(parameters.status)
+    const limit = query.read(parameters.limit.name, pageLimit) ?? limitDefault
+    const status = query.read(parameters.status.name, petStatus)
     const code = query.problems.length > 0 ? 'invalid_request' : 'invalid_cursor'
-    const after = query.read({ ...parameters.cursor, field: cursorFor(status) })
+    const after = query.read(parameters.cursor.name, cursorFor(status))
     if (query.problems.length > 0) return problem(code, query.problems.join('; '))
     const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
     const reply = pageReply(page, await pets.list(page), baseUrl)
@@ -71,15 +71,15 @@ function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl
 }
 
 function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
-  const { name, field } = parameters.idempotencyKey
+  const { name } = parameters.idempotencyKey
   return async ({ request, query, caller, strict }) => {
     const body = await readJsonBody(request, bodyMs)
     if (!body.ok) return body.refusal
     const sentKey = request.headers.get(name)
-    const key = sentKey === null ? undefined : field.read(sentKey)
+    const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
     const read = readNewPet(body.value, strict)
     const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
-    if (sentKey !== null && key === undefined) problems.push(invalid(name, sentKey, field))
+    if (sentKey !== null && key === undefined) problems.push(invalid(name, sentKey, idempotencyKey))
     if (!read.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
     // Only the hash is stored: it has a fixed length, and does not reveal a secret that was sent by mistake.
     const once = key && { scope: caller.scope, key: hashSecret(key), at: new Date() }
@@ -115,9 +115,8 @@ function getPet({ pets, baseUrl }: PetParts): Handler {
     if (query.problems.length > 0) {
       return { ...problem('invalid_request', query.problems.join('; ')), headers }
     }
-    const { name, field } = parameters.petId
-    const sent = params[name] ?? ''
-    const id = field.read(sent)
+    const sent = params[parameters.petId.name] ?? ''
+    const id = pathInt64.read(sent)
     const pet = id === undefined ? undefined : await pets.get(id)
     if (!pet) return { ...problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), headers }
     return json(row.status, petToJson(pet), headersOf[pet.status ?? 'available'])

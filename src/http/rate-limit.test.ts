@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, type Mock, setSystemTime, spyOn, test } from 'bun:test'
 import { hashSecret } from '../api-key.ts'
 import { RateLimiter } from './rate-limit.ts'
-import { RequestContext } from './request.ts'
 
 let clock: Mock<typeof performance.now>
 beforeEach(() => {
@@ -13,12 +12,10 @@ afterEach(() => {
 })
 
 function count(limiter: RateLimiter, scope: string) {
-  const context = new RequestContext(new Request('http://a/v1/pets'), undefined)
-  context.caller = { permission: 'read-only', scope: hashSecret(scope) }
-  const refusal = limiter.count(context)
+  const { headers, refusal } = limiter.count(hashSecret(scope))
   return {
-    rate: context.rateLimitHeaders?.['RateLimit'],
-    policy: context.rateLimitHeaders?.['RateLimit-Policy'],
+    rate: headers['RateLimit'],
+    policy: headers['RateLimit-Policy'],
     retryAfter: refusal?.headers.get('retry-after'),
   }
 }

@@ -1,5 +1,4 @@
-import type { RequestContext } from './request.ts'
-import { problem, type Reply } from './response.ts'
+import { type HeaderValues, problem, type Reply } from './response.ts'
 
 export interface RequestRate {
   readonly requests: number
@@ -9,6 +8,12 @@ export interface RequestRate {
 interface Window {
   readonly endMs: number
   requests: number
+}
+
+interface CountedRequest {
+  /** Of the response, whatever it is. */
+  readonly headers: HeaderValues
+  readonly refusal?: Reply
 }
 
 /** Counts the requests of each key in this process. A window starts with a key's first request. */
@@ -24,22 +29,22 @@ export class RateLimiter {
     this.#windowsMax = windowsMax
   }
 
-  /** Counts one request, sets the context's rate limit headers, and returns the refusal if it is one too many. */
-  count(context: RequestContext): Reply | undefined {
+  /** Counts one request of a key. It has a refusal if it is one too many. */
+  count(scope: string): CountedRequest {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.
     const nowMs = Math.floor(performance.now())
-    const window = this.#windowOf(context.caller.scope, nowMs)
+    const window = this.#windowOf(scope, nowMs)
     window.requests++
     const resetSeconds = Math.ceil((window.endMs - nowMs) / 1_000)
     const remaining = Math.max(0, requests - window.requests)
-    context.rateLimitHeaders = {
+    const headers = {
       'RateLimit-Policy': `"default";q=${requests};w=${seconds}`,
       RateLimit: `"default";r=${remaining};t=${resetSeconds}`,
     }
-    if (window.requests <= requests) return undefined
+    if (window.requests <= requests) return { headers }
     const message = `Too many requests: expected at most ${requests} in ${seconds} s; retry in ${resetSeconds} s`
-    return problem('rate_limited', message, { 'Retry-After': String(resetSeconds) })
+    return { headers, refusal: problem('rate_limited', message, { 'Retry-After': String(resetSeconds) }) }
   }
 
   #windowOf(scope: string, nowMs: number): Window {

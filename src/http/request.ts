@@ -1,11 +1,11 @@
 import type { Permission } from '../api-key.ts'
-import { type Field, int64, invalid, unknownNames } from '../field.ts'
+import { int64, invalid, type Rule, type TextField, unknownNames } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
-import { requestId } from './masking.ts'
 
+/** Who sent a request. */
 export interface Caller {
-  readonly keyName?: string
-  readonly permission: Permission | 'all' | 'none'
+  readonly keyName: string
+  readonly permission: Permission | 'all'
   /** The key's hash: the owner of idempotency keys and of a rate limit. */
   readonly scope: string
 }
@@ -15,35 +15,24 @@ export interface PeerLookup {
   requestIP(request: Request): { readonly address: string } | null
 }
 
-const anonymous: Caller = { permission: 'none', scope: '' }
-
-/** One request on its way through the pipeline, which fills in the later fields. */
-export class RequestContext {
+/** A request as it arrived. The steps of the pipeline return what they find out about it. */
+export class IncomingRequest {
   readonly request: Request
   readonly id: string
   readonly path: string
-  readonly query: Query
+  readonly query: string
   readonly startedMs = performance.now()
   /** The body has no known length: Bun shows its chunks one by one. */
   readonly inChunks: boolean
-  /** The event loop is too busy to read or discard its chunks. */
-  mustHurry = false
-  caller = anonymous
-  operationId: string | undefined
-  params: Readonly<Record<string, string>> = {}
-  /** `Prefer: handling=strict`: unknown parameters and properties are errors. */
-  strict = false
-  rateLimitHeaders: Readonly<Record<string, string>> | undefined
   readonly #peers: PeerLookup | undefined
-  /** The address of the client or of the last proxy, once it was looked up. */
-  peerAddress: string | undefined
+  #peerAddress: string | undefined
 
   constructor(request: Request, environmentKey: string | undefined, peers?: PeerLookup) {
     this.request = request
     this.#peers = peers
     const { path, query } = splitUrl(request.url)
     this.path = path
-    this.query = new Query(query)
+    this.query = query
     this.inChunks = request.headers.has('transfer-encoding')
     const sentId = request.headers.get('x-request-id')
     // Reading a header costs: the credential is needed only to compare it with a sent id.
@@ -56,7 +45,12 @@ export class RequestContext {
    * log line.
    */
   lookUpPeer(): void {
-    this.peerAddress ??= this.#peers?.requestIP(this.request)?.address
+    this.#peerAddress ??= this.#peers?.requestIP(this.request)?.address
+  }
+
+  /** The address of the client or of the last proxy, if it was looked up. */
+  get peerAddress(): string | undefined {
+    return this.#peerAddress
   }
 }
 
@@ -70,12 +64,43 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
   return { path: url.slice(pathStart, queryStart), query: url.slice(queryStart + 1, end) }
 }
 
-export interface Parameter<T = unknown> {
-  readonly name: string
-  readonly in: 'query' | 'path' | 'header'
-  readonly field: Field<T>
-  readonly description: string
-  readonly example: unknown
+export const requestIdCharsMax = 128
+const safeId = new RegExp(`^[A-Za-z0-9._~:/+=@-]{1,${requestIdCharsMax}}$`)
+const storedKey = /pets_[A-Za-z0-9]{12}/
+/** This many characters of a key in a row make an id unsafe. */
+export const keyRunChars = 12
+/** A longer token is compared up to here. */
+const comparedTokenChars = 300
+
+/** The client's own id if it is safe in headers and logs and holds no key; otherwise a new one. */
+export function requestId(
+  sent: string | null,
+  authorization: string | null,
+  environmentKey: string | undefined,
+): string {
+  if (sent === null || !safeId.test(sent) || storedKey.test(sent)) return crypto.randomUUID()
+  // Only the whole key: comparing its parts would reveal them to a client that guesses.
+  if (environmentKey !== undefined && sent.includes(environmentKey)) return crypto.randomUUID()
+  return authorization !== null && sharesRun(sent, tokenOf(authorization)) ? crypto.randomUUID() : sent
+}
+
+function tokenOf(authorization: string): string {
+  const afterScheme = authorization.slice(authorization.search(/[ \t]/) + 1)
+  return afterScheme.trimStart().slice(0, comparedTokenChars)
+}
+
+/** Whether they have `keyRunChars` consecutive characters in common. The work is bounded by the lengths of both. */
+function sharesRun(id: string, token: string): boolean {
+  const isShared = (part: string) => token.includes(part)
+  const blockChars = keyRunChars / 2
+  // Quick for most ids: a common run would contain at least one whole block of the id, half as long.
+  return partsOf(id, blockChars, blockChars).some(isShared) && partsOf(id, keyRunChars, 1).some(isShared)
+}
+
+/** The parts of a text with so many characters, each `step` characters after the one before. */
+function partsOf(text: string, chars: number, step: number): readonly string[] {
+  const count = Math.max(0, Math.floor((text.length - chars) / step) + 1)
+  return Array.from({ length: count }, (_, index) => text.slice(index * step, index * step + chars))
 }
 
 /** Query parameters. Problems are collected, so that one response names them all. */
@@ -89,19 +114,20 @@ export class Query {
   }
 
   /** The parameter's value; undefined if it was not sent, or is a problem. */
-  read<T>({ name, field }: Pick<Parameter<T>, 'name' | 'field'>): T | undefined {
+  read<T>(name: string, rule: Rule<T, string>): T | undefined {
     const [text, ...others] = this.#parsed().getAll(name)
     if (text === undefined) return undefined
     if (others.length > 0) {
       this.problems.push(`${name} occurs ${others.length + 1} times: expected once`)
       return undefined
     }
-    const value = field.read(text)
-    if (value === undefined) this.problems.push(invalid(name, text, field))
+    const value = rule.read(text)
+    if (value === undefined) this.problems.push(invalid(name, text, rule))
     return value
   }
 
-  refuseUnknown(parameters: readonly Parameter[]): void {
+  /** Adds a problem for each parameter that was sent and is not one of these. */
+  refuseUnknown(parameters: readonly { readonly name: string; readonly in: string }[]): void {
     const known = parameters.filter(({ in: place }) => place === 'query').map(({ name }) => name)
     this.problems.push(...unknownNames('parameter', [...new Set(this.#parsed().keys())], known))
   }
@@ -113,8 +139,8 @@ export class Query {
   }
 }
 
-/** An int64 as text, as in a path. */
-export const int64Text: Field<bigint> = { ...int64, read: text => parseInt64(String(text)) }
+/** In a path, an integer has one spelling. */
+export const pathInt64: TextField<bigint> = { ...int64, read: parseInt64 }
 
 const idempotencyKeyCharsMax = 255
 const bareKey = `[!#-~][!-~]{0,${idempotencyKeyCharsMax - 1}}`
@@ -124,13 +150,12 @@ const idempotencyKeyPattern = new RegExp(`^(?:${bareKey}|${quotedKey})$`)
 const idempotencyHeaderCharsMax = idempotencyKeyCharsMax + 2
 
 /** Bare or in quotes: both spellings are the same key. */
-export const idempotencyKey: Field<string> = {
+export const idempotencyKey: TextField<string> = {
   schema: { type: 'string', minLength: 1, maxLength: idempotencyHeaderCharsMax, pattern: idempotencyKeyPattern.source },
   expected: `1 to ${idempotencyKeyCharsMax} visible ASCII characters, bare or in double quotes`,
-  read(value) {
-    if (typeof value !== 'string' || value.length > idempotencyHeaderCharsMax) return undefined
-    if (!idempotencyKeyPattern.test(value)) return undefined
-    return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value
+  read(text) {
+    if (text.length > idempotencyHeaderCharsMax || !idempotencyKeyPattern.test(text)) return undefined
+    return text.startsWith('"') ? text.slice(1, -1).replace(/\\(.)/g, '$1') : text
   },
 }
 
@@ -138,18 +163,14 @@ export const idempotencyKey: Field<string> = {
 const preferCharsMax = 1_024
 
 /** Whether a Prefer header (RFC 7240) asks for `handling=strict`. The first `handling` counts. */
-export const strictHandling: Field<boolean> = {
-  schema: { type: 'string' },
-  expected: 'handling=strict',
-  read(value) {
-    if (typeof value !== 'string' || value.length > preferCharsMax) return false
-    // Quoted strings may contain commas; only "strict" itself matters.
-    const plain = value.replace(/"(?:[^"\\]|\\.)*"/g, quoted => (/^"strict"$/i.test(quoted) ? 'strict' : '""'))
-    for (const preference of plain.split(',')) {
-      const [pair = ''] = preference.split(';', 1)
-      const handling = /^handling\s*(?:=\s*(\S*))?$/i.exec(pair.trim())
-      if (handling) return handling[1]?.toLowerCase() === 'strict'
-    }
-    return false
-  },
+export function prefersStrict(header: string | null): boolean {
+  if (header === null || header.length > preferCharsMax) return false
+  // Quoted strings may contain commas; only "strict" itself matters.
+  const plain = header.replace(/"(?:[^"\\]|\\.)*"/g, quoted => (/^"strict"$/i.test(quoted) ? 'strict' : '""'))
+  for (const preference of plain.split(',')) {
+    const [pair = ''] = preference.split(';', 1)
+    const handling = /^handling\s*(?:=\s*(\S*))?$/i.exec(pair.trim())
+    if (handling) return handling[1]?.toLowerCase() === 'strict'
+  }
+  return false
 }

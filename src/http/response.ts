@@ -9,7 +9,7 @@ export interface Reply {
   readonly headers: Headers
 }
 
-type HeaderValues = Readonly<Record<string, string>>
+export type HeaderValues = Readonly<Record<string, string>>
 
 const jsonHeaders = new Headers({
   'Content-Type': 'application/json',

@@ -1,11 +1,21 @@
 import type { OperationRow } from './operations.ts'
-import type { RequestContext } from './request.ts'
+import type { Caller, Query } from './request.ts'
 import type { Reply } from './response.ts'
 
 /** A row of the table of operations, with its handler. */
 export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'access' | 'parameters' | 'deprecated'> {
   readonly id: string
-  handle(context: RequestContext): Promise<Reply>
+  handle(call: Call): Promise<Reply>
+}
+
+/** A request for an operation, after all checks that operations share. */
+export interface Call {
+  readonly request: Request
+  readonly caller: Caller
+  readonly params: Match['params']
+  readonly query: Query
+  /** `Prefer: handling=strict`: unknown parameters and properties are errors. */
+  readonly strict: boolean
 }
 
 /** The operations at one path. */

@@ -1,8 +1,6 @@
 import type { KeyStore, PetStore } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
-import { type Authenticator, permissionRefusal } from './auth.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
-import type { RequestContext } from './request.ts'
 import { headersWith, plainText, type Reply } from './response.ts'
 
 /** A file for browsers or tools, which is the same for every client. */
@@ -14,36 +12,32 @@ export interface Asset {
 }
 
 /** Serves GET and HEAD at one path outside of the version prefix. */
-export type SiteHandler = (context: RequestContext) => Promise<Reply>
+export type SiteHandler = (request: Request) => Promise<Reply>
 
-interface SiteParts extends PublishedUrls {
+/** Only this path needs a key. */
+export const metricsPath = '/metrics'
+
+interface SiteParts {
   readonly health: Health
-  readonly authenticator: Authenticator
-  readonly pages?: ReadonlyMap<string, Asset> | undefined
+  readonly urls: PublishedUrls
+  readonly pages: ReadonlyMap<string, Asset>
   metricsText(isStoreUp: boolean): string
 }
 
-/** Everything outside of the version prefix, by path. Only the metrics need a key. */
-export function siteHandlers(parts: SiteParts): ReadonlyMap<string, SiteHandler> {
+/** Everything outside of the version prefix, by path. */
+export function siteHandlers({ health, urls, pages, metricsText }: SiteParts): ReadonlyMap<string, SiteHandler> {
   const document: Asset = {
     type: 'application/json',
-    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(publishedServers(parts)))),
+    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(publishedServers(urls)))),
   }
-  const assets = new Map(parts.pages).set('/openapi.json', document)
+  const assets = new Map(pages).set('/openapi.json', document)
   return new Map<string, SiteHandler>([
     ...[...assets].map(([path, asset]) => [path, serveAsset(asset)] as const),
     ['/livez', async () => plainText(200, 'ok')],
-    ['/readyz', () => parts.health.readyz()],
-    ['/healthz', () => parts.health.healthz()],
-    ['/metrics', context => metricsReply(parts, context)],
+    ['/readyz', () => health.readyz()],
+    ['/healthz', () => health.healthz()],
+    [metricsPath, async () => plainText(200, metricsText(await health.isStoreUp()), '; version=0.0.4')],
   ])
-}
-
-async function metricsReply(parts: SiteParts, context: RequestContext): Promise<Reply> {
-  const refusal =
-    (await parts.authenticator.authenticateScraper(context)) ?? permissionRefusal(context.caller, 'metrics')
-  if (refusal) return refusal
-  return plainText(200, parts.metricsText(await parts.health.isStoreUp()), '; version=0.0.4')
 }
 
 interface HealthParts {
@@ -119,7 +113,7 @@ const gzipBytesMin = 256
 /** Serves an asset, compressed if the client accepts that. Read on the first request, so that the start is quick. */
 function serveAsset({ type, read, headers }: Asset): SiteHandler {
   let loading: ReturnType<typeof load> | undefined
-  return async ({ request }) => {
+  return async request => {
     loading ??= load(read).catch(cause => {
       // The next request tries again.
       loading = undefined

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 'bun:test'
 import { advance, standingClock } from '../../test/support/clock.ts'
-import { RequestContext } from './request.ts'
+import { IncomingRequest } from './request.ts'
 import { Turns } from './turns.ts'
 
 let stack: DisposableStack
@@ -22,7 +22,7 @@ function passed(ms: number, cpuMs = ms): void {
   wall.mockReturnValue(1_000 + ms)
   cpu.mockReturnValue({ user: 500 * cpuMs, system: 500 * cpuMs })
 }
-const request = (init: RequestInit = {}) => new RequestContext(new Request('http://a/v1/pets', init), undefined)
+const request = (init: RequestInit = {}) => new IncomingRequest(new Request('http://a/v1/pets', init), undefined)
 const isOver = () => turns.isOver(request())
 const inChunks = { headers: { 'transfer-encoding': 'chunked' } }
 
@@ -62,12 +62,10 @@ test.each([
   ['a chunked body', 300, { ...inChunks, method: 'POST', body: '{}' }, false],
   ['a chunked body, after 300 ms', 301, { ...inChunks, method: 'POST', body: '{}' }, true],
   ['a chunked request without a body that can be read', 400, inChunks, false],
-])('%s has to be refused: %d ms, %j, %p', async (_what, ms, init, mustHurry) => {
+])('%s has to be refused: %d ms, %j, %p', async (_what, ms, init, isRefused) => {
   isOver()
   passed(ms)
-  const context = request(init)
-  await turns.next(context)
-  expect(context.mustHurry).toBe(mustHurry)
+  expect(await turns.next(request(init))).toBe(!isRefused)
 })
 
 test('the server has patience once a second', () => {

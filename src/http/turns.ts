@@ -1,4 +1,4 @@
-import type { RequestContext } from './request.ts'
+import type { IncomingRequest } from './request.ts'
 
 /** CPU time in one event-loop tick. Requests that arrive later in the same tick are deferred to the next one. */
 const tickMsMax = 10
@@ -23,7 +23,7 @@ export class Turns {
   #patientMs = Number.NEGATIVE_INFINITY
 
   /** Whether this tick has taken too long to handle another request. */
-  isOver({ startedMs: nowMs }: RequestContext): boolean {
+  isOver({ startedMs: nowMs }: IncomingRequest): boolean {
     this.#requests++
     if (this.#startedMs === undefined) {
       this.#startedMs = nowMs
@@ -38,11 +38,12 @@ export class Turns {
     return nowMs - this.#startedMs > msMax && this.#cpuMs > msMax
   }
 
-  /** Waits for the next tick, or marks the request as one that has to be refused. */
-  async next(context: RequestContext): Promise<void> {
-    context.lookUpPeer()
-    context.mustHurry = this.#cpuMs > busyMs && context.inChunks && context.request.body !== null
-    if (!context.mustHurry) await new Promise(setImmediate)
+  /** Waits for the next tick, and returns true; or returns false at once if the request has to be refused. */
+  async next(incoming: IncomingRequest): Promise<boolean> {
+    incoming.lookUpPeer()
+    if (this.#cpuMs > busyMs && incoming.inChunks && incoming.request.body !== null) return false
+    await new Promise(setImmediate)
+    return true
   }
 
   /** Whether the server has time for a body in many small pieces: once a second, so that it costs others little. */

@@ -1,6 +1,6 @@
 import { stringify } from '../../src/client/index.ts'
 import { int64Of, isJsonObject } from '../../src/int64.ts'
-import { parseJson } from '../../src/json.ts'
+import { readJson } from '../../src/json.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
 
@@ -78,7 +78,7 @@ function list(query: URLSearchParams, pets: readonly JsonObject[]): Reply {
 }
 
 function create(body: string, pets: JsonObject[]): Reply {
-  const parsed = parseJson(body)
+  const parsed = readJson(body)
   if (!parsed.ok || !isJsonObject(parsed.value) || /:-?[\d.]+e/.test(body)) return error(400)
   const { name, categoryId: number, status, ...others } = parsed.value
   const [categoryId, chosen] = [int64Of(number), status ?? 'available']

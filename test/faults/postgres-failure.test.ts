@@ -18,6 +18,7 @@ import {
   type TestDatabase,
 } from '../support/postgres.ts'
 import { createKey, loggedBy, until } from '../support/process.ts'
+import { plainParts } from '../support/service.ts'
 import { serveOnClock } from './serve-on-clock.ts'
 
 const restarts = 3
@@ -184,8 +185,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
       write: (_, message, { cause } = {}) => causes.push(`${message}: ${cause}`),
       request() {},
     }
-    const sweep = { keysDeleted: 0, completedAtMs: 0 }
-    const app = new App({ ...stores, environmentKey: key, log, sweep, build: { version: '', commit: '' } })
+    const app = new App({ ...plainParts, stores, log, environmentKey: key })
     const send = async ({ path, ...sent }: Sent): Promise<Outcome> => {
       const headers = { ...sent.headers, authorization: `Bearer ${key}` }
       const response = await app.fetch(new Request(`http://pets.example${path}`, { ...sent, headers }))

@@ -10,6 +10,7 @@ import { listen } from '../../src/http/server.ts'
 import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
+import type { PetStore } from '../../src/store.ts'
 import { expectDescribed } from '../http/described.ts'
 import { sharedDatabase, type TestDatabase } from './postgres.ts'
 import { memoryFolder, outputFile, temporaryFolder } from './process.ts'
@@ -30,6 +31,19 @@ export async function keepAnimals({ stores }: Service, animals: readonly Pet[]):
     yield animals
   })()
   await stores.catalogue.load(batches, 'keep')
+}
+
+/** Of an app without any setting. */
+export const plainParts: Omit<AppParts, 'stores' | 'log'> = {
+  build: { version: '1.2.3', commit: 'abc1234' },
+  sweep: { keysDeleted: 0, completedAtMs: Date.now() },
+  pages: new Map(),
+  environmentKey: undefined,
+  publicUrl: undefined,
+  stagingUrl: undefined,
+  rateLimit: undefined,
+  corsOrigins: undefined,
+  trustedProxies: undefined,
 }
 
 /** Compares each of its responses with the OpenAPI document. */
@@ -53,7 +67,7 @@ class CheckedApp extends App {
 }
 
 /** The whole service in this process. At its end, it throws if a response was not as the OpenAPI document says. */
-export async function startService(options: Partial<Omit<AppParts, 'log' | 'build' | 'activity' | 'sweep'>> = {}) {
+export async function startService(options: Partial<typeof plainParts> & { readonly pets?: PetStore } = {}) {
   const database = await newTestDatabase(storeUnderTest)
   const stores = await openStores(database.url, { create: true })
   const logged: ({ readonly message: string } & LogFields)[] = []
@@ -66,9 +80,8 @@ export async function startService(options: Partial<Omit<AppParts, 'log' | 'buil
     },
     request: (level, fields) => log.write(level, 'request', fields),
   }
-  const build = { version: '1.2.3', commit: 'abc1234' }
-  const sweep = { keysDeleted: 0, completedAtMs: Date.now() }
-  const app = new CheckedApp({ ...stores, ...options, log, build, sweep })
+  const { pets = stores.pets, ...parts } = options
+  const app = new CheckedApp({ ...plainParts, ...parts, stores: { ...stores, pets }, log })
   const listener = listen(app, { host: '127.0.0.1', port: 0 })
   const origin = `http://127.0.0.1:${listener.port}`
 

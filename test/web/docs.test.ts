@@ -323,7 +323,9 @@ describeInBrowser('the reference page', () => {
       await screen.goTo('/docs')
       await page.locator('#guides .sample').first().waitFor()
       const described = new Set(await page.locator('.responses p').allTextContents())
-      for (const [code, { meaning }] of Object.entries(errorCodes)) expect(described).toContain(`${code}: ${meaning}`)
+      for (const [code, { meaning, action }] of Object.entries(errorCodes)) {
+        expect(described).toContain(`${code}: ${meaning} ${action}`)
+      }
 
       const [paging = '', retries = '', errors = '', limits = '', integers = '', ...others] = await page
         .locator('.guide .sample code')

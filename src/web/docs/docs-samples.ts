@@ -25,7 +25,11 @@ export interface Parameter extends Texts<'name' | 'in' | 'description'> {
 type Body = {
   readonly content: { readonly 'application/json': { readonly schema: Schema; readonly example: unknown } }
 }
-type Described = Body & Texts<'description'> & { readonly headers: Readonly<Record<string, Texts<'description'>>> }
+interface Described extends Body, Texts<'description'> {
+  readonly headers: Readonly<Record<string, Texts<'description'>>>
+  /** Of an error. */
+  readonly 'x-error-codes'?: Readonly<Record<string, Texts<'meaning' | 'action'>>>
+}
 
 export interface Operation extends Texts<'method' | 'path' | 'operationId' | 'summary' | 'description'> {
   readonly tags: readonly string[]

@@ -60,13 +60,15 @@ function propertiesOf({ properties = {}, required = [] }: Schema) {
 
 const jsonOf = (value: unknown) => JSON.stringify(value, null, 2)
 
-/** The description of an error has sentences for each of its codes. */
-const linesOf = (description: string) => description.split(/ (?=`\w+`: )/)
-
 function responsesOf({ responses }: Operation) {
-  const rows = Object.entries(responses).map(([status, { description }]) => {
-    const lines = linesOf(description).map(line => el('p', {}, rich(line)))
-    const shown = status === 'default' ? 'other' : status
+  const rows = Object.entries(responses).map(([status, { description, 'x-error-codes': codes }]) => {
+    const isOther = status === 'default'
+    const intro = isOther ? 'A wrong address, or an error that a later version adds.' : description
+    const lines = Object.entries(codes ?? {}).map(([code, { meaning, action }]) =>
+      el('p', {}, el('code', {}, code), `: ${meaning} ${action}`),
+    )
+    if (isOther || !codes) lines.unshift(el('p', {}, rich(intro)))
+    const shown = isOther ? 'other' : status
     return el('div', {}, el('dt', { 'data-status': status.charAt(0) }, shown), el('dd', {}, lines))
   })
   const described = Object.values(responses)

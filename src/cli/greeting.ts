@@ -1,0 +1,121 @@
+import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, refusalOf } from '../api-key.ts'
+import { SetupError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { isPostgres } from '../store/open.ts'
+import type { KeyStore, Stores } from '../store.ts'
+import { type Io, version } from './output.ts'
+import { originOf, type ServeSettings, settings as serveSettings } from './settings.ts'
+
+type Row = readonly [label: string, value: string]
+
+/** Prints the addresses, the first key of a store that has never had one, and curl lines to paste. */
+export async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
+  const { keys, location } = stores
+  const { environmentKey } = settings
+  const addresses = await addressRows(settings, port)
+  const first = environmentKey === undefined ? await createFirstKey(keys) : undefined
+  const permission = environmentKey === undefined ? undefined : await permissionOf(environmentKey, keys, log)
+  const hint = first ? firstKeyHint(first.key) : knownKeyHint(settings, permission, io)
+  const origin = originOf({ ...settings, port })
+  const rows = [...addresses, hint.row].map(([label, value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
+  const warning = settings.tlsCert || isLoopback.test(settings.host) ? '' : `\n${clearText}\n`
+  const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
+  try {
+    await io.out(`${serves}\n\n${rows}${warning}${trialOf(origin, hint)}\nStop with Ctrl-C.\n`)
+  } catch (cause) {
+    if (first) await keys.revoke(first.id, new Date())
+    throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
+  }
+}
+
+const isLoopback = /^(127\.|::1$|localhost$)/i
+const clearText = 'Without TLS, keys travel in the clear: set --tls-cert and --tls-key, or use a proxy with TLS.'
+
+async function addressRows(settings: ServeSettings, port: number): Promise<readonly Row[]> {
+  const { host, publicUrl } = settings
+  const origin = originOf({ ...settings, port })
+  const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host, port })}/`)
+  return [
+    ['Catalogue', `${origin}/`],
+    ['Reference', `${origin}/docs`],
+    ...network.map((url, index): Row => [index === 0 ? 'Network' : '', url]),
+    ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
+  ]
+}
+
+const networkHostsMax = 5
+
+/** The addresses of this machine that others can reach, if the server listens on all of them; `::` includes IPv4. */
+async function networkHosts(host: string): Promise<readonly string[]> {
+  if (host !== '0.0.0.0' && host !== '::') return []
+  const { networkInterfaces } = await import('node:os')
+  const all = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
+  const isReachable = ({ internal, family, address }: (typeof all)[number]) =>
+    !internal && (family === 'IPv4' || host === '::') && !/^(fe[89ab]|169\.254\.)/i.test(address)
+  return all
+    .filter(isReachable)
+    .slice(0, networkHostsMax)
+    .map(({ address }) => address)
+}
+
+/** Which key to use. */
+interface KeyHint {
+  readonly row: Row
+  /** In the syntax of a shell; absent if the key is not known there. */
+  readonly header?: string
+  readonly isReadOnly?: boolean
+}
+
+/** Undefined if the store has, or had, a key. */
+async function createFirstKey(keys: KeyStore) {
+  const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
+  const created = await keys.createFirst(record)
+  return created && { id: created.id, key }
+}
+
+function firstKeyHint(key: string): KeyHint {
+  return { row: ['API key', `${key} (shown only this once)`], header: `'Authorization: Bearer ${key}'` }
+}
+
+/** `permission` is that of the key from the environment, if there is one that may use the catalogue. */
+function knownKeyHint(
+  { environmentKey, databaseUrl }: ServeSettings,
+  permission: Permission | undefined,
+  io: Io,
+): KeyHint {
+  if (permission === undefined) {
+    return { row: ['New key', `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`] }
+  }
+  // The flag takes precedence, and does not set the variable in the shell.
+  if (environmentKey !== io.env['PETSTORE_API_KEY']) return { row: ['API key', 'as given by --api-key'] }
+  const header = '"Authorization: Bearer $PETSTORE_API_KEY"'
+  return { row: ['API key', '$PETSTORE_API_KEY'], header, isReadOnly: permission === 'read-only' }
+}
+
+/** Lines that list and add animals, if the shell knows a key. */
+function trialOf(origin: string, { header, isReadOnly }: KeyHint): string {
+  if (header === undefined) return ''
+  // -k: the certificate may be self-signed. The quotes are for shells that take brackets for a pattern.
+  const curl = `  curl ${origin.startsWith('https') ? '-k ' : ''}-w '\\n' -H ${header}`
+  const url = origin.includes('[') ? `'${origin}/v1/pets'` : `${origin}/v1/pets`
+  const post = `-H 'Content-Type: application/json' -d '{"name":"Rex","categoryId":7}'`
+  return `\nTry it:\n${curl} ${url}\n${isReadOnly ? '' : `${curl} ${post} ${url}\n`}`
+}
+
+/** What the key in PETSTORE_API_KEY may do with animals. Warns if the store knows the key: its record decides. */
+async function permissionOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
+  const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
+  if (!known) return 'read-write'
+  const refusal = refusalOf(known, new Date())
+  const access = [known.permission, refusal].filter(Boolean).join(', ')
+  const what = `the stored key "${known.name}" (${access})`
+  log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)
+  return known.permission === 'metrics' || refusal ? undefined : known.permission
+}
+
+/** The flag with which another command in this shell opens the same store. It never shows a password. */
+function storeFlag(url: string, io: Io): string {
+  if (url === (io.env['DATABASE_URL'] || serveSettings.databaseUrl.default)) return ''
+  if (isPostgres(url)) return ' --database-url URL'
+  return ` --database-url ${/^[\w:./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
+}
