@@ -81,6 +81,38 @@ test('with PETSTORE_API_KEY, no key is created, and that key works but is never 
   expect(await listKeys(server.cwd)).toEqual([])
 })
 
+test('every setting of the interface reaches it', async () => {
+  const publicUrl = 'https://pets.example.com/shop/v1'
+  const origin = 'https://shop.example.com'
+  await using server = await startServer({
+    env: {
+      PETSTORE_API_KEY: outsideKey,
+      PETSTORE_PUBLIC_URL: publicUrl,
+      PETSTORE_STAGING_URL: 'https://staging.example.com/v1',
+      PETSTORE_RATE_LIMIT: '7/h',
+      PETSTORE_CORS_ORIGINS: origin,
+      PETSTORE_TRUSTED_PROXIES: '127.0.0.1',
+    },
+  })
+  const headers = { authorization: `Bearer ${outsideKey}`, origin, 'x-forwarded-for': '203.0.113.7' }
+  const response = await fetch(`${server.url}/pets`, { method: 'POST', body: rex, headers })
+  expect(response.status).toBe(201)
+  expect(Object.fromEntries(response.headers)).toMatchObject({
+    location: `${publicUrl}/pets/1`,
+    'ratelimit-policy': '"default";q=7;w=3600',
+    'access-control-allow-origin': origin,
+  })
+  const document = JSON.parse(await (await fetch(new URL('/openapi.json', server.url))).text())
+  expect(document.servers.map(({ url }: { url: string }) => url)).toEqual([
+    publicUrl,
+    '/v1',
+    'https://staging.example.com/v1',
+  ])
+  expect((await fetch(new URL('/docs', server.url))).status).toBe(200)
+  const line = await until('the creation in the log', () => /^.*"status":201.*$/m.exec(server.stderr)?.[0])
+  expect(JSON.parse(line)).toMatchObject({ client: '203.0.113.7', key: 'PETSTORE_API_KEY' })
+})
+
 test('bin/petstore runs no program that lies beside its folder', async () => {
   using folder = temporaryFolder()
   cpSync(join(projectFolder, 'bin'), join(folder.path, 'app/bin'), { recursive: true })
