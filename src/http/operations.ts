@@ -168,51 +168,40 @@ export interface Parameter {
   readonly example: unknown
 }
 
+const parameter = (
+  name: string,
+  place: Parameter['in'],
+  schema: JsonSchema,
+  description: string,
+  example: unknown,
+): Parameter => ({ name, in: place, schema, description, example })
+
 export const parameters = {
-  limit: {
-    name: 'limit',
-    in: 'query',
-    schema: pageLimit.schema,
-    description: 'The maximum number of animals to return.',
-    example: limitDefault,
-  },
-  status: {
-    name: 'status',
-    in: 'query',
-    schema: petStatus.schema,
-    description: 'Only animals with this status.',
-    example: 'available',
-  },
-  cursor: {
-    name: 'cursor',
-    in: 'query',
-    schema: cursorSchema,
-    description:
-      'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
-    example: exampleCursor,
-  },
-  petId: {
-    name: 'petId',
-    in: 'path',
-    schema: pathInt64.schema,
-    description: 'The identifier of the animal.',
-    example: 1,
-  },
-  idempotencyKey: {
-    name: 'Idempotency-Key',
-    in: 'header',
-    schema: idempotencyKey.schema,
-    description: `Your own name for this creation, such as a UUID: ${idempotencyKey.expected}. For ${idempotencyKeyMs / 3_600_000} hours, the same key with the same animal returns the first response and adds nothing.`,
-    example: '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
-  },
-  prefer: {
-    name: 'Prefer',
-    in: 'header',
-    schema: { type: 'string' },
-    description: '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
-    example: 'handling=strict',
-  },
-} as const satisfies Readonly<Record<string, Parameter>>
+  limit: parameter('limit', 'query', pageLimit.schema, 'The maximum number of animals to return.', limitDefault),
+  status: parameter('status', 'query', petStatus.schema, 'Only animals with this status.', 'available'),
+  cursor: parameter(
+    'cursor',
+    'query',
+    cursorSchema,
+    'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
+    exampleCursor,
+  ),
+  petId: parameter('petId', 'path', pathInt64.schema, 'The identifier of the animal.', 1),
+  idempotencyKey: parameter(
+    'Idempotency-Key',
+    'header',
+    idempotencyKey.schema,
+    `Your own name for this creation, such as a UUID: ${idempotencyKey.expected}. For ${idempotencyKeyMs / 3_600_000} hours, the same key with the same animal returns the first response and adds nothing.`,
+    '6f1c0a6e-5d3b-4b67-9d53-0a6f2f0e8f11',
+  ),
+  prefer: parameter(
+    'Prefer',
+    'header',
+    { type: 'string' },
+    '`handling=strict` (RFC 7240): refuse unknown parameters and properties instead of ignoring them.',
+    'handling=strict',
+  ),
+}
 
 export type Access = 'read' | 'write' | 'metrics'
 

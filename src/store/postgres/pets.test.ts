@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation } from '../../store.ts'
 import { Creations } from './pets.ts'
+import { workMsMax } from './server.ts'
 
 const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
@@ -34,17 +36,19 @@ test('an error of the server fails the whole batch at once', async () => {
 })
 
 test('an animal that waits too long is refused, and never created', async () => {
+  using _ = standingClock()
   const names: string[] = []
   const commit = Promise.withResolvers<void>()
   const creations = new Creations(async requests => {
     names.push(...requests.map(({ pet }) => pet.name))
     await commit.promise
     return requests.map(({ pet }) => created(pet))
-  }, 20)
+  })
   const first = creations.add(named('a')).catch(error => error)
-  await new Promise(setImmediate)
-  expect(await creations.add(named('b')).catch(error => error)).toBeInstanceOf(StoreUnavailable)
-  expect(await first).toBeInstanceOf(StoreUnavailable)
+  await settle()
+  const second = creations.add(named('b')).catch(error => error)
+  await advance(workMsMax)
+  expect([await first, await second]).toEqual([expect.any(StoreUnavailable), expect.any(StoreUnavailable)])
   commit.resolve()
   await creations.queue.close()
   expect(names).toEqual(['a'])

@@ -97,18 +97,16 @@ interface CreateRequest {
 export class Creations {
   readonly queue = new CommitQueue<CreateRequest, Creation>(batch => this.#commit(batch))
   readonly #create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>
-  readonly #msMax: number
 
-  constructor(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>, msMax = workMsMax) {
+  constructor(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>) {
     this.#create = create
-    this.#msMax = msMax
   }
 
   add(pet: NewPet, key?: IdempotencyKey): Promise<Creation> {
     const request = { pet, key, isLate: false }
-    return withTimeout(this.queue.add(request), this.#msMax, () => {
+    return withTimeout(this.queue.add(request), workMsMax, () => {
       request.isLate = true
-      throw new StoreUnavailable(`not committed within ${this.#msMax} ms`)
+      throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
     })
   }
 

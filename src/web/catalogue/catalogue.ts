@@ -64,7 +64,7 @@ function explain({ status, code, message, requestId }: PetstoreError): [title: s
   const isOurs = code !== 'unexpected_response'
   if (status === undefined) return ['The service cannot be reached', 'Check your connection, then try again.']
   if (status === 0) return ['Unexpected response', site.redirected]
-  // It also says what to do.
+  // The message of our service also says what to do.
   if (isOurs && status < 500) return [message, '']
   if (status === 401) return ['This key is not accepted', '']
   if (status === 429) return ['Too many requests', 'Wait a moment, then try again.']
