@@ -6,7 +6,7 @@ import {
   issueApiKey,
   isWellFormedApiKey,
   maskKeys,
-  refusalOf,
+  whyInvalid,
 } from './api-key.ts'
 
 // Computed outside this program: keys that were issued must stay valid.
@@ -90,7 +90,7 @@ describe('a stored key', () => {
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date('2026-01-01') })
   const key: ApiKey = { ...record, id: 1n, deprecatedUses: 0n }
 
-  test.each<[string, Partial<ApiKey>, ReturnType<typeof refusalOf>]>([
+  test.each<[string, Partial<ApiKey>, ReturnType<typeof whyInvalid>]>([
     ['without an expiry is accepted', {}, undefined],
     ['that expires later is accepted', { expiresAt: after }, undefined],
     ['that expires at this moment is refused', { expiresAt: now }, 'expired'],
@@ -98,6 +98,6 @@ describe('a stored key', () => {
     // Another instance's clock may be ahead: a revocation is valid at once.
     ['that was revoked in the future is refused', { revokedAt: after }, 'revoked'],
   ])('%s', (_what, part, refusal) => {
-    expect(refusalOf({ ...key, ...part }, now)).toBe(refusal)
+    expect(whyInvalid({ ...key, ...part }, now)).toBe(refusal)
   })
 })

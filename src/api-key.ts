@@ -82,7 +82,7 @@ export function maskKeys(text: string): string {
 }
 
 /** Why a stored key is refused, if it is. */
-export function refusalOf(key: ApiKey, now: Date): 'revoked' | 'expired' | undefined {
+export function whyInvalid(key: ApiKey, now: Date): 'revoked' | 'expired' | undefined {
   if (key.revokedAt) return 'revoked'
   return key.expiresAt && key.expiresAt <= now ? 'expired' : undefined
 }

@@ -18,9 +18,6 @@ export interface Field<T, Input = unknown> extends Rule<T, Input> {
   readonly schema: JsonSchema
 }
 
-/** Of a parameter or a header. */
-export type TextField<T> = Field<T, string>
-
 export const int64: Field<bigint> = {
   schema: { type: 'integer', format: 'int64' },
   expected: 'a 64-bit integer',
@@ -31,13 +28,6 @@ export const int64: Field<bigint> = {
     const isSmall = source.startsWith('-')
     return isSmall ? `is too small: expected at least ${int64Min}` : `is too large: expected at most ${int64Max}`
   },
-}
-
-/** The same rule for an argument of a command. */
-export const int64Text: Rule<bigint, string> = {
-  expected: int64.expected,
-  read: text => int64.read(new InexactNumber(text)),
-  problem: text => int64.problem?.(new InexactNumber(text)),
 }
 
 export function oneOf<const T extends string>(values: readonly T[]): Field<T> {

@@ -25,7 +25,7 @@ function integerOf(source: string): bigint | undefined {
   if (!parts) return undefined
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts
   const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.slice(0, lengthWithoutZeros(digits))
+  const significant = digits.slice(0, lengthWithoutTrailingZeros(digits))
   if (significant === '') return 0n
   const zeros = digits.length - significant.length - fraction.length + Number(exponent)
   // Check the length first: a huge exponent must not be expanded into digits.
@@ -34,7 +34,7 @@ function integerOf(source: string): bigint | undefined {
 }
 
 /** A loop, because /0+$/ takes quadratic time on long runs of zeros before the end. */
-function lengthWithoutZeros(digits: string): number {
+function lengthWithoutTrailingZeros(digits: string): number {
   let length = digits.length
   while (digits[length - 1] === '0') length--
   return length

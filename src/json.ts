@@ -1,7 +1,7 @@
 import { InexactNumber } from './int64.ts'
 import type { Pet } from './pet.ts'
 
-export type ReadJson =
+type ReadJson =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string; readonly at?: Position }
 
@@ -22,14 +22,14 @@ export function readJson(text: string): ReadJson {
     return { ok: true, value: mayBeInexact.test(text) ? JSON.parse(text, keepInexact) : JSON.parse(text) }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    // Otherwise a missing brace would be reported on an empty line.
+    // Without the white space at the end: otherwise a missing brace would be reported on an empty line.
     const before = text.slice(0, firstInvalid(text.trimEnd())).split(/\r\n|\n|\r/)
     const at = { line: before.length, column: [...(before.at(-1) ?? '')].length + 1 }
     const problem = error.message
       .replace(/^JSON Parse error: /, '')
       .replace(/^Unable to.*/, 'Unexpected text after the value')
       .replace(/^Property name must.*/, 'Expected a name in double quotes after the comma')
-    // It may end with half a character.
+    // The engine quotes the text, perhaps up to half a character.
     return { ok: false, problem: problem.toWellFormed(), at }
   }
 }

@@ -8,13 +8,13 @@ export type LogFields = Readonly<Record<string, string | number | undefined>>
 export type LoggedRequest = {
   readonly requestId: string
   readonly method: string
-  readonly operation?: string | undefined
-  readonly path?: string | undefined
+  readonly operation: string | undefined
+  readonly path: string | undefined
   readonly status: number
   readonly durationMs: number
-  readonly client?: string | undefined
-  readonly key?: string | undefined
-  readonly traceparent?: string | undefined
+  readonly client: string | undefined
+  readonly key: string | undefined
+  readonly traceparent: string | undefined
 }
 
 /** A line below the chosen level costs almost nothing. */

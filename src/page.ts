@@ -1,4 +1,4 @@
-import type { Rule, TextField } from './field.ts'
+import type { Field, Rule } from './field.ts'
 import type { Pet, PetStatus } from './pet.ts'
 
 export interface PageRequest {
@@ -19,7 +19,7 @@ const limitMin = 1
 const limitMax = 100
 export const limitDefault = 20
 
-export const pageLimit: TextField<number> = {
+export const pageLimit: Field<number, string> = {
   schema: { type: 'integer', minimum: limitMin, maximum: limitMax, default: limitDefault },
   expected: `an integer from ${limitMin} to ${limitMax}`,
   read: text => (/^[1-9][0-9]{0,2}$/.test(text) && Number(text) <= limitMax ? Number(text) : undefined),

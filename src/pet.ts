@@ -29,21 +29,21 @@ const namePattern = '^\\s*[^\\s\\x00][^\\x00]*$'
 const nameRegExp = new RegExp(namePattern)
 
 // Not toLocaleString, whose first use takes 6 ms of every start.
-const nameLength = `1 to ${String(nameCharsMax).replace(/\B(?=(\d{3})+$)/g, ',')} characters`
+const nameLengthText = `1 to ${String(nameCharsMax).replace(/\B(?=(\d{3})+$)/g, ',')} characters`
 
 export const petName: Field<string> = {
   schema: { type: 'string', minLength: 1, maxLength: nameCharsMax, pattern: namePattern },
-  expected: nameLength,
+  expected: nameLengthText,
   read(value) {
     if (typeof value !== 'string' || hasMoreCharsThan(value, nameCharsMax)) return undefined
     return nameRegExp.test(value) && value.isWellFormed() ? value : undefined
   },
   problem(value) {
-    if (typeof value !== 'string') return `is not a string: expected ${nameLength}`
-    if (value === '') return `is empty: expected ${nameLength}`
+    if (typeof value !== 'string') return `is not a string: expected ${nameLengthText}`
+    if (value === '') return `is empty: expected ${nameLengthText}`
     if (value.includes('\0') || !value.isWellFormed()) return 'contains U+0000 or an unpaired surrogate: remove it'
     if (value.trim() === '') return 'is blank: expected at least one visible character'
-    return `is too long: expected ${nameLength}`
+    return `is too long: expected ${nameLengthText}`
   },
 }
 
@@ -52,10 +52,10 @@ function hasMoreCharsThan(text: string, max: number): boolean {
   return text.length > max && (text.length > 2 * max || [...text].length > max)
 }
 
-export const newPetFields = { name: petName, categoryId: int64, status: petStatus } as const
-export const newPetRequired: readonly (keyof typeof newPetFields)[] = ['name', 'categoryId']
+export const newPetNames: readonly (keyof NewPet)[] = ['name', 'categoryId', 'status']
+export const newPetRequired: readonly (keyof NewPet)[] = ['name', 'categoryId']
 
-export type ReadNewPet =
+type ReadNewPet =
   | { readonly ok: true; readonly pet: NewPet }
   | { readonly ok: false; readonly problems: readonly string[] }
 
@@ -65,7 +65,7 @@ export function readNewPet(sent: unknown, strict = false): ReadNewPet {
     return { ok: false, problems: [invalid('the body', sent, { expected: 'an object with name and categoryId' })] }
   }
   const problems: string[] = []
-  const read = <T>(name: keyof typeof newPetFields, field: Field<T>): T | undefined => {
+  const read = <T>(name: keyof NewPet, field: Field<T>): T | undefined => {
     if (!Object.hasOwn(sent, name)) {
       if (newPetRequired.includes(name)) problems.push(missing(name, field))
       return undefined
@@ -77,7 +77,7 @@ export function readNewPet(sent: unknown, strict = false): ReadNewPet {
   const name = read('name', petName)
   const categoryId = read('categoryId', int64)
   const status = read('status', petStatus)
-  if (strict) problems.push(...unknownNames('property', Object.keys(sent), Object.keys(newPetFields)))
+  if (strict) problems.push(...unknownNames('property', Object.keys(sent), newPetNames))
   if (problems.length > 0 || name === undefined || categoryId === undefined) return { ok: false, problems }
   return { ok: true, pet: status === undefined ? { name, categoryId } : { name, categoryId, status } }
 }

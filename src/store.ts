@@ -6,9 +6,9 @@ import type { Page, PageRequest } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
 /**
- * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
- * connection was lost between the commit and its answer: `createOnce` makes a retry safe. Reads see every earlier write of this
- * process, except on a replica. They see one of another process at the latest in the next event-loop tick.
+ * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the answer
+ * to a commit was lost; `createOnce` makes a retry safe. Reads see every earlier write of this process, except on a
+ * replica. A write of another process is visible in the next event-loop tick at the latest.
  */
 export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
@@ -20,11 +20,8 @@ export interface PetStore {
   createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation>
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
   deleteExpiredIdempotencyKeys(now: Date, max: number): Promise<number>
-  /**
-   * Differs after every change that a read would see, so that equal versions mean equal answers. Absent if the engine cannot
-   * tell cheaply.
-   */
-  version?(): unknown
+  /** Differs after every change that a read would see: equal versions mean equal pages. Undefined if it costs as much. */
+  version(): bigint | undefined
 }
 
 /** A client's name for one creation. */

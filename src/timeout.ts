@@ -1,3 +1,5 @@
+const expired = Symbol('expired')
+
 /** The promise's outcome, or the outcome of `late` if `ms` pass first. `late` may throw. */
 export async function withTimeout<T, L>(promise: Promise<T>, ms: number, late: () => L): Promise<T | L> {
   const timeout = Promise.withResolvers<typeof expired>()
@@ -9,5 +11,3 @@ export async function withTimeout<T, L>(promise: Promise<T>, ms: number, late: (
     clearTimeout(timer)
   }
 }
-
-const expired = Symbol('expired')

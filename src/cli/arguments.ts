@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util'
-import { type Field, invalid, missing, show } from '../field.ts'
+import { int64, invalid, missing, type Rule, show } from '../field.ts'
+import { InexactNumber } from '../int64.ts'
 import type { Io } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence; or an argument. */
-export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
+export interface Option<T = unknown> extends Rule<T, string> {
   /** `--json` for a switch, `--host <address>`, with another name `--port, -p <number>`; `<file>` for an argument. */
   readonly flag: string
   readonly variable?: string
@@ -12,9 +13,6 @@ export interface Option<T = unknown> extends Pick<Field<T>, 'expected'> {
   readonly default?: string
   /** The value is undefined if the option is not given; `default` then only describes what happens. */
   readonly optional?: true
-  read(text: string): T | undefined
-  /** What is wrong with an invalid value, for a message that must not show it. */
-  problem?(text: string): string | undefined
 }
 
 type Options = Readonly<Record<string, Option>>
@@ -25,14 +23,14 @@ export type Values<O extends Options> = {
     : NonNullable<ReturnType<O[Name]['read']>>
 }
 
-type Rule<T> = Pick<Option<T>, 'help' | 'expected' | 'read' | 'problem'>
+type HelpedRule<T> = Rule<T, string> & Pick<Option<T>, 'help'>
 
-export function setting<T>(variable: string, flag: string, fallback: string, rule: Rule<T>) {
+export function setting<T>(variable: string, flag: string, fallback: string, rule: HelpedRule<T>) {
   return { variable, flag, default: fallback, ...rule }
 }
 
 /** An option that is undefined unless it is given. `otherwise` describes what happens then. */
-export function optional<T>(variable: string, flag: string, otherwise: string, rule: Rule<T>) {
+export function optional<T>(variable: string, flag: string, otherwise: string, rule: HelpedRule<T>) {
   return { ...setting(variable, flag, otherwise, rule), optional: true } as const
 }
 
@@ -40,6 +38,13 @@ export function integer(min: number, max: number) {
   const isInRange = (value: number) => value >= min && value <= max
   const read = (text: string) => (/^\d{1,9}$/.test(text) && isInRange(Number(text)) ? Number(text) : undefined)
   return { expected: `an integer from ${min} to ${max}`, read }
+}
+
+/** As JSON writes it, so `1e3` is valid. */
+export const int64Text: Rule<bigint, string> = {
+  expected: int64.expected,
+  read: text => int64.read(new InexactNumber(text)),
+  problem: text => int64.problem?.(new InexactNumber(text)),
 }
 
 export function switchOption(flag: string, help: string) {

@@ -1,4 +1,4 @@
-import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, refusalOf } from '../api-key.ts'
+import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, whyInvalid } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { isPostgres } from '../store/open.ts'
@@ -106,7 +106,7 @@ function trialOf(origin: string, { header, isReadOnly }: KeyHint): string {
 async function permissionOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
   const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
   if (!known) return 'read-write'
-  const refusal = refusalOf(known, new Date())
+  const refusal = whyInvalid(known, new Date())
   const access = [known.permission, refusal].filter(Boolean).join(', ')
   const what = `the stored key "${known.name}" (${access})`
   log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)

@@ -5,8 +5,8 @@ import {
   isWellFormedApiKey,
   keyNameCharsMax,
   permissions,
-  refusalOf,
   shownPart,
+  whyInvalid,
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
@@ -48,7 +48,7 @@ const createCommand = command({
   async run({ name, expiresAt, permission, ...store }, io) {
     const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
-      const others = (await keys.list()).filter(other => other.name === name && !refusalOf(other, new Date()))
+      const others = (await keys.list()).filter(other => other.name === name && !whyInvalid(other, new Date()))
       if (others.length > 0) {
         const shown = others.map(other => `${other.shown}…`).join(', ')
         io.err(`Another valid key is called "${name}" (${shown}): to revoke one of them, name its first characters\n`)
@@ -135,7 +135,7 @@ export function findKey(given: string, keys: readonly ApiKey[], program: string)
 const columns = ['NAME', 'KEY', 'PERMISSION', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
 
 function rowOf(key: ApiKey): string[] {
-  const refusal = refusalOf(key, new Date())
+  const refusal = whyInvalid(key, new Date())
   const end = minute(refusal === 'revoked' ? key.revokedAt : key.expiresAt)
   const expires = refusal ? `${refusal} ${end}` : end
   const uses = key.deprecatedUses === 0n ? 'none' : `${key.deprecatedUses}, last ${minute(key.deprecatedLastUsedAt)}`

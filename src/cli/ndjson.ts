@@ -1,7 +1,7 @@
 import { int64, invalid, unknownNames } from '../field.ts'
 import { int64Max, isJsonObject } from '../int64.ts'
 import { readJson } from '../json.ts'
-import { newPetFields, readNewPet } from '../pet.ts'
+import { newPetNames, readNewPet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
 
 const namedLinesMax = 20
@@ -71,7 +71,7 @@ function readPetLine(line: string, ids: ImportIds, previousId: bigint): Imported
   const problems = [
     ...(idProblem === undefined ? [] : [idProblem]),
     ...(read.ok ? [] : read.problems),
-    ...unknownNames('property', Object.keys(sent), ['id', ...Object.keys(newPetFields)]),
+    ...unknownNames('property', Object.keys(sent), ['id', ...newPetNames]),
   ]
   if (!read.ok || problems.length > 0) return { problem: problems.join('; ') }
   return id === undefined ? read.pet : { id, ...read.pet }

@@ -11,11 +11,19 @@ import {
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { connectionProblems, explained, SetupError } from '../errors.ts'
-import { int64Text } from '../field.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
-import { argument, type CommandGroup, command, integer, setting, switchOption, type Values } from './arguments.ts'
+import {
+  argument,
+  type CommandGroup,
+  command,
+  int64Text,
+  integer,
+  setting,
+  switchOption,
+  type Values,
+} from './arguments.ts'
 import { announced, type Io, petTable, silentMsMax, visible } from './output.ts'
 import { baseUrl } from './settings.ts'
 

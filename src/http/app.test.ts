@@ -252,6 +252,15 @@ describe('a failure', () => {
     expect(logged).toMatchObject([...(code === 'store_damaged' ? [] : [line]), { status }])
   })
 
+  test('of the metrics is logged with the name of the key', async () => {
+    const activity = () => {
+      throw new Error('a bug')
+    }
+    start({ stores: { ...stores, activity } })
+    expect((await send('/metrics')).status).toBe(500)
+    expect(logged.at(-1)).toMatchObject({ path: '/metrics', status: 500, key: 'PETSTORE_API_KEY' })
+  })
+
   test.each<[string, unknown, object[]]>([
     ['a locked store', new StoreUnavailable('locked'), [{ message: 'store unavailable', cause: 'locked' }]],
     ['a bug', new Error('oops'), [{ message: 'internal error', cause: expect.stringContaining('oops') }]],
@@ -271,6 +280,7 @@ describe('a failure', () => {
 test('a chunked creation on a busy server is refused and closed, unless the key is refused first', async () => {
   const body = () => new ReadableStream({ pull: () => new Promise(() => {}) })
   const chunked = { 'transfer-encoding': 'chunked' }
+  start({ rateLimit: { requests: 3, seconds: 60 } })
   await send('/v1/pets')
   using cpu = spyOn(process, 'threadCpuUsage')
   using now = spyOn(performance, 'now')
@@ -284,6 +294,7 @@ test('a chunked creation on a busy server is refused and closed, unless the key 
     expect([response.status, response.headers.get('connection')]).toEqual([status, 'close'])
     expect((await problemOf(response)).code).toBe(code)
     expect(response.headers.get('retry-after')).toBe(status === 429 ? '1' : null)
+    expect(response.headers.get('ratelimit')?.split(';')[1]).toBe(status === 429 ? 'r=2' : undefined)
   }
 })
 

@@ -4,7 +4,7 @@ import type { Stores } from '../store.ts'
 import { Authenticator, permissionRefusal } from './auth.ts'
 import { discardBody } from './body.ts'
 import { Cors } from './cors.ts'
-import { KeyUsage } from './key-usage.ts'
+import { UsageRecorder } from './key-usage.ts'
 import { type MetricSources, Metrics } from './metrics.ts'
 import type { PublishedUrls } from './openapi.ts'
 import { operations, parameters, versionPrefix } from './operations.ts'
@@ -12,10 +12,10 @@ import { petOperations } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type Caller, IncomingRequest, type PeerLookup, prefersStrict, Query } from './request.ts'
 import { RequestLog } from './request-log.ts'
-import { type HeaderValues, problem, type Reply } from './response.ts'
+import { errorReply, type HeaderValues, type Reply } from './response.ts'
 import { type Operation, operationFor, Router } from './router.ts'
-import { type Asset, Health, metricsPath, type SiteHandler, siteHandlers } from './site.ts'
-import { Turns } from './turns.ts'
+import { type Asset, Health, type SiteRoute, siteRoutes } from './site.ts'
+import { TickBudget } from './tick-budget.ts'
 
 export interface AppParts extends PublishedUrls {
   readonly stores: Pick<Stores, 'pets' | 'keys' | 'isReadOnly' | 'activity'>
@@ -54,12 +54,12 @@ const clientClosedRequest = 499
 
 /** What the pipeline has found out about a request, for its response and its line in the log. */
 interface Findings {
+  /** Refused because the event loop is busy: the rest of its body is not read. */
+  readonly isRefused: boolean
   readonly caller: Caller | undefined
-  readonly operation: Operation | undefined
-  readonly strict: boolean
-  readonly rateLimitHeaders: HeaderValues | undefined
-  /** Whether there is time to read the rest of its body. */
-  readonly hasTime: boolean
+  readonly operation?: Operation | undefined
+  readonly strict?: boolean
+  readonly rateLimitHeaders?: HeaderValues | undefined
 }
 
 export class App {
@@ -67,24 +67,24 @@ export class App {
   readonly #metrics = new Metrics()
   readonly #log: RequestLog
   readonly #authenticator: Authenticator
-  readonly #usage: KeyUsage
+  readonly #usage: UsageRecorder
   readonly #rateLimiter: RateLimiter | undefined
   readonly #cors: Cors | undefined
   readonly #router: Router
-  readonly #site: ReadonlyMap<string, SiteHandler>
+  readonly #site: ReadonlyMap<string, SiteRoute>
   readonly #discardMs: number
   readonly #health: Health
-  readonly #turns = new Turns()
+  readonly #tickBudget = new TickBudget()
   #isDraining = false
-  requestsSinceDrain = 0
+  #requestsSinceDrain = 0
 
   constructor(parts: AppParts) {
     const { stores, log, build, sweep, pages, environmentKey, rateLimit, corsOrigins, trustedProxies } = parts
     const { publicUrl, stagingUrl } = parts
-    const { pets, keys, isReadOnly } = stores
+    const { pets, keys } = stores
     const { bodyMs, discardMs, verifiedForMs, checkMs, checkedForMs } = { ...timeLimits, ...parts.limits }
     const metrics = this.#metrics
-    const usage = new KeyUsage(keys)
+    const usage = new UsageRecorder(keys)
     const isDraining = () => this.#isDraining
     const metricsText = (isStoreUp: boolean) =>
       metrics.text({ usage, activity: stores.activity(), sweep, build, isStoreUp })
@@ -95,49 +95,51 @@ export class App {
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)
     this.#cors = corsOrigins && new Cors(corsOrigins)
     this.#router = new Router(petOperations({ pets, metrics, baseUrl: publicUrl ?? versionPrefix, bodyMs }))
-    this.#health = new Health({ pets, keys, isReadOnly, checkMs, checkedForMs, isDraining })
-    this.#site = siteHandlers({ health: this.#health, urls: { publicUrl, stagingUrl }, pages, metricsText })
+    this.#health = new Health({ stores, checkMs, checkedForMs, isDraining })
+    this.#site = siteRoutes({ health: this.#health, urls: { publicUrl, stagingUrl }, pages, metricsText })
     this.#discardMs = discardMs
   }
 
   /** Handles one request, and never rejects. SQLite's reads wait for no input, so they are answered in the same tick. */
-  async fetch(request: Request, peers?: PeerLookup): Promise<Response> {
+  fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const incoming = new IncomingRequest(request, this.#environmentKey, peers)
     this.#metrics.requestStarted()
-    if (this.#isDraining) this.requestsSinceDrain++
-    let hasTime = true
+    if (this.#isDraining) this.#requestsSinceDrain++
+    const path = versionedPath(incoming.path)
+    return path === undefined ? this.#handleSite(incoming) : this.#handleOperation(incoming, path)
+  }
+
+  async #handleOperation(incoming: IncomingRequest, path: string): Promise<Response> {
+    const { request } = incoming
+    let isRefused = false
     let caller: Caller | undefined
     let rateLimitHeaders: HeaderValues | undefined
     let operation: Operation | undefined
     let strict = false
     const respond = (reply: Reply) =>
-      this.#respond(incoming, reply, { caller, operation, strict, rateLimitHeaders, hasTime })
+      this.#respond(incoming, reply, { isRefused, caller, operation, strict, rateLimitHeaders })
     try {
-      if (this.#turns.isOver(incoming)) hasTime = await this.#turns.next(incoming)
-      const path = versionedPath(incoming.path)
-      if (path === undefined) {
-        const found = await this.#siteReply(incoming)
-        caller = found.caller
-        return respond(found.reply)
-      }
+      isRefused = this.#tickBudget.isSpent(incoming) && !(await this.#tickBudget.defer(incoming))
       const match = this.#router.find(path)
       const preflight = request.method === 'OPTIONS' && this.#cors?.preflight(request, match?.allow ?? '')
-      if (preflight) return respond(preflight)
+      if (preflight) {
+        incoming.lookUpPeer()
+        return respond(preflight)
+      }
 
       caller = this.#authenticator.recognize(incoming)
       if (!caller) {
         // Each verification and each guess of a key leaves an address in the log.
         incoming.lookUpPeer()
-        const authentication = await this.#authenticator.authenticate(incoming)
+        const authentication = await this.#authenticator.verify(incoming)
         if (!authentication.ok) return respond(authentication.refusal)
         caller = authentication.caller
       }
 
-      if (!hasTime) return respond(busy())
-
-      const counted = this.#rateLimiter?.count(caller.scope)
+      const counted = this.#rateLimiter?.count(caller.keyHash)
       rateLimitHeaders = counted?.headers
       if (counted?.refusal) return respond(counted.refusal)
+      if (isRefused) return respond(busy())
 
       if (!match) return respond(notFound(incoming.path))
       operation = operationFor(match, request.method)
@@ -153,6 +155,33 @@ export class App {
       // The client may be gone by the end of a write.
       if (operation.access === 'write') incoming.lookUpPeer()
       return respond(await operation.handle({ request, caller, params: match.params, query, strict }))
+    } catch (cause) {
+      return respond(this.#failureReply(incoming, cause))
+    }
+  }
+
+  /** Everything outside of the version prefix. */
+  async #handleSite(incoming: IncomingRequest): Promise<Response> {
+    const { request, path } = incoming
+    let isRefused = false
+    let caller: Caller | undefined
+    const respond = (reply: Reply) => this.#respond(incoming, reply, { isRefused, caller })
+    incoming.lookUpPeer()
+    try {
+      isRefused = this.#tickBudget.isSpent(incoming) && !(await this.#tickBudget.defer(incoming))
+      const route = this.#site.get(path)
+      if (!route) return respond(notFound(path))
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        return respond(notAllowed(request.method, 'GET, HEAD'))
+      }
+      if (route.isForScrapers) {
+        const authentication = await this.#authenticator.verifyScraper(incoming)
+        if (!authentication.ok) return respond(authentication.refusal)
+        caller = authentication.caller
+        const forbidden = permissionRefusal(caller, 'metrics')
+        if (forbidden) return respond(forbidden)
+      }
+      return respond(await route.handle(request))
     } catch (cause) {
       return respond(this.#failureReply(incoming, cause))
     }
@@ -174,25 +203,13 @@ export class App {
     return this.flush()
   }
 
+  get requestsSinceDrain(): number {
+    return this.#requestsSinceDrain
+  }
+
   /** From now on every response closes its connection, so that clients connect elsewhere. */
   drain(): void {
     this.#isDraining = true
-  }
-
-  /** The caller is known only if the path needs a key. */
-  async #siteReply(incoming: IncomingRequest): Promise<{ readonly reply: Reply; readonly caller?: Caller }> {
-    const { path, request } = incoming
-    incoming.lookUpPeer()
-    const handle = this.#site.get(path)
-    if (!handle) return { reply: notFound(path) }
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      return { reply: notAllowed(request.method, 'GET, HEAD') }
-    }
-    if (path !== metricsPath) return { reply: await handle(request) }
-    const authentication = await this.#authenticator.authenticateScraper(incoming)
-    if (!authentication.ok) return { reply: authentication.refusal }
-    const { caller } = authentication
-    return { reply: permissionRefusal(caller, 'metrics') ?? (await handle(request)), caller }
   }
 
   #failureReply(incoming: IncomingRequest, cause: unknown): Reply {
@@ -202,34 +219,31 @@ export class App {
     // No client receives this response: the status is for the log and the metrics.
     if (aborted) return { status: clientClosedRequest, body: null, headers: new Headers() }
     if (cause instanceof StoreDamaged) {
-      return problem('store_damaged', 'The store is damaged: the operator has to restore a backup')
+      return errorReply('store_damaged', 'The store is damaged: the operator has to restore a backup')
     }
     if (cause instanceof StoreUnavailable) {
       const message = `The store is unavailable: retry in ${retryAfterSeconds} s`
-      return problem('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
+      return errorReply('store_unavailable', message, { 'Retry-After': String(retryAfterSeconds) })
     }
     if (cause instanceof IdsExhausted) {
       const message = 'No id is left for another animal: the operator has to move the catalogue to a new store'
-      return problem('ids_exhausted', message)
+      return errorReply('ids_exhausted', message)
     }
-    return problem('internal_error', `The service failed: report the request id ${incoming.id}`)
+    return errorReply('internal_error', `The service failed: report the request id ${incoming.id}`)
   }
 
   /** The operation may have left the body unread: discards it first, unless Bun does. */
   #respond(incoming: IncomingRequest, reply: Reply, findings: Findings): Response | Promise<Response> {
-    const draining = this.#isDraining
-    const { request, inChunks } = incoming
-    if (reply.status < 400 && !inChunks) return this.#response(incoming, reply, findings, draining)
+    const { request, isChunked } = incoming
+    if (reply.status < 400 && !isChunked) return this.#response(incoming, reply, findings, false)
     incoming.lookUpPeer()
-    const closes = draining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
+    const closes = this.#isDraining || /\bclose\b/i.test(request.headers.get('connection') ?? '')
     // On a connection that stays open, Bun discards a body of known length by itself.
-    if (!closes && !inChunks) return this.#response(incoming, reply, findings, false)
+    if (!closes && !isChunked) return this.#response(incoming, reply, findings, false)
     // Bun shows no body of a GET, and would read its chunks for ever.
-    if (request.body === null || !findings.hasTime) {
-      return this.#response(incoming, reply, findings, closes || inChunks)
-    }
-    return discardBody(request, this.#discardMs, () => this.#turns.isPatient()).then(ended =>
-      this.#response(incoming, reply, findings, closes || !ended || this.#isDraining),
+    if (request.body === null || findings.isRefused) return this.#response(incoming, reply, findings, true)
+    return discardBody(request, this.#discardMs, () => this.#tickBudget.takePatience()).then(ended =>
+      this.#response(incoming, reply, findings, closes || !ended),
     )
   }
 
@@ -243,11 +257,11 @@ export class App {
     for (const name in rateLimitHeaders) headers.set(name, rateLimitHeaders[name] ?? '')
     if (strict) headers.set('Preference-Applied', 'handling=strict')
     this.#cors?.share(request, headers)
-    if (closes) headers.set('Connection', 'close')
+    if (closes || this.#isDraining) headers.set('Connection', 'close')
     // Bun sends no Date in a response to HEAD.
     if (request.method === 'HEAD') headers.set('Date', new Date().toUTCString())
     const ms = performance.now() - incoming.startedMs
-    this.#metrics.requestEnded(operation?.id, status, ms / 1_000)
+    this.#metrics.requestEnded(operation?.id ?? 'none', status, ms / 1_000)
     this.#log.requestEnded(incoming, { status, ms, operationId: operation?.id, caller })
     return response
   }
@@ -265,7 +279,7 @@ const shownPathCharsMax = 80
 
 function notFound(path: string): Reply {
   const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
-  return problem(
+  return errorReply(
     'not_found',
     `Nothing is at ${shown}: animals are at ${versionPrefix}${operations.listPets.path}, the documentation is at /docs and /openapi.json`,
   )
@@ -273,9 +287,9 @@ function notFound(path: string): Reply {
 
 function busy(): Reply {
   const message = `The server is busy: retry in ${retryAfterSeconds} s, with Content-Length instead of chunks`
-  return problem('rate_limited', message, { 'Retry-After': String(retryAfterSeconds) })
+  return errorReply('rate_limited', message, { 'Retry-After': String(retryAfterSeconds) })
 }
 
 function notAllowed(method: string, allow: string): Reply {
-  return problem('method_not_allowed', `Method ${method} is not allowed here: expected ${allow}`, { Allow: allow })
+  return errorReply('method_not_allowed', `Method ${method} is not allowed here: expected ${allow}`, { Allow: allow })
 }

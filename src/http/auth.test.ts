@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, setSystemTime, test } from 'bun:test'
+import { afterAll, afterEach, beforeEach, describe, expect, setSystemTime, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/process.ts'
 import { generateApiKey, hashSecret, issueApiKey, type Permission } from '../api-key.ts'
@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore } from '../store.ts'
 import { type Authentication, Authenticator, permissionRefusal } from './auth.ts'
-import { KeyUsage } from './key-usage.ts'
+import { UsageRecorder } from './key-usage.ts'
 import { type Caller, IncomingRequest, idempotencyKey, prefersStrict } from './request.ts'
 import type { Reply } from './response.ts'
 
@@ -50,29 +50,40 @@ describe('a credential', () => {
   const verifiedForMs = 60_000
   let authenticator: Authenticator
   const start = (options: Partial<ConstructorParameters<typeof Authenticator>[0]> = {}) => {
-    authenticator = new Authenticator({ keys, usage: new KeyUsage(keys), environmentKey, verifiedForMs, ...options })
+    authenticator = new Authenticator({
+      keys,
+      usage: new UsageRecorder(keys),
+      environmentKey,
+      verifiedForMs,
+      ...options,
+    })
   }
   beforeEach(() => start())
 
+  /** As the pipeline does. */
+  const authenticate = async (incoming: IncomingRequest): Promise<Authentication> => {
+    const caller = authenticator.recognize(incoming)
+    return caller ? { ok: true, caller } : authenticator.verify(incoming)
+  }
   const refusal = async (authorization: string | undefined, laterMs = 0) =>
-    refusalIn(await authenticator.authenticate(incomingOf(authorization, laterMs)))
+    refusalIn(await authenticate(incomingOf(authorization, laterMs)))
   const outcome = async (authorization: string | undefined, laterMs = 0) =>
     codeOf(await refusal(authorization, laterMs))
   const ofEnvironment = (key: string): Caller => ({
     keyName: 'PETSTORE_API_KEY',
     permission: 'all',
-    scope: hashSecret(key),
+    keyHash: hashSecret(key),
   })
 
   /** Accepted twice as this caller: the second time without a look into the store, because it is remembered. */
   async function expectAccepted(header: string, caller: Caller): Promise<void> {
-    expect(await authenticator.authenticate(incomingOf(header))).toEqual({ ok: true, caller })
+    expect(await authenticator.verify(incomingOf(header))).toEqual({ ok: true, caller })
     expect(authenticator.recognize(incomingOf(header))).toEqual(caller)
   }
 
   test.each(['Bearer ', 'bearer   ', 'BEARER '])('is a key after "%s"', async scheme => {
     const { key, hash } = await newKey({ name: 'till 1', permission: 'read-only' })
-    await expectAccepted(scheme + key, { keyName: 'till 1', permission: 'read-only', scope: hash })
+    await expectAccepted(scheme + key, { keyName: 'till 1', permission: 'read-only', keyHash: hash })
   })
 
   test('may be the key from the environment, which may do everything and is named in the log', async () => {
@@ -83,7 +94,7 @@ describe('a credential', () => {
   test('is judged by the store if the environment has a key that the store knows', async () => {
     const readOnly = await newKey({ name: 'screen', permission: 'read-only' })
     start({ environmentKey: readOnly.key })
-    await expectAccepted(readOnly.header, { keyName: 'screen', permission: 'read-only', scope: readOnly.hash })
+    await expectAccepted(readOnly.header, { keyName: 'screen', permission: 'read-only', keyHash: readOnly.hash })
     const [revoked, expired] = [await newKey(), await newKey({ expiresAt: new Date(0) })]
     await stores.keys.revoke(revoked.id, new Date())
     for (const { key, header } of [revoked, expired]) {
@@ -132,6 +143,23 @@ describe('a credential', () => {
     expect(challenge).toEndWith('error="invalid_token", error_description="The API key is revoked: use another one"')
   })
 
+  test('is remembered from the moment when the store was asked, however late it answers', async () => {
+    let nowMs = 1_000
+    using _clock = spyOn(performance, 'now').mockImplementation(() => nowMs)
+    const find: KeyStore['find'] = async hash => {
+      const key = await keys.find(hash)
+      nowMs += 5_000
+      return key
+    }
+    start({ keys: { ...keys, find } })
+    const { header } = await newKey()
+    await outcome(header)
+    nowMs = 1_000 + verifiedForMs - 1
+    expect(authenticator.recognize(incomingOf(header))).toBeDefined()
+    nowMs++
+    expect(authenticator.recognize(incomingOf(header))).toBeUndefined()
+  })
+
   test('is refused from the moment it expires, even if it is remembered', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000)
     const { header } = await newKey({ expiresAt })
@@ -143,7 +171,7 @@ describe('a credential', () => {
   })
 
   test('counts as used by each request while it is remembered', async () => {
-    const usage = new KeyUsage(keys)
+    const usage = new UsageRecorder(keys)
     start({ usage })
     const { hash, header } = await newKey()
     await outcome(header)
@@ -188,7 +216,7 @@ describe('a credential', () => {
     /** What a scrape gets after the key was verified and the store went away. */
     const scrape = async (header: string, laterMs: number) => {
       find = outage
-      const scraping = authenticator.authenticateScraper(incomingOf(header, laterMs)).then(refusalIn)
+      const scraping = authenticator.verifyScraper(incomingOf(header, laterMs)).then(refusalIn)
       return scraping.then(codeOf, (error: Error) => error.name)
     }
 
@@ -247,7 +275,7 @@ describe('a permission', () => {
     ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
   ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
     const refusals = (['read', 'write', 'metrics'] as const).map(access =>
-      permissionRefusal({ keyName: 'till', permission, scope: '' }, access),
+      permissionRefusal({ keyName: 'till', permission, keyHash: '' }, access),
     )
     expect(refusals.map(codeOf)).toEqual(codes)
     for (const refusal of refusals.filter(refusal => refusal !== undefined)) {

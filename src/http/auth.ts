@@ -1,10 +1,10 @@
-import { type ApiKey, hashSecret, isWellFormedApiKey, refusalOf } from '../api-key.ts'
+import { type ApiKey, hashSecret, isWellFormedApiKey, whyInvalid } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { KeyStore } from '../store.ts'
-import type { KeyUsage, Usage } from './key-usage.ts'
-import type { Access } from './operations.ts'
+import type { KeyUsage, UsageRecorder } from './key-usage.ts'
+import type { OperationRow } from './operations.ts'
 import type { Caller, IncomingRequest } from './request.ts'
-import { problem, type Reply } from './response.ts'
+import { errorReply, type Reply } from './response.ts'
 
 /** While the store is unavailable, a metrics key is accepted for this time after it was verified. */
 const scraperMsMax = 24 * 60 * 60 * 1_000
@@ -14,12 +14,14 @@ const cachedHeaderCharsMax = 300
 
 interface Verified {
   readonly caller: Caller
-  readonly usage: Usage
+  readonly usage: KeyUsage
   /** On the monotonic clock. */
   readonly verifiedMs: number
   /** On the wall clock. */
   readonly expiresAtMs: number
 }
+
+type Access = OperationRow['access'] | 'metrics'
 
 export type Authentication =
   | { readonly ok: true; readonly caller: Caller }
@@ -28,7 +30,7 @@ export type Authentication =
 /** Verifies API keys, and remembers verified ones: for a moment, or for scrapes while the store is unavailable. */
 export class Authenticator {
   readonly #keys: KeyStore
-  readonly #usage: KeyUsage
+  readonly #usage: UsageRecorder
   readonly #verifiedForMs: number
   readonly #verifiedKeysMax: number
   readonly #environmentHash: Buffer | undefined
@@ -38,7 +40,7 @@ export class Authenticator {
   /** A revoked key is accepted for at most `verifiedForMs`. */
   constructor(parts: {
     readonly keys: KeyStore
-    readonly usage: KeyUsage
+    readonly usage: UsageRecorder
     readonly environmentKey?: string | undefined
     readonly verifiedForMs: number
     readonly verifiedKeysMax?: number
@@ -51,7 +53,7 @@ export class Authenticator {
     this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashSecret(environmentKey))
   }
 
-  /** The caller, if the key was verified a moment ago. */
+  /** The caller, if the key was verified a moment ago. Counts as a use. */
   recognize({ request, startedMs }: IncomingRequest): Caller | undefined {
     const known = this.#verified.get(request.headers.get('authorization') ?? '')
     const now = Date.now()
@@ -60,17 +62,11 @@ export class Authenticator {
     return known.caller
   }
 
-  async authenticate(incoming: IncomingRequest): Promise<Authentication> {
-    const caller = this.recognize(incoming)
-    if (caller) return { ok: true, caller }
-    const header = incoming.request.headers.get('authorization')
-    return header === null ? missingKey() : this.#verify(header)
-  }
-
-  /** Like `authenticate`, but monitoring also sees an outage of the store, with a key that was verified before. */
-  async authenticateScraper(incoming: IncomingRequest): Promise<Authentication> {
+  /** Like `verify`, but monitoring also sees an outage of the store, with a key that was verified before. */
+  async verifyScraper(incoming: IncomingRequest): Promise<Authentication> {
     try {
-      return await this.authenticate(incoming)
+      const caller = this.recognize(incoming)
+      return caller ? { ok: true, caller } : await this.verify(incoming)
     } catch (error) {
       const known = this.#verified.get(incoming.request.headers.get('authorization') ?? '')
       const isKnown =
@@ -82,34 +78,35 @@ export class Authenticator {
     }
   }
 
-  async #verify(header: string): Promise<Authentication> {
+  async verify({ request }: IncomingRequest): Promise<Authentication> {
+    const header = request.headers.get('authorization') ?? ''
     const bearer = /^bearer(?: +(\S.*))?$/i.exec(header)
     if (!bearer && header !== '') return missingKey('Authorization does not begin with "Bearer "')
     const token = bearer?.[1]
     if (token === undefined) return missingKey()
     if (!/^[\x21-\x7e]+$/.test(token)) return invalidKey('Malformed credential: expected one API key after Bearer')
-    const hash = hashSecret(token)
+    const keyHash = hashSecret(token)
     const isFromEnvironment =
-      this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(hash))
+      this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(keyHash))
+    const askedMs = performance.now()
     // The store's record decides: the environment neither revives a revoked key nor promotes a read-only one.
-    const key = isWellFormedApiKey(token) ? await this.#keys.find(hash) : undefined
+    const key = isWellFormedApiKey(token) ? await this.#keys.find(keyHash) : undefined
     this.#verified.delete(header)
     if (!key && isFromEnvironment) {
-      return this.#accept(header, { keyName: 'PETSTORE_API_KEY', permission: 'all', scope: hash })
+      return this.#accept(header, { keyName: 'PETSTORE_API_KEY', permission: 'all', keyHash }, askedMs)
     }
     if (!key) return invalidKey('Unknown API key: check it for typos')
-    const refusal = refusalOf(key, new Date())
-    if (refusal) return invalidKey(`The API key is ${refusal}: use another one`)
-    return this.#accept(header, { keyName: key.name, permission: key.permission, scope: hash }, key)
+    const reason = whyInvalid(key, new Date())
+    if (reason) return invalidKey(`The API key is ${reason}: use another one`)
+    return this.#accept(header, { keyName: key.name, permission: key.permission, keyHash }, askedMs, key)
   }
 
-  /** Remembers the caller. */
-  #accept(header: string, caller: Caller, key?: ApiKey): Authentication {
+  /** Remembers the caller, from the time when the store was asked: its answer may take seconds. */
+  #accept(header: string, caller: Caller, verifiedMs: number, key?: ApiKey): Authentication {
     const usage = this.#usage.recordUse(caller, key?.id)
     if (header.length > cachedHeaderCharsMax) return { ok: true, caller }
     // A Map iterates in insertion order: the first entry is the oldest.
     if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
-    const verifiedMs = performance.now()
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     this.#verified.set(header, { caller, usage, verifiedMs, expiresAtMs })
     return { ok: true, caller }
@@ -120,7 +117,7 @@ const challenge = 'Bearer realm="petstore"'
 
 function missingKey(what = 'The API key is missing'): Authentication {
   const message = `${what}: send the header "Authorization: Bearer <API_KEY>"`
-  return { ok: false, refusal: problem('missing_api_key', message, { 'WWW-Authenticate': challenge }) }
+  return { ok: false, refusal: errorReply('missing_api_key', message, { 'WWW-Authenticate': challenge }) }
 }
 
 function invalidKey(message: string): Authentication {
@@ -130,7 +127,7 @@ function invalidKey(message: string): Authentication {
 function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_permission', message: string): Reply {
   const error = code === 'invalid_api_key' ? 'invalid_token' : 'insufficient_scope'
   const header = `${challenge}, error="${error}", error_description="${message}"`
-  return problem(code, message, { 'WWW-Authenticate': header })
+  return errorReply(code, message, { 'WWW-Authenticate': header })
 }
 
 const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {

@@ -2,26 +2,28 @@ import { show } from '../field.ts'
 import { readJson } from '../json.ts'
 import { withTimeout } from '../timeout.ts'
 import { bodyBytesMax, bodyPiecesMax } from './operations.ts'
-import { problem, type Reply } from './response.ts'
+import { errorReply, type Reply } from './response.ts'
 
-export type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
+type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
 
 /**
- * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, encoding and JSON, in this order. A
- * missing body is reported before its type.
+ * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, UTF-8 and JSON, in this order. A missing
+ * body is reported before its type.
  */
 export async function readJsonBody(request: Request, bodyMs: number): Promise<ReadBody> {
-  const announced = Number(request.headers.get('content-length') ?? Number.NaN)
+  const length = Number(request.headers.get('content-length') ?? Number.NaN)
   // `request.body` creates a stream, which costs more than a body of known length: ask only without a length.
-  if (announced === 0 || (Number.isNaN(announced) && request.body === null)) return refuse(missingBody())
+  const body = Number.isNaN(length) ? request.body : undefined
+  if (length === 0 || body === null) return refuse(missingBody())
   const typeRefusal = mediaTypeRefusal(request.headers)
-  if (typeRefusal && announced > 0) return refuse(typeRefusal)
-  if (announced > bodyBytesMax) return refuse(tooLarge())
-  const reading = announced > 0 ? request.bytes() : readChunks(request)
+  // Without a length, only reading shows whether the body is missing.
+  if (typeRefusal && !body) return refuse(typeRefusal)
+  if (length > bodyBytesMax) return refuse(tooLarge())
+  const reading = body ? readChunks(body, request.signal) : request.bytes()
   const bytes = await withTimeout(reading, bodyMs, () => 'late' as const)
   if (bytes === 'late') {
     const message = `The body arrived too slowly: expected all of it within ${bodyMs / 1_000} s`
-    return refuse(problem('request_timeout', message, { Connection: 'close' }))
+    return refuse(errorReply('request_timeout', message, { Connection: 'close' }))
   }
   if (!(bytes instanceof Uint8Array)) return refuse(typeRefusal ?? bytes)
   if (bytes.length === 0) return refuse(missingBody())
@@ -36,17 +38,16 @@ function parse(bytes: Uint8Array): ReadBody {
   try {
     text = utf8.decode(bytes)
   } catch {
-    return refuse(problem('invalid_json', 'The body is not valid UTF-8'))
+    return refuse(errorReply('invalid_json', 'The body is not valid UTF-8'))
   }
   const parsed = readJson(text)
   if (parsed.ok) return parsed
   const where = parsed.at ? ` at line ${parsed.at.line}, column ${parsed.at.column}` : ''
-  return refuse(problem('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`))
+  return refuse(errorReply('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`))
 }
 
 /** All bytes of a body without a known length, or the refusal of one that is too large or in too many pieces. */
-async function readChunks({ body, signal }: Request): Promise<Uint8Array | Reply> {
-  if (!body) return new Uint8Array()
+async function readChunks(body: ReadableStream<Uint8Array>, signal: AbortSignal): Promise<Uint8Array | Reply> {
   const pieces: Uint8Array[] = []
   let length = 0
   const reader = body.getReader()
@@ -119,25 +120,25 @@ function mediaTypeRefusal(headers: Headers): Reply | undefined {
   const encoding = headers.get('content-encoding')
   if (encoding !== null) {
     const message = `Content-Encoding is ${show(encoding)}: send the body uncompressed`
-    return problem('unsupported_content_encoding', message, { 'Accept-Encoding': 'identity' })
+    return errorReply('unsupported_content_encoding', message, { 'Accept-Encoding': 'identity' })
   }
   const type = headers.get('content-type')
   if (!type || /^\s*application\/json\s*(?:;[^,]*)?$/i.test(type)) return undefined
   const message = `Content-Type is ${show(type)}: expected application/json`
-  return problem('unsupported_media_type', message, { Accept: 'application/json' })
+  return errorReply('unsupported_media_type', message, { Accept: 'application/json' })
 }
 
 function missingBody(): Reply {
-  return problem('missing_body', 'The body is missing: expected a JSON object with name and categoryId')
+  return errorReply('missing_body', 'The body is missing: expected a JSON object with name and categoryId')
 }
 
 function tooLarge(): Reply {
-  return problem('body_too_large', `The body is too large: expected at most ${bodyBytesMax} bytes`)
+  return errorReply('body_too_large', `The body is too large: expected at most ${bodyBytesMax} bytes`)
 }
 
 function tooManyPieces(): Reply {
   const message = `The body is in more than ${bodyPiecesMax} pieces: send larger chunks, or Content-Length`
-  return problem('body_too_large', message, { Connection: 'close' })
+  return errorReply('body_too_large', message, { Connection: 'close' })
 }
 
 function refuse(refusal: Reply): ReadBody {

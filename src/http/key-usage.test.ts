@@ -5,7 +5,7 @@ import { issueApiKey } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore, KeyUse } from '../store.ts'
-import { KeyUsage } from './key-usage.ts'
+import { UsageRecorder } from './key-usage.ts'
 
 const folder = temporaryFolder()
 const stores = await openStores(`sqlite:${join(folder.path, 'pets.db')}`, { create: true })
@@ -32,15 +32,15 @@ async function newKey() {
 
 describe('the usage of keys', () => {
   const usedAt = new Date('2026-06-01T12:00:00Z')
-  let usage: KeyUsage
+  let usage: UsageRecorder
   let till: Awaited<ReturnType<typeof newKey>>
   beforeEach(async () => {
     writes = []
-    usage = new KeyUsage(keys)
+    usage = new UsageRecorder(keys)
     till = await newKey()
     setSystemTime(usedAt)
   })
-  const callerOf = (scope: string) => ({ keyName: 'till', permission: 'read-write', scope }) as const
+  const callerOf = (keyHash: string) => ({ keyName: 'till', permission: 'read-write', keyHash }) as const
   /** One request of a deprecated operation. */
   const use = () => {
     usage.recordUse(callerOf(till.hash), till.id)
@@ -86,7 +86,7 @@ describe('the usage of keys', () => {
     let failing = true
     const recordUses = (uses: readonly KeyUse[]) =>
       failing ? Promise.reject(new StoreUnavailable('The disk is full')) : stores.keys.recordUses(uses)
-    usage = new KeyUsage({ ...keys, recordUses })
+    usage = new UsageRecorder({ ...keys, recordUses })
     for (let i = 0; i < 2; i++) {
       use()
       await expect(usage.flush()).rejects.toBeInstanceOf(StoreUnavailable)

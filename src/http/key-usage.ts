@@ -2,51 +2,51 @@ import type { KeyStore, KeyUse } from '../store.ts'
 import type { Caller } from './request.ts'
 
 /** The uses of one key since the start, and how many of them the store has. */
-export interface Usage {
+export interface KeyUsage {
   /** Absent for the key from the environment, which is not in the store. */
   readonly keyId?: bigint | undefined
   readonly keyName: string
   lastUsedAtMs: number
-  deprecatedCalls: number
+  deprecatedUses: number
   deprecatedLastUsedAtMs: number
   deprecatedOperation?: string
-  storedAtMs: number
-  storedDeprecatedCalls: number
+  storedLastUsedAtMs: number
+  storedDeprecatedUses: number
 }
 
 /** Counts the uses of each key in memory, so that a request costs no write. `flush` stores them. */
-export class KeyUsage {
+export class UsageRecorder {
   readonly #keys: KeyStore
   /** By the key's hash. */
-  readonly #usages = new Map<string, Usage>()
+  readonly #usages = new Map<string, KeyUsage>()
   #flushing = Promise.resolve()
 
   constructor(keys: KeyStore) {
     this.#keys = keys
   }
 
-  recordUse({ scope, keyName }: Caller, keyId: bigint | undefined): Usage {
-    let usage = this.#usages.get(scope)
+  recordUse({ keyHash, keyName }: Caller, keyId: bigint | undefined): KeyUsage {
+    let usage = this.#usages.get(keyHash)
     if (!usage) {
-      const counts = { deprecatedCalls: 0, deprecatedLastUsedAtMs: 0, storedAtMs: 0, storedDeprecatedCalls: 0 }
+      const counts = { deprecatedUses: 0, deprecatedLastUsedAtMs: 0, storedLastUsedAtMs: 0, storedDeprecatedUses: 0 }
       usage = { keyId, keyName, lastUsedAtMs: 0, ...counts }
-      this.#usages.set(scope, usage)
+      this.#usages.set(keyHash, usage)
     }
     usage.lastUsedAtMs = Date.now()
     return usage
   }
 
   /** Counts a call of a deprecated operation, by a key whose use was recorded. */
-  recordDeprecatedCall({ scope }: Caller, operation: string): void {
-    const usage = this.#usages.get(scope)
+  recordDeprecatedCall({ keyHash }: Caller, operation: string): void {
+    const usage = this.#usages.get(keyHash)
     if (!usage) return
-    usage.deprecatedCalls++
+    usage.deprecatedUses++
     usage.deprecatedOperation = operation
     usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
   }
 
-  deprecatedCallers(): readonly Readonly<Usage>[] {
-    return [...this.#usages.values()].filter(({ deprecatedCalls }) => deprecatedCalls > 0)
+  deprecatedCallers(): readonly Readonly<KeyUsage>[] {
+    return [...this.#usages.values()].filter(({ deprecatedUses }) => deprecatedUses > 0)
   }
 
   /** Stores the uses since the last flush. If that fails, the next flush stores them. */
@@ -63,18 +63,18 @@ export class KeyUsage {
     if (pending.length === 0) return
     await this.#keys.recordUses(pending.map(({ use }) => use))
     for (const { usage, use } of pending) {
-      usage.storedAtMs = use.lastUsedAt.getTime()
-      usage.storedDeprecatedCalls += use.deprecatedUses
+      usage.storedLastUsedAtMs = use.lastUsedAt.getTime()
+      usage.storedDeprecatedUses += use.deprecatedUses
     }
   }
 }
 
-function isStored(usage: Usage): boolean {
-  return usage.storedAtMs === usage.lastUsedAtMs && usage.storedDeprecatedCalls === usage.deprecatedCalls
+function isStored(usage: KeyUsage): boolean {
+  return usage.storedLastUsedAtMs === usage.lastUsedAtMs && usage.storedDeprecatedUses === usage.deprecatedUses
 }
 
-function keyUseOf(id: bigint, usage: Usage): KeyUse {
-  const deprecatedUses = usage.deprecatedCalls - usage.storedDeprecatedCalls
+function keyUseOf(id: bigint, usage: KeyUsage): KeyUse {
+  const deprecatedUses = usage.deprecatedUses - usage.storedDeprecatedUses
   const use = { id, lastUsedAt: new Date(usage.lastUsedAtMs), deprecatedUses }
   return deprecatedUses === 0 ? use : { ...use, deprecatedLastUsedAt: new Date(usage.deprecatedLastUsedAtMs) }
 }

@@ -4,12 +4,12 @@ import perfHooks from 'node:perf_hooks'
 import { until } from '../../test/support/process.ts'
 import { Histogram } from '../histogram.ts'
 import type { KeyStore } from '../store.ts'
-import { KeyUsage } from './key-usage.ts'
+import { UsageRecorder } from './key-usage.ts'
 import { type MetricSources, Metrics } from './metrics.ts'
 
 const textOf = (metrics: Metrics, sources: Partial<MetricSources> = {}) =>
   metrics.text({
-    usage: new KeyUsage({} as KeyStore),
+    usage: new UsageRecorder({} as KeyStore),
     activity: { writesWaiting: 0, commitSizes: new Histogram([]), isWritable: true },
     sweep: { keysDeleted: 0, completedAtMs: 0 },
     build: { version: '', commit: '' },
@@ -29,7 +29,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   for (let i = 0; i < 4; i++) metrics.requestStarted()
   metrics.requestEnded('listPets', 200, 0.001)
   metrics.requestEnded('listPets', 200, 20)
-  metrics.requestEnded(undefined, 404, 0.2)
+  metrics.requestEnded('none', 404, 0.2)
   Object.assign(metrics, { petsCreated: 1, pageCacheHits: 2, pageCacheMisses: 3 })
   const commitSizes = new Histogram([1, 2])
   commitSizes.observe(2)
@@ -134,10 +134,10 @@ test.skipIf(process.platform !== 'linux')('the metrics count open file descripto
 })
 
 test('the metrics show at most 1,000 keys that call deprecated operations, with escaped names', () => {
-  const usage = new KeyUsage({} as KeyStore)
+  const usage = new UsageRecorder({} as KeyStore)
   using _now = spyOn(Date, 'now').mockReturnValue(1_700_000_000_000)
   for (let i = 0; i < 1_001; i++) {
-    const caller = { keyName: `a"b\\c\nd ${i}`, permission: 'read-only', scope: String(i) } as const
+    const caller = { keyName: `a"b\\c\nd ${i}`, permission: 'read-only', keyHash: String(i) } as const
     usage.recordUse(caller, undefined)
     usage.recordDeprecatedCall(caller, 'getPet')
   }
@@ -149,8 +149,8 @@ test('the metrics show at most 1,000 keys that call deprecated operations, with 
 })
 
 test('deprecated calls of keys with one name are added up, the last time is the latest, and other keys are absent', () => {
-  const usage = new KeyUsage({} as KeyStore)
-  const callerOf = (keyName: string, scope: string) => ({ keyName, permission: 'read-only', scope }) as const
+  const usage = new UsageRecorder({} as KeyStore)
+  const callerOf = (keyName: string, keyHash: string) => ({ keyName, permission: 'read-only', keyHash }) as const
   const lastTimes = [
     ['till', 2_000],
     ['till', 1_000],

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import type { ELDHistogram } from 'node:perf_hooks'
 import { Histogram } from '../histogram.ts'
 import type { PoolActivity, StoreActivity } from '../store.ts'
-import type { KeyUsage } from './key-usage.ts'
-import { operations } from './operations.ts'
+import type { UsageRecorder } from './key-usage.ts'
+import type { OperationId } from './operations.ts'
 
-const durationBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const durationBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
 /** A shorter block of the event loop may go unnoticed. Each sample wakes an idle process. */
 const delaySampleMs = 20
@@ -13,12 +13,15 @@ const delaySampleMs = 20
 /** Limits the size of a scrape. */
 const deprecatedKeysMax = 1_000
 
-function newCounts() {
-  const statuses = new Map([
-    [500, 0],
-    [503, 0],
-  ])
-  return { statuses, durations: new Histogram(durationBounds) }
+interface Counts {
+  readonly statuses: Map<number, number>
+  readonly durations: Histogram
+}
+
+/** Failures count from 0: Prometheus does not see a counter rise that begins with 1. */
+function newCounts(): Counts {
+  const statuses = new Map([500, 503].map(status => [status, 0]))
+  return { statuses, durations: new Histogram(durationBoundsSeconds) }
 }
 
 type Sample = readonly [labels: Readonly<Record<string, string>>, value: number, suffix?: string]
@@ -31,7 +34,7 @@ export interface SweepActivity {
 
 /** What a scrape shows besides the counts of requests. */
 export interface MetricSources {
-  readonly usage: KeyUsage
+  readonly usage: UsageRecorder
   readonly activity: StoreActivity
   readonly sweep: SweepActivity
   readonly build: { readonly version: string; readonly commit: string }
@@ -39,8 +42,12 @@ export interface MetricSources {
 }
 
 export class Metrics {
-  /** By operation. Failures count from 0: Prometheus does not see a counter rise that begins with 1. */
-  readonly #requests = new Map(['none', ...Object.keys(operations)].map(operation => [operation, newCounts()]))
+  readonly #requests: Readonly<Record<OperationId | 'none', Counts>> = {
+    none: newCounts(),
+    listPets: newCounts(),
+    createPet: newCounts(),
+    getPet: newCounts(),
+  }
   #inFlight = 0
   #delays: ELDHistogram | undefined
   petsCreated = 0
@@ -51,10 +58,9 @@ export class Metrics {
     this.#inFlight++
   }
 
-  requestEnded(operation = 'none', status: number, seconds: number): void {
+  requestEnded(operation: OperationId | 'none', status: number, seconds: number): void {
     this.#inFlight--
-    // Every operation has its counts from the start.
-    const { statuses, durations } = this.#requests.get(operation) ?? newCounts()
+    const { statuses, durations } = this.#requests[operation]
     statuses.set(status, (statuses.get(status) ?? 0) + 1)
     durations.observe(seconds)
   }
@@ -89,7 +95,7 @@ export class Metrics {
   #requestMetrics(): readonly string[] {
     const responses: Sample[] = []
     const durations: Sample[] = []
-    for (const [operation, counts] of this.#requests) {
+    for (const [operation, counts] of Object.entries(this.#requests)) {
       for (const [status, count] of counts.statuses) responses.push([{ operation, status: String(status) }, count])
       durations.push(...histogramSamples(counts.durations, { operation }))
     }
@@ -120,13 +126,13 @@ export class Metrics {
 }
 
 /** Two keys may have one name: then their calls are one sample, for one operation. */
-function deprecatedMetrics(usage: KeyUsage): readonly string[] {
+function deprecatedMetrics(usage: UsageRecorder): readonly string[] {
   const calls: Sample[] = []
   const last: Sample[] = []
   const byKey = Map.groupBy(usage.deprecatedCallers(), ({ keyName }) => keyName)
   for (const [key, callers] of [...byKey].slice(0, deprecatedKeysMax)) {
     const labels = { operation: callers[0]?.deprecatedOperation ?? '', key }
-    calls.push([labels, callers.reduce((sum, { deprecatedCalls }) => sum + deprecatedCalls, 0)])
+    calls.push([labels, callers.reduce((sum, { deprecatedUses }) => sum + deprecatedUses, 0)])
     last.push([labels, Math.max(...callers.map(caller => caller.deprecatedLastUsedAtMs)) / 1_000])
   }
   return [

@@ -1,10 +1,10 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
-import type { ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
+import type { ErrorCode, HeaderId, OperationRow, Parameter } from './operations.ts'
 import {
   errorCodes,
   headers,
-  operationHeaders,
+  operationHeaderIds,
   operations,
   parameters,
   sharedErrors,
@@ -23,11 +23,11 @@ export interface PublishedUrls {
 
 /** Generators use the first server. The relative one works behind any proxy that keeps the path. */
 export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls): readonly OpenApiServer[] {
-  const ownName = publicUrl === stagingUrl ? 'Staging' : 'Production'
+  const isStaging = publicUrl === stagingUrl
   return [
-    ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: ownName }]),
+    ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: isStaging ? 'Staging' : 'Production' }]),
     { url: versionPrefix, description: 'This instance' },
-    ...(stagingUrl === undefined || stagingUrl === publicUrl ? [] : [{ url: stagingUrl, description: 'Staging' }]),
+    ...(stagingUrl === undefined || isStaging ? [] : [{ url: stagingUrl, description: 'Staging' }]),
   ]
 }
 
@@ -139,7 +139,7 @@ const schemas = {
   },
 }
 
-/** The reference page fills in the example of a required parameter; others are in schemas: tools do not send those. */
+/** Tools fill in an example beside the schema, and do not send one in the schema: only a path needs a value. */
 function describedParameter({ name, in: place, schema, description, example }: Parameter) {
   if (place === 'path') return { name, in: place, required: true, description, schema, example }
   const shown = schema === petStatus.schema ? status : { ...schema, examples: [example] }
@@ -158,7 +158,7 @@ function contentOf(schema: keyof typeof examples, description: string = schemas[
 function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
   return {
     description: codes.map(code => `\`${code}\`: ${textOf(code)}`).join(' '),
-    'x-error-codes': Object.fromEntries(codes.map(code => [code, describedCode(errorCodes[code])])),
+    'x-error-codes': Object.fromEntries(codes.map(describedCode)),
     headers: headerRefs([...codes.flatMap(code => errorCodes[code].headers), ...ownHeaders]),
     content: { 'application/json': { schema: refTo('schemas', 'Error'), example: codes.map(errorOf)[0] } },
   }
@@ -187,7 +187,7 @@ function describedOperation(operationId: string, row: OperationRow) {
     responses: {
       [row.status]: {
         ...contentOf(returns, result),
-        headers: headerRefs([...operationHeaders, ...row.headers, ...deprecationIds(row)]),
+        headers: headerRefs([...operationHeaderIds, ...row.headers, ...deprecationIds(row)]),
       },
       ...errorResponses(row),
       default: refTo('responses', 'OtherError'),
@@ -203,8 +203,9 @@ function textOf(code: ErrorCode): string {
   return `${errorCodes[code].meaning} ${errorCodes[code].action}`
 }
 
-function describedCode({ status, meaning, action, retry }: ErrorRow) {
-  return { status, meaning, action, retry }
+function describedCode(code: ErrorCode) {
+  const { headers: _, ...described } = errorCodes[code]
+  return [code, described] as const
 }
 
 /** One response for each status. It is a reference if its codes are those that all operations share. */

@@ -1,8 +1,8 @@
-import type { JsonSchema } from '../field.ts'
+import { int64, type JsonSchema } from '../field.ts'
 import { cursorSchema, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
 import { idempotencyKeyMs } from '../store.ts'
-import { idempotencyKey, pathInt64 } from './request.ts'
+import { idempotencyKey } from './request.ts'
 
 /** The prefix of the paths below: the interface's major version. */
 export const versionPrefix = '/v1'
@@ -10,7 +10,7 @@ export const versionPrefix = '/v1'
 const petsPath = '/pets'
 
 export const bodyBytesMax = 64 * 1024
-/** A body without Content-Length may have this many. A chunk is a piece, and takes about 1 µs of the event loop. */
+/** The most pieces of a body without Content-Length. A chunk is a piece, and takes about 1 µs of the event loop. */
 export const bodyPiecesMax = 4_096
 
 /** Announced on 15 November 2026; the interface gives the date of removal. */
@@ -67,9 +67,9 @@ export const headers = {
 
 export type HeaderId = keyof typeof headers
 
-const rateLimitHeaders = ['RateLimit', 'RateLimit-Policy'] as const
+const rateLimitHeaderIds = ['RateLimit', 'RateLimit-Policy'] as const
 /** Of every response that an operation gives. */
-export const operationHeaders = [...rateLimitHeaders, 'Preference-Applied'] as const
+export const operationHeaderIds = [...rateLimitHeaderIds, 'Preference-Applied'] as const
 
 export interface ErrorRow {
   readonly status: number
@@ -81,15 +81,15 @@ export interface ErrorRow {
   readonly headers: readonly HeaderId[]
 }
 
-const error = (status: number, meaning: string, action: string, ...headers: HeaderId[]): ErrorRow => ({
-  ...{ status, meaning, action, retry: false, headers },
-})
+function error(status: number, meaning: string, action: string, ...headers: HeaderId[]): ErrorRow {
+  return { status, meaning, action, retry: false, headers }
+}
 /** After the key is accepted. */
 const keyError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
-  error(status, meaning, action, ...rateLimitHeaders, ...headers)
+  error(status, meaning, action, ...rateLimitHeaderIds, ...headers)
 /** By an operation. */
 const operationError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
-  error(status, meaning, action, ...operationHeaders, ...headers)
+  error(status, meaning, action, ...operationHeaderIds, ...headers)
 const temporary = (row: ErrorRow): ErrorRow => ({ ...row, retry: true })
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
@@ -186,7 +186,7 @@ export const parameters = {
     'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
     exampleCursor,
   ),
-  petId: parameter('petId', 'path', pathInt64.schema, 'The identifier of the animal.', 1),
+  petId: parameter('petId', 'path', int64.schema, 'The identifier of the animal.', 1),
   idempotencyKey: parameter(
     'Idempotency-Key',
     'header',
@@ -203,13 +203,11 @@ export const parameters = {
   ),
 }
 
-export type Access = 'read' | 'write' | 'metrics'
-
 export interface OperationRow {
   readonly method: 'GET' | 'POST'
   /** Under the version prefix. */
   readonly path: string
-  readonly access: Access
+  readonly access: 'read' | 'write'
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]

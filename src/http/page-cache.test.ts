@@ -4,7 +4,7 @@ import type { PetStore } from '../store.ts'
 import { PageCache } from './page-cache.ts'
 import { json, type Reply } from './response.ts'
 
-let version: unknown
+let version: bigint | undefined
 const pets = { version: () => version } as PetStore
 const page = (body: string) => json(200, body)
 
@@ -44,11 +44,8 @@ describe('a page', () => {
   })
 
   test('is not cached if the store has no version', () => {
-    for (const store of [pets, {} as PetStore]) {
-      version = undefined
-      const cache = new PageCache(store, 10_000)
-      expect([ask(cache, 'a'), ask(cache, 'a')]).toEqual([false, false])
-    }
+    version = undefined
+    expect([ask(cache, 'a'), ask(cache, 'a')]).toEqual([false, false])
   })
 })
 

@@ -1,7 +1,6 @@
 import type { PetStore } from '../store.ts'
 import type { Reply } from './response.ts'
 
-const bytesMaxDefault = 16 * 1024 ** 2
 /** An entry's objects, besides its text. */
 const entryBytes = 512
 
@@ -15,16 +14,16 @@ export class PageCache {
   /** The previous `#recent`. Dropped as a whole: deleting single pages costs more. */
   #older = new Map<string, Reply>()
   #recentBytes = 0
-  #version: unknown
+  #version: bigint | undefined
 
-  constructor(pets: PetStore, bytesMax = bytesMaxDefault) {
+  constructor(pets: PetStore, bytesMax = 16 * 1024 ** 2) {
     this.#pets = pets
     this.#halfBytesMax = bytesMax / 2
   }
 
   /** The store's version for a later `set`: ask before reading the store. Undefined if pages cannot be cached. */
-  version(): unknown {
-    const version = this.#pets.version?.()
+  version(): bigint | undefined {
+    const version = this.#pets.version()
     if (version !== this.#version) {
       this.#startRecent()
       this.#older = new Map()
@@ -39,7 +38,7 @@ export class PageCache {
   }
 
   /** Drops the older half if there is no room. */
-  set(query: string, page: Reply, version: unknown): void {
+  set(query: string, page: Reply, version: bigint | undefined): void {
     const bytes = entryBytes + 2 * (query.length + (page.body?.length ?? 0))
     if (version === undefined || version !== this.#version || bytes > this.#halfBytesMax || this.get(query)) return
     if (this.#recentBytes + bytes > this.#halfBytesMax) this.#startRecent()

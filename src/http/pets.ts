@@ -1,5 +1,6 @@
 import { hashSecret } from '../api-key.ts'
 import { invalid, show } from '../field.ts'
+import { parseInt64 } from '../int64.ts'
 import { petsToJson, petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type Page, type PageRequest, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus, readNewPet } from '../pet.ts'
@@ -8,11 +9,11 @@ import { readJsonBody } from './body.ts'
 import type { Metrics } from './metrics.ts'
 import { deprecationLinks, type OperationId, operations, parameters } from './operations.ts'
 import { PageCache } from './page-cache.ts'
-import { idempotencyKey, pathInt64, type Query } from './request.ts'
-import { headersWith, json, problem, type Reply } from './response.ts'
+import { idempotencyKey, type Query } from './request.ts'
+import { errorReply, headersWith, json, type Reply } from './response.ts'
 import type { Operation } from './router.ts'
 
-export interface PetParts {
+interface PetParts {
   readonly pets: PetStore
   readonly metrics: Metrics
   /** Begins the addresses in Link and Location: the version prefix, or a public base address that ends in it. */
@@ -29,18 +30,21 @@ export function petOperations(parts: PetParts): readonly Operation[] {
     createPet: createPet(parts),
     getPet: getPet(parts),
   }
-  return Object.entries(handlers).map(([id, handle]) => ({ id, ...operations[id as OperationId], handle }))
+  const ids = Object.keys(operations) as OperationId[]
+  return ids.map(id => ({ id, ...operations[id], handle: handlers[id] }))
 }
 
 function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   const cache = new PageCache(pets)
 
-  async function readPage(query: Query, version: unknown): Promise<Reply> {
+  async function readPage(query: Query, version: bigint | undefined): Promise<Reply> {
     const limit = query.read(parameters.limit.name, pageLimit) ?? limitDefault
     const status = query.read(parameters.status.name, petStatus)
-    const code = query.problems.length > 0 ? 'invalid_request' : 'invalid_cursor'
+    const isOnlyCursor = query.problems.length === 0
     const after = query.read(parameters.cursor.name, cursorFor(status))
-    if (query.problems.length > 0) return problem(code, query.problems.join('; '))
+    if (query.problems.length > 0) {
+      return errorReply(isOnlyCursor ? 'invalid_cursor' : 'invalid_request', query.problems.join('; '))
+    }
     const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
     const reply = pageReply(page, await pets.list(page), baseUrl)
     if (version === undefined) return reply
@@ -80,9 +84,9 @@ function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
     const read = readNewPet(body.value, strict)
     const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
     if (sentKey !== null && key === undefined) problems.push(invalid(name, sentKey, idempotencyKey))
-    if (!read.ok || problems.length > 0) return problem('invalid_request', problems.join('; '))
+    if (!read.ok || problems.length > 0) return errorReply('invalid_request', problems.join('; '))
     // Only the hash is stored: it has a fixed length, and does not reveal a secret that was sent by mistake.
-    const once = key && { scope: caller.scope, key: hashSecret(key), at: new Date() }
+    const once = key && { scope: caller.keyHash, key: hashSecret(key), at: new Date() }
     const creation: Creation = once
       ? await pets.createOnce(read.pet, once)
       : { outcome: 'created', pet: await pets.create(read.pet) }
@@ -94,7 +98,7 @@ function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
 function creationReply(creation: Creation, baseUrl: string): Reply {
   if (creation.outcome === 'conflict') {
     const message = 'The Idempotency-Key was used for another animal: send a new key for a new animal'
-    return problem('idempotency_key_reused', message)
+    return errorReply('idempotency_key_reused', message)
   }
   const { outcome, pet } = creation
   const headers = headersWith({
@@ -113,12 +117,12 @@ function getPet({ pets, baseUrl }: PetParts): Handler {
   const headers = headersOf.available
   return async ({ params, query }) => {
     if (query.problems.length > 0) {
-      return { ...problem('invalid_request', query.problems.join('; ')), headers }
+      return { ...errorReply('invalid_request', query.problems.join('; ')), headers }
     }
     const sent = params[parameters.petId.name] ?? ''
-    const id = pathInt64.read(sent)
+    const id = parseInt64(sent)
     const pet = id === undefined ? undefined : await pets.get(id)
-    if (!pet) return { ...problem('pet_not_found', `No animal has id ${show(id ?? sent)}`), headers }
+    if (!pet) return { ...errorReply('pet_not_found', `No animal has id ${show(id ?? sent)}`), headers }
     return json(row.status, petToJson(pet), headersOf[pet.status ?? 'available'])
   }
 }

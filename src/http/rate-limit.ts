@@ -1,4 +1,4 @@
-import { type HeaderValues, problem, type Reply } from './response.ts'
+import { errorReply, type HeaderValues, type Reply } from './response.ts'
 
 export interface RequestRate {
   readonly requests: number
@@ -30,11 +30,11 @@ export class RateLimiter {
   }
 
   /** Counts one request of a key. It has a refusal if it is one too many. */
-  count(scope: string): CountedRequest {
+  count(keyHash: string): CountedRequest {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.
     const nowMs = Math.floor(performance.now())
-    const window = this.#windowOf(scope, nowMs)
+    const window = this.#windowOf(keyHash, nowMs)
     window.requests++
     const resetSeconds = Math.ceil((window.endMs - nowMs) / 1_000)
     const remaining = Math.max(0, requests - window.requests)
@@ -44,16 +44,16 @@ export class RateLimiter {
     }
     if (window.requests <= requests) return { headers }
     const message = `Too many requests: expected at most ${requests} in ${seconds} s; retry in ${resetSeconds} s`
-    return { headers, refusal: problem('rate_limited', message, { 'Retry-After': String(resetSeconds) }) }
+    return { headers, refusal: errorReply('rate_limited', message, { 'Retry-After': String(resetSeconds) }) }
   }
 
-  #windowOf(scope: string, nowMs: number): Window {
-    const open = this.#windows.get(scope)
+  #windowOf(keyHash: string, nowMs: number): Window {
+    const open = this.#windows.get(keyHash)
     if (open && nowMs < open.endMs) return open
-    this.#windows.delete(scope)
+    this.#windows.delete(keyHash)
     if (this.#windows.size >= this.#windowsMax) this.#windows.delete(this.#windows.keys().next().value ?? '')
     const window = { endMs: nowMs + this.#rate.seconds * 1_000, requests: 0 }
-    this.#windows.set(scope, window)
+    this.#windows.set(keyHash, window)
     return window
   }
 }

@@ -41,7 +41,6 @@ export class RequestLog {
     const level = status >= 500 && status !== 503 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
     const { id, request, path } = incoming
-    if (!caller) incoming.lookUpPeer()
     const { peerAddress } = incoming
     this.#log.request(level, {
       requestId: id,

@@ -1,10 +1,10 @@
-import type { OperationRow } from './operations.ts'
+import type { OperationId, OperationRow } from './operations.ts'
 import type { Caller, Query } from './request.ts'
 import type { Reply } from './response.ts'
 
 /** A row of the table of operations, with its handler. */
 export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'access' | 'parameters' | 'deprecated'> {
-  readonly id: string
+  readonly id: OperationId
   handle(call: Call): Promise<Reply>
 }
 
@@ -31,31 +31,30 @@ export interface Match extends Route {
 
 /** Finds the operations of a path. A `{parameter}` matches any segment that is not empty. */
 export class Router {
-  readonly #routes: readonly { readonly route: Route; readonly pattern: RegExp }[]
-  /** Routes without parameters, by path: found without a pattern, and first. */
   readonly #static = new Map<string, Match>()
+  readonly #patterns: { readonly route: Route; readonly pattern: RegExp }[] = []
 
   constructor(operations: readonly Operation[]) {
-    const byPath = Map.groupBy(operations, ({ path }) => path)
-    this.#routes = [...byPath].map(([path, operations]) => {
-      const allow = operations.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
-      const route = { operations, allow }
-      if (!path.includes('{')) this.#static.set(path, { ...route, params: {} })
-      return { route, pattern: new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`) }
-    })
+    for (const [path, at] of Map.groupBy(operations, ({ path }) => path)) {
+      const allow = at.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
+      const route = { operations: at, allow }
+      const pattern = new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
+      if (path.includes('{')) this.#patterns.push({ route, pattern })
+      else this.#static.set(path, { ...route, params: {} })
+    }
   }
 
   find(path: string): Match | undefined {
-    const known = this.#static.get(path)
-    if (known) return known
     const isEncoded = path.includes('%')
     const plain = isEncoded ? path.replace(encodedUnreserved, decodeURIComponent) : path
-    for (const { route, pattern } of this.#routes) {
+    const known = this.#static.get(plain)
+    if (known) return known
+    for (const { route, pattern } of this.#patterns) {
       const { groups: params } = pattern.exec(plain) ?? {}
       if (params && isEncoded) return { ...route, params: Object.fromEntries(Object.entries(params).map(decoded)) }
       if (params) return { ...route, params }
     }
-    return this.#static.get(plain)
+    return undefined
   }
 }
 

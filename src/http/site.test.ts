@@ -23,9 +23,11 @@ const start = (checkedForMs: number) => {
     return read()
   }
   health = new Health({
-    pets: { list: counted(() => readPets()) } as unknown as PetStore,
-    keys: { find: counted(() => readKeys()) } as unknown as KeyStore,
-    isReadOnly: () => isReadOnly,
+    stores: {
+      pets: { list: counted(() => readPets()) } as unknown as PetStore,
+      keys: { find: counted(() => readKeys()) } as unknown as KeyStore,
+      isReadOnly: () => isReadOnly,
+    },
     isDraining: () => isDraining,
     checkMs: 20,
     checkedForMs,

@@ -1,4 +1,4 @@
-import type { KeyStore, PetStore } from '../store.ts'
+import type { Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
 import { headersWith, plainText, type Reply } from './response.ts'
@@ -12,10 +12,13 @@ export interface Asset {
 }
 
 /** Serves GET and HEAD at one path outside of the version prefix. */
-export type SiteHandler = (request: Request) => Promise<Reply>
+type SiteHandler = (request: Request) => Promise<Reply>
 
-/** Only this path needs a key. */
-export const metricsPath = '/metrics'
+export interface SiteRoute {
+  readonly handle: SiteHandler
+  /** Whether it needs a key with the permission to read the metrics. */
+  readonly isForScrapers?: true
+}
 
 interface SiteParts {
   readonly health: Health
@@ -25,25 +28,25 @@ interface SiteParts {
 }
 
 /** Everything outside of the version prefix, by path. */
-export function siteHandlers({ health, urls, pages, metricsText }: SiteParts): ReadonlyMap<string, SiteHandler> {
+export function siteRoutes({ health, urls, pages, metricsText }: SiteParts): ReadonlyMap<string, SiteRoute> {
   const document: Asset = {
     type: 'application/json',
     read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(publishedServers(urls)))),
   }
+  const metrics: SiteHandler = async () =>
+    plainText(200, metricsText(await health.isStoreUp()), 'text/plain; version=0.0.4')
   const assets = new Map(pages).set('/openapi.json', document)
-  return new Map<string, SiteHandler>([
-    ...[...assets].map(([path, asset]) => [path, serveAsset(asset)] as const),
-    ['/livez', async () => plainText(200, 'ok')],
-    ['/readyz', () => health.readyz()],
-    ['/healthz', () => health.healthz()],
-    [metricsPath, async () => plainText(200, metricsText(await health.isStoreUp()), '; version=0.0.4')],
+  return new Map<string, SiteRoute>([
+    ...[...assets].map(([path, asset]) => [path, { handle: serveAsset(asset) }] as const),
+    ['/livez', { handle: async () => plainText(200, 'ok') }],
+    ['/readyz', { handle: () => health.readyz() }],
+    ['/healthz', { handle: () => health.healthz() }],
+    ['/metrics', { handle: metrics, isForScrapers: true }],
   ])
 }
 
 interface HealthParts {
-  readonly pets: PetStore
-  readonly keys: KeyStore
-  readonly isReadOnly: () => boolean
+  readonly stores: Pick<Stores, 'pets' | 'keys' | 'isReadOnly'>
   readonly checkMs: number
   readonly checkedForMs: number
   isDraining(): boolean
@@ -90,14 +93,14 @@ export class Health {
   /** As of the last check. */
   get #storeState(): string {
     if (!this.#isUp) return 'store'
-    return this.#parts.isReadOnly() ? 'read-only' : 'ok'
+    return this.#parts.stores.isReadOnly() ? 'read-only' : 'ok'
   }
 
   async #check(): Promise<boolean> {
-    const { pets, keys, checkMs } = this.#parts
+    const { stores, checkMs } = this.#parts
     try {
       // Both: animals and keys may come from different servers.
-      const reads = Promise.all([pets.list({ limit: 1 }), keys.find('')]).then(() => true)
+      const reads = Promise.all([stores.pets.list({ limit: 1 }), stores.keys.find('')]).then(() => true)
       this.#isUp = await withTimeout(reads, checkMs, () => false)
     } catch {
       this.#isUp = false
@@ -110,7 +113,7 @@ export class Health {
 
 const gzipBytesMin = 256
 
-/** Serves an asset, compressed if the client accepts that. Read on the first request, so that the start is quick. */
+/** Serves an asset, compressed if the client accepts that. Loaded on the first request, so that the start is quick. */
 function serveAsset({ type, read, headers }: Asset): SiteHandler {
   let loading: ReturnType<typeof load> | undefined
   return async request => {
@@ -136,7 +139,7 @@ function serveAsset({ type, read, headers }: Asset): SiteHandler {
   }
 }
 
-/** `gzip` is absent if compression gains nothing. */
+/** `gzip` is absent for a small file. */
 async function load(read: Asset['read']) {
   const bytes = await read()
   const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)

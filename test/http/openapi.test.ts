@@ -135,7 +135,8 @@ describe('an operation sends every code that the document lists for it', () => {
   }
   const failing = (error: Error): PetStore => {
     const fail = () => Promise.reject(error)
-    return { list: fail, get: fail, create: fail, createOnce: fail, deleteExpiredIdempotencyKeys: fail }
+    const version = () => undefined
+    return { list: fail, get: fail, create: fail, createOnce: fail, deleteExpiredIdempotencyKeys: fail, version }
   }
   const endless = new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(1)) })
 

@@ -61,6 +61,7 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
       sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
     },
+    version: () => undefined,
   }
   return { pets, queue: creations.queue }
 }

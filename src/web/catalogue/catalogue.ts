@@ -137,7 +137,7 @@ async function list(wanted: string): Promise<boolean> {
   const mine = begin(wanted)
   // They stay until the new list is there.
   const old = [...pets.children]
-  const page = await fetchPage({ status: (wanted || undefined) as PetStatus }, mine, () => list(wanted))
+  const page = await fetchPage({ status: (wanted || undefined) as PetStatus | undefined }, mine, () => list(wanted))
   if (!page) return false
   for (const card of old) card.remove()
   status = wanted
@@ -208,9 +208,9 @@ function count() {
   byId('count').textContent = `${shown.toLocaleString('en')} ${what}`
   byId('notice').hidden = true
   if (shown > 0) return
-  const text = status ? 'There may be animals with another status.' : 'The catalogue is empty.'
-  if (status) showBox('notice', `No animal is ${status}`, text, 'Show all animals', showAll)
-  else showBox('notice', 'No animals yet', text, 'Add the first animal', openForm)
+  const others = 'There may be animals with another status.'
+  if (status) showBox('notice', `No animal is ${status}`, others, 'Show all animals', showAll)
+  else showBox('notice', 'No animals yet', 'The catalogue is empty.', 'Add the first animal', openForm)
 }
 
 function showAll() {
@@ -229,10 +229,12 @@ async function loadMore() {
   if (page) append(page.pets, page.next)
 }
 
-const loadVisible: IntersectionObserverCallback = entries => {
-  if (banner.hidden && entries.some(entry => entry.isIntersecting)) loadMore()
-}
-const observer = new IntersectionObserver(loadVisible, { rootMargin: '240px' })
+const observer = new IntersectionObserver(
+  entries => {
+    if (banner.hidden && entries.some(entry => entry.isIntersecting)) loadMore()
+  },
+  { rootMargin: '240px' },
+)
 
 /** What is wrong with the text of a field, or '', as in pet.ts. The service checks the rest, and its message is shown. */
 const rules: Readonly<Record<string, (typed: string) => string>> = {
@@ -263,7 +265,7 @@ async function save() {
   if (invalid) return byId(invalid).focus()
   const name = inputOf('name').value
   const categoryId = BigInt(inputOf('categoryId').value)
-  const pet = { name, categoryId, status: (inputOf('status').value || undefined) as PetStatus }
+  const pet = { name, categoryId, status: (inputOf('status').value || undefined) as PetStatus | undefined }
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   const { key } = session

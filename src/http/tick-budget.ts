@@ -16,14 +16,14 @@ const patientEveryMs = 1_000
  * Keeps one client from occupying the event loop. Bun answers all new connections that wait, and all requests that a
  * connection has sent, in one tick: as long as more keep coming, other connections would not be served.
  */
-export class Turns {
+export class TickBudget {
   #startedMs: number | undefined
   #startedCpuMs = 0
   #requests = 0
   #patientMs = Number.NEGATIVE_INFINITY
 
-  /** Whether this tick has taken too long to handle another request. */
-  isOver({ startedMs: nowMs }: IncomingRequest): boolean {
+  /** Counts a request, and returns whether this tick has taken too long to handle it. */
+  isSpent({ startedMs: nowMs }: IncomingRequest): boolean {
     this.#requests++
     if (this.#startedMs === undefined) {
       this.#startedMs = nowMs
@@ -38,16 +38,16 @@ export class Turns {
     return nowMs - this.#startedMs > msMax && this.#cpuMs > msMax
   }
 
-  /** Waits for the next tick, and returns true; or returns false at once if the request has to be refused. */
-  async next(incoming: IncomingRequest): Promise<boolean> {
+  /** Waits for the next tick, and returns true; or returns false at once: then the request has to be refused. */
+  async defer(incoming: IncomingRequest): Promise<boolean> {
     incoming.lookUpPeer()
-    if (this.#cpuMs > busyMs && incoming.inChunks && incoming.request.body !== null) return false
+    if (this.#cpuMs > busyMs && incoming.isChunked && incoming.request.body !== null) return false
     await new Promise(setImmediate)
     return true
   }
 
-  /** Whether the server has time for a body in many small pieces: once a second, so that it costs others little. */
-  isPatient(): boolean {
+  /** Whether the server may discard a body in many small pieces: once a second, so that it costs others little. */
+  takePatience(): boolean {
     const nowMs = performance.now()
     if (nowMs - this.#patientMs < patientEveryMs) return false
     this.#patientMs = nowMs
