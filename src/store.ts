@@ -1,4 +1,5 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
+import type { StoreProblem } from './errors.ts'
 import { invalid } from './field.ts'
 import type { Histogram } from './histogram.ts'
 import { int64Max } from './int64.ts'
@@ -66,7 +67,7 @@ export interface Catalogue {
   /** Every animal as of one moment, as lines of JSON, ascending by id, while others read and write. */
   read(): AsyncIterable<string>
   /**
-   * Adds all animals or none, and returns how many. Throws a SetupError if ids are to be kept in a store that has
+   * Adds all animals or none, and returns how many. Throws a StoreError if ids are to be kept in a store that has
    * animals, or if {@link keptIdProblem} refuses one; OutcomeUnknown if no answer to COMMIT arrives; an error
    * of `batches` unchanged; the signal's reason if it aborts before COMMIT.
    */
@@ -95,7 +96,7 @@ const keptIdMax = int64Max - 1_000_000_000n
 
 /** What is wrong with an id to keep, after the previous one (0 if it is the first). */
 export function keptIdProblem(id: bigint | undefined, previous: bigint): string | undefined {
-  if (id === undefined) return 'id is missing: --keep-ids needs one for every animal'
+  if (id === undefined) return 'id is missing: to keep ids, every animal needs one'
   if (id < 1n || id > keptIdMax) return invalid('id', id, { expected: `an integer from 1 to ${keptIdMax}` })
   return id <= previous ? `id is ${id} after ${previous}: expected ascending ids` : undefined
 }
@@ -143,10 +144,10 @@ export interface PoolActivity {
 }
 
 /** A line for the log: `error` when the store starts to recover from a problem, `warn` when it has. */
-export type OnStoreEvent = (level: 'error' | 'warn', message: string) => void
+export type OnStoreEvent = (level: 'error' | 'warn', message: string, problem?: StoreProblem) => void
 
 export interface OpenOptions {
-  /** Whether to create the store if there is none; otherwise that is a SetupError. */
+  /** Whether to create the store if there is none; otherwise that is a StoreError. */
   readonly create: boolean
   readonly onEvent?: OnStoreEvent | undefined
 }

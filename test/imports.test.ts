@@ -40,3 +40,15 @@ test('a server starts with these modules alone', () => {
   const entries = ['main', 'serve'].map(name => join(projectFolder, `src/cli/${name}.ts`))
   expect(importedFrom(entries)).toEqual(['bun:sqlite', 'node:fs', 'node:path', 'node:util'])
 })
+
+// Only the command line knows its flags and variables. `PETSTORE_API_KEY` is the name of that key in the log.
+test('stores and HTTP name no flag, no variable and no command', () => {
+  const known =
+    /DATABASE_URL|PETSTORE_(?!API_KEY)|--(keep-ids|database-pool|port|host)|petstore (restore|serve)|new SetupError/
+  const files = [...new Bun.Glob('src/**/*.ts').scanSync({ cwd: projectFolder })]
+  const sources = files.filter(file => /^src\/(errors|store|(store|http)\/.*)(?<!\.test)\.ts$/.test(file))
+  expect(sources.length).toBeGreaterThan(20)
+  const withoutComments = (file: string) =>
+    readFileSync(join(projectFolder, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+  expect(sources.filter(file => known.test(withoutComments(file)))).toEqual([])
+})

@@ -1,7 +1,7 @@
 import { describe, expect, jest, test } from 'bun:test'
 import { join } from 'node:path'
 import { temporaryFolder, until } from '../../test/support/process.ts'
-import { SetupError, StoreUnavailable, StoreUnreachable } from '../errors.ts'
+import { StoreError, StoreUnavailable, StoreUnreachable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
 import { repeat, retryUnreachable, startSweep } from './background.ts'
@@ -34,7 +34,7 @@ test('a sweep deletes all expired idempotency keys, counts them, and reports whe
   expect(first).toBeGreaterThanOrEqual(startedMs)
   await until('two failures', () => logged.length >= 2 || undefined)
   expect([sweep.keysDeleted, sweep.completedAtMs]).toEqual([0, first])
-  expect(new Set(logged)).toEqual(new Set(['Background work failed: StoreUnavailable: away']))
+  expect(new Set(logged)).toEqual(new Set(['Background work failed: away']))
   isAway = false
   await until('a complete sweep', () => sweep.completedAtMs > first || undefined)
   expect(sweep.keysDeleted).toBe(1_001)
@@ -88,7 +88,7 @@ describe('repeated work', () => {
 })
 
 describe('a store that cannot be opened', () => {
-  const unreachable = new StoreUnreachable('It does not answer')
+  const unreachable = new StoreUnreachable('no-answer', 'It does not answer')
 
   /** With a clock on which every attempt takes `attemptMs`. Gives when each began. */
   async function opening(waitMs: number, attemptMs: number, error: Error, successAt = Number.POSITIVE_INFINITY) {
@@ -125,7 +125,7 @@ describe('a store that cannot be opened', () => {
       begunMs: [0, 3_500, 7_000],
       logged: 1,
     })
-    const locked = new SetupError('It is locked')
+    const locked = new StoreError('locked', 'It is locked')
     expect(await opening(60_000, 0, locked)).toEqual({ outcome: locked, begunMs: [0], logged: 0 })
   })
 })

@@ -1,14 +1,16 @@
-import { StoreDamaged, StoreUnreachable } from '../errors.ts'
+import { StoreDamaged, StoreUnavailable, StoreUnreachable } from '../errors.ts'
 import type { SweepActivity } from '../http/metrics.ts'
 import type { Log } from '../log.ts'
 import type { PetStore } from '../store.ts'
+import { withAdvice } from './advice.ts'
 
 /** Logs a failure. The store itself reports damage. */
 export async function inBackground<T>(log: Log, work: () => Promise<T>): Promise<T | undefined> {
   try {
     return await work()
-  } catch (cause) {
-    if (!(cause instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause: String(cause) })
+  } catch (error) {
+    const cause = error instanceof StoreUnavailable ? withAdvice(error) : String(error)
+    if (!(error instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause })
     return undefined
   }
 }
@@ -46,7 +48,7 @@ export async function retryUnreachable<T>(
     } catch (error) {
       const leftMs = endMs - clock.nowMs()
       if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
-      if (attempt === 0) log.write('error', `${error.message}; retrying for ${waitMs / 1_000} s`)
+      if (attempt === 0) log.write('error', `${withAdvice(error)}; retrying for ${waitMs / 1_000} s`)
       await clock.sleep(Math.min(retryMs, leftMs))
     }
   }

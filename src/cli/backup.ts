@@ -3,7 +3,7 @@ import { backUp, isPostgres, openRestore, type Restore } from '../store/open.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { animals, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
-import { createNewFile, interruptible, newFileProblem } from './transfer.ts'
+import { interruptible, writeNewFile } from './transfer.ts'
 
 const onlySqlite =
   (problem: string) =>
@@ -27,15 +27,10 @@ export const backupCommand = command({
 
 async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
   using progress = startProgress('Copying the store', io)
-  try {
-    await using target = await createNewFile(file)
-    const count = await backUp(databaseUrl, target.path, progress.update, signal)
-    const bytes = await target.publish()
-    progress.stop()
-    io.err(`Copied ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
-  } catch (error) {
-    throw newFileProblem(`Cannot back up to ${file}`, error)
-  }
+  const copy = (path: string) => backUp(databaseUrl, path, progress.update, signal)
+  const { result, bytes } = await writeNewFile(file, `Cannot back up to ${file}`, copy)
+  progress.stop()
+  io.err(`Copied ${animals(result)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
 }
 
 export const restoreCommand = command({

@@ -1,5 +1,6 @@
 import { addedMax, conform, type Result } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
+import { connectionProblem } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { exitCode, type Io, isConfirmed, visible } from './output.ts'
 import { apiKeyOption, baseUrlOption } from './pets.ts'
@@ -23,7 +24,9 @@ It says so on stderr, and asks first on a terminal.`,
   async run({ baseUrl, key, readOnly, json, yes }, io) {
     const beforeWriting = () => confirmWriting(baseUrl, yes, io)
     const onResult = (result: Result) => (json ? undefined : io.out(resultLines(result)))
-    const results = await conform({ baseUrl, key, readOnly }, beforeWriting, onResult)
+    const results = await conform({ baseUrl, key, readOnly }, beforeWriting, onResult).catch((error: Error) => {
+      throw connectionProblem(baseUrl, error.cause) ?? error
+    })
     const summary = { passed: 0, failed: 0, skipped: 0 }
     for (const { finding } of results) summary[finding.outcome]++
     const { passed, failed, skipped } = summary

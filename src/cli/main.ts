@@ -1,5 +1,6 @@
 import { maskKeys } from '../api-key.ts'
-import { codeOf, damageAdvice, SetupError, StoreDamaged, StoreUnavailable } from '../errors.ts'
+import { codeOf, SetupError, StoreDamaged, StoreError, StoreUnavailable } from '../errors.ts'
+import { withAdvice } from './advice.ts'
 import { type CommandGroup, command, type Entry, helpOf, lastWord, readCommand, unknownName } from './arguments.ts'
 import { asCalled, createProcessIo, exitCode, type Io, versionLine } from './output.ts'
 import { unknownVariables } from './settings.ts'
@@ -16,9 +17,9 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['restore', async () => (await import('./backup.ts')).restoreCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],
   ['import', async () => (await import('./transfer.ts')).importCommand],
-  ['openapi', async () => (await import('./operator.ts')).openApiCommand],
+  ['openapi', async () => (await import('./openapi.ts')).openApiCommand],
   ['conform', async () => (await import('./conform.ts')).conformCommand],
-  ['health', async () => (await import('./operator.ts')).healthCommand],
+  ['health', async () => (await import('./health.ts')).healthCommand],
   ['version', async () => versionCommand],
 ])
 
@@ -92,8 +93,11 @@ function refuse(problems: readonly string[], io: Io): number {
 
 function messageOf(error: unknown): string {
   if (error instanceof SetupError) return error.message
-  if (error instanceof StoreDamaged) return `The store is damaged (${error.message}): ${damageAdvice}`
-  if (error instanceof StoreUnavailable) return `The store does not answer (${error.message}): try again`
+  if (error instanceof StoreError) return withAdvice(error)
+  if (error instanceof StoreUnavailable) {
+    const what = error instanceof StoreDamaged ? 'The store is damaged' : 'The store does not answer'
+    return withAdvice({ message: `${what} (${error.message})`, problem: error.problem ?? 'temporary' })
+  }
   // A bug in the program: print the stack.
   return (error instanceof Error && error.stack) || String(error)
 }

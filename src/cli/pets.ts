@@ -10,10 +10,11 @@ import {
   responseOf,
   UnexpectedResponseError,
 } from '../client/index.ts'
-import { connectionProblems, explained, SetupError } from '../errors.ts'
+import { SetupError } from '../errors.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault } from '../page.ts'
 import { petStatus } from '../pet.ts'
+import { connectionProblem } from './advice.ts'
 import {
   argument,
   type CommandGroup,
@@ -159,9 +160,8 @@ async function withClient(server: Values<typeof serverOptions>, io: Io, work: (c
     await work(new PetstoreClient({ ...server, fetch, onRetry }))
   } catch (error) {
     if (!(error instanceof PetstoreError)) throw error
-    const problem = explained(`Cannot reach ${server.baseUrl}`, error.cause, connectionProblems)
-    if (problem instanceof SetupError) throw problem
-    throw new SetupError(visible(adviceFor(error, server.baseUrl)), { cause: error })
+    const problem = connectionProblem(server.baseUrl, error.cause)
+    throw problem ?? new SetupError(visible(adviceFor(error, server.baseUrl)), { cause: error })
   }
 }
 

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
+import { codeOf, SetupError } from '../errors.ts'
 import { App } from '../http/app.ts'
-import { listen, readTls } from '../http/server.ts'
+import { type Address, type Listener, listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { Stores } from '../store.ts'
+import type { OnStoreEvent, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
+import { explained, withAdvice } from './advice.ts'
 import { command } from './arguments.ts'
 import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
 import { greet } from './greeting.ts'
@@ -42,7 +44,8 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
-  const tls = tlsCert && tlsKey ? readTls(tlsCert, tlsKey) : undefined
+  // Before the store is opened: a missing file must not leave a new store behind.
+  const tls = tlsCert && tlsKey ? { cert: readPem(tlsCert), key: readPem(tlsKey) } : undefined
   const stores = await Promise.race([openWithRetry(settings, log, io.program), stopped])
   if (!stores) {
     log.write('info', 'Stopping')
@@ -60,6 +63,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
     const app = new App({
       stores,
       log,
+      advice: withAdvice,
       build,
       sweep,
       pages: createPages(),
@@ -72,7 +76,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
     })
     await writing
     await app.checkStore()
-    const listener = listen(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort })
+    const listener = startListening(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort }, settings)
     if (port !== 0 && listener.port !== port) await io.err(`Port ${port} is in use: using a free port instead\n`)
     const flushing = repeat(log, flushEveryMs, () => app.flush())
     try {
@@ -107,9 +111,37 @@ function endWithoutStore(log: BufferedLog): never {
 /** Retries while the database is unreachable, if a waiting time is set. */
 function openWithRetry(settings: ServeSettings, log: Log, program: string): Promise<Stores> {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
-  const onEvent = (level: 'error' | 'warn', message: string) => log.write(level, asCalled(message, program))
+  const onEvent: OnStoreEvent = (level, message, problem) =>
+    log.write(level, asCalled(withAdvice({ message, problem }), program))
   const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
   return retryUnreachable(log, waitForDatabaseMs, () => openStores(databaseUrl, options))
+}
+
+function readPem(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw new SetupError(`Cannot read ${file} (${codeOf(cause)}): expected a file that this user may read`, { cause })
+  }
+}
+
+function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSettings): Listener {
+  try {
+    return listen(app, address)
+  } catch (cause) {
+    const { host, port, tls } = address
+    if (tls && !/^(EACCES$|EADDR)/.test(codeOf(cause))) {
+      const message = `Cannot use ${tlsCert} and ${tlsKey}: expected a certificate and its key, both in PEM`
+      throw new SetupError(message, { cause })
+    }
+    const other = port < 65_535 ? port + 1 : 8080
+    const useOther = `stop the other program, or use another port, such as --port ${other} or PORT=${other}`
+    throw explained(`Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`, cause, [
+      [/^EADDRINUSE$/, 'the port is in use', useOther],
+      [/^EACCES$/, 'permission denied', 'use a port above 1023, such as --port 8080 or PORT=8080'],
+      [/^/, 'the address is not usable', 'check --host and --port, or HOST and PORT'],
+    ])
+  }
 }
 
 /** Further signals change nothing: Ctrl-C under npm can arrive twice. */

@@ -3,18 +3,20 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/process.ts'
 import { SetupError } from '../errors.ts'
-import { createNewFile, newFileProblem } from './transfer.ts'
+import { writeNewFile } from './transfer.ts'
 
 test('a file gets its name when it is complete, is else deleted, and only its owner can read it', async () => {
   using folder = temporaryFolder()
   const target = join(folder.path, 'copy.db')
   for (const isComplete of [false, true]) {
-    {
-      await using file = await createNewFile(target)
-      writeFileSync(file.path, 'four')
+    const writing = writeNewFile(target, 'Cannot export', async path => {
+      writeFileSync(path, 'four')
       expect(existsSync(target)).toBe(false)
-      if (isComplete) expect(await file.publish()).toBe(4)
-    }
+      if (!isComplete) throw new Error('a bug')
+      return 'written'
+    })
+    if (isComplete) expect(await writing).toEqual({ result: 'written', bytes: 4 })
+    else await expect(writing).rejects.toThrow(new Error('a bug'))
     expect(readdirSync(folder.path)).toEqual(isComplete ? ['copy.db'] : [])
   }
   expect(statSync(target).mode & 0o777).toBe(0o600)
@@ -23,31 +25,20 @@ test('a file gets its name when it is complete, is else deleted, and only its ow
 test('a file that appears meanwhile is not overwritten', async () => {
   using folder = temporaryFolder()
   const target = join(folder.path, 'copy.db')
-  await using file = await createNewFile(target)
-  writeFileSync(target, 'mine')
-  await expect(file.publish()).rejects.toThrow('EEXIST')
+  const writing = writeNewFile(target, 'Cannot export', async () => writeFileSync(target, 'mine'))
+  await expect(writing).rejects.toThrow(new SetupError('Cannot export: the file exists (EEXIST); choose another name'))
   expect(readFileSync(target, 'utf8')).toBe('mine')
+  expect(readdirSync(folder.path)).toEqual(['copy.db'])
 })
 
 test.each([
-  ['an existing file', 'taken', 'the file exists; choose another name (EEXIST)'],
-  ['a missing folder', 'nowhere/copy.db', 'its folder does not exist; create it (ENOENT)'],
-  ['a folder that is a file', 'taken/copy.db', 'its folder does not exist; create it (ENOTDIR)'],
+  ['an existing file', 'taken', 'the file exists; choose another name'],
+  ['a missing folder', 'nowhere/copy.db', 'its folder does not exist (ENOENT); create it'],
+  ['a folder that is a file', 'taken/copy.db', 'its folder does not exist (ENOTDIR); create it'],
 ])('%s is refused, and nothing is left behind', async (_, target, problem) => {
   using folder = temporaryFolder()
   writeFileSync(join(folder.path, 'taken'), 'mine')
-  const attempt = async () => {
-    try {
-      await createNewFile(join(folder.path, target))
-    } catch (error) {
-      throw newFileProblem('Cannot export', error)
-    }
-  }
-  await expect(attempt()).rejects.toThrow(new SetupError(`Cannot export: ${problem}`))
+  const writing = writeNewFile(join(folder.path, target), 'Cannot export', async () => {})
+  await expect(writing).rejects.toThrow(new SetupError(`Cannot export: ${problem}`))
   expect(readdirSync(folder.path)).toEqual(['taken'])
-})
-
-test('other errors are not explained', () => {
-  const error = new Error('a bug')
-  expect(newFileProblem('Cannot export', error)).toBe(error)
 })

@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs'
 import { access, constants, link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { codeOf, explained, OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
+import { codeOf, OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { withTimeout } from '../timeout.ts'
+import { explained, withAdvice } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
 import { animals, exitCode, type Io, isTerminal, type Progress, startProgress, visible } from './output.ts'
@@ -41,15 +42,11 @@ async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Prom
 }
 
 async function exportToFile(file: string, stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
-  try {
-    await using target = await createNewFile(file)
-    await using handle = await open(target.path, 'w')
-    const count = await exportTo(text => handle.appendFile(text), stores, signal, io)
-    const bytes = await target.publish()
-    io.err(`Exported ${animals(count)} to ${file} (${bytes.toLocaleString('en')} bytes)\n`)
-  } catch (error) {
-    throw newFileProblem(`Cannot export to ${file}`, error)
-  }
+  const { result, bytes } = await writeNewFile(file, `Cannot export to ${file}`, async path => {
+    await using handle = await open(path, 'w')
+    return await exportTo(text => handle.appendFile(text), stores, signal, io)
+  })
+  io.err(`Exported ${animals(result)} to ${file} (${bytes.toLocaleString('en')} bytes)\n`)
 }
 
 /** After an interruption, a batch that is being read or written has this long to end. */
@@ -149,7 +146,9 @@ async function openSource(file: string) {
   if (file === '-') return { label: 'stdin', bytes: 0, stream: () => Bun.stdin.stream() }
   try {
     const found = await stat(file)
-    if (!found.isFile() && !found.isFIFO()) throw Object.assign(new Error('Not a file'), { code: 'EISDIR' })
+    if (!found.isFile() && !found.isFIFO()) {
+      throw new SetupError(`Cannot import ${file}: it is not a file or a pipe; name one, or - for stdin`)
+    }
     await access(file, constants.R_OK)
     return { label: file, bytes: found.isFile() ? found.size : 0, stream: () => Bun.file(file).stream() }
   } catch (error) {
@@ -181,11 +180,10 @@ function importProblem(error: unknown, label: string): unknown {
   const what = `Cannot import ${label}`
   if (error instanceof InvalidLines) return new SetupError(`${what}: ${invalidLines(error)}`)
   if (error instanceof StoreUnavailable) {
-    return new SetupError(`${what}: the store does not answer (${error.message}); nothing was imported`)
+    return new SetupError(`${what}: the store does not answer (${withAdvice(error)}); nothing was imported`)
   }
   return explained(what, error, [
     [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
-    [/^EISDIR$/, 'it is not a file or a pipe; name one, or - for stdin'],
     [/^(EACCES|EPERM)$/, 'no permission to read it'],
     [/^EIO$/, 'it cannot be read'],
   ])
@@ -254,23 +252,27 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal,
 }
 
 /**
- * A file that gets its name when it is complete, and is deleted if it never is: `await using file = …`.
- * Until then it is at `path`, in the target's folder, so that it can be renamed. Only its owner can read it.
+ * Writes a file that gets its name when it is complete, and returns its size. Until then it is at another path in the same
+ * folder, so that it can be renamed. Only its owner can read it. `what` begins the message if it cannot be written.
  */
-export async function createNewFile(target: string) {
-  if (existsSync(target)) throw Object.assign(new Error('The file exists'), { code: 'EEXIST' })
+export async function writeNewFile<T>(target: string, what: string, write: (path: string) => Promise<T>) {
+  if (existsSync(target)) throw new SetupError(`${what}: the file exists; choose another name`)
   const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
-  await writeFile(path, '', { flag: 'wx', mode: 0o600 })
-  return {
-    path,
-    /** Syncs the file, gives it its name and returns its size in bytes. */
-    async publish() {
-      await sync(path)
-      await linkOrRename(path, target)
-      await sync(dirname(target))
-      return (await stat(target)).size
-    },
-    [Symbol.asyncDispose]: () => rm(path, { force: true }),
+  try {
+    await writeFile(path, '', { flag: 'wx', mode: 0o600 })
+    await using _ = { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
+    const result = await write(path)
+    await sync(path)
+    await linkOrRename(path, target)
+    await sync(dirname(target))
+    return { result, bytes: (await stat(target)).size }
+  } catch (error) {
+    throw explained(what, error, [
+      [/^EEXIST$/, 'the file exists', 'choose another name'],
+      [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist', 'create it'],
+      [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
+      [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
+    ])
   }
 }
 
@@ -287,14 +289,4 @@ async function linkOrRename(path: string, target: string): Promise<void> {
 async function sync(path: string): Promise<void> {
   await using handle = await open(path)
   await handle.sync()
-}
-
-/** Explains a failure to write the file; any other error is returned unchanged. */
-export function newFileProblem(what: string, error: unknown): unknown {
-  return explained(what, error, [
-    [/^EEXIST$/, 'the file exists; choose another name'],
-    [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist; create it'],
-    [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
-    [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
-  ])
 }

@@ -1,4 +1,4 @@
-import { connectionProblems, explained, SetupError } from '../errors.ts'
+import { SetupError } from '../errors.ts'
 import { type Check, Failed, Probe, Skipped, type Target } from './check.ts'
 import { contractChecks } from './contract.ts'
 
@@ -17,8 +17,9 @@ export const addedMax = 30
 const shownCharsMax = 400
 
 /**
- * Checks a server against the interface, one check after another. Throws SetupError if nothing can be checked. No result
- * contains the key. Findings quote the server: escape them for a terminal. If `beforeWriting` rejects, nothing is written.
+ * Checks a server against the interface, one check after another. Throws SetupError if nothing can be checked; its cause
+ * is the error of `fetch`, if there was one. No result contains the key. Findings quote the server: escape them for a
+ * terminal. If `beforeWriting` rejects, nothing is written.
  */
 export async function conform(
   target: Target,
@@ -40,11 +41,9 @@ export async function conform(
 /** One error instead of a failure of every check. */
 async function expectReachable(target: Target): Promise<void> {
   const { baseUrl } = target
-  const { response } = await new Probe(target).send('/pets?limit=1').catch((cause: Error) => {
-    const problem = explained(`Cannot reach ${baseUrl}`, cause.cause, connectionProblems)
-    if (problem instanceof SetupError) throw problem
-    const advice = cause instanceof Skipped ? cause.message : 'check the address and that the server is running'
-    throw new SetupError(`Cannot reach ${baseUrl}: ${advice}`, { cause })
+  const { response } = await new Probe(target).send('/pets?limit=1').catch((error: Error) => {
+    const advice = error instanceof Skipped ? error.message : 'check the address and that the server is running'
+    throw new SetupError(`Cannot reach ${baseUrl}: ${advice}`, { cause: error.cause })
   })
   if (response.status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)
   if (response.status !== 404) return

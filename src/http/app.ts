@@ -11,7 +11,7 @@ import { operations, parameters, versionPrefix } from './operations.ts'
 import { petOperations } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type Caller, IncomingRequest, type PeerLookup, prefersStrict, Query } from './request.ts'
-import { RequestLog } from './request-log.ts'
+import { type Advice, RequestLog } from './request-log.ts'
 import { errorReply, type HeaderValues, type Reply } from './response.ts'
 import { type Operation, operationFor, Router } from './router.ts'
 import { type Asset, Health, type SiteRoute, siteRoutes } from './site.ts'
@@ -20,6 +20,7 @@ import { TickBudget } from './tick-budget.ts'
 export interface AppParts extends PublishedUrls {
   readonly stores: Pick<Stores, 'pets' | 'keys' | 'isReadOnly' | 'activity'>
   readonly log: Log
+  readonly advice: Advice
   readonly build: MetricSources['build']
   readonly sweep: MetricSources['sweep']
   readonly pages: ReadonlyMap<string, Asset>
@@ -79,7 +80,7 @@ export class App {
   #requestsSinceDrain = 0
 
   constructor(parts: AppParts) {
-    const { stores, log, build, sweep, pages, environmentKey, rateLimit, corsOrigins, trustedProxies } = parts
+    const { stores, log, advice, build, sweep, pages, environmentKey, rateLimit, corsOrigins, trustedProxies } = parts
     const { publicUrl, stagingUrl } = parts
     const { pets, keys } = stores
     const { bodyMs, discardMs, verifiedForMs, checkMs, checkedForMs } = { ...timeLimits, ...parts.limits }
@@ -89,7 +90,7 @@ export class App {
     const metricsText = (isStoreUp: boolean) =>
       metrics.text({ usage, activity: stores.activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
-    this.#log = new RequestLog(log, environmentKey, trustedProxies)
+    this.#log = new RequestLog(log, advice, environmentKey, trustedProxies)
     this.#authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs })
     this.#usage = usage
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from 'bun:test'
 import { standingClock } from '../../test/support/clock.ts'
+import { withAdvice } from '../cli/advice.ts'
 import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
 import { IncomingRequest, splitUrl } from './request.ts'
@@ -17,7 +18,7 @@ describe('the log', () => {
   beforeEach(() => {
     lines = []
     level = 'info'
-    requestLog = new RequestLog(log, undefined, undefined)
+    requestLog = new RequestLog(log, withAdvice)
   })
   const incoming = (given: Record<string, string> = {}) => {
     const headers = { 'x-request-id': 'id-1', ...given }

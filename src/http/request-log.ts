@@ -14,6 +14,9 @@ interface Outage {
   requestId: string
 }
 
+/** The cause of an outage for the log, with what to do. */
+export type Advice = (error: StoreUnavailable) => string
+
 /** How a request ended. */
 interface EndedRequest {
   readonly status: number
@@ -25,13 +28,15 @@ interface EndedRequest {
 /** Writes a line for each request, and the causes of failures. */
 export class RequestLog {
   readonly #log: Log
+  readonly #advice: Advice
   readonly #environmentKey: string | undefined
   readonly #trustedProxies: TrustedProxies
   /** By cause. */
   readonly #outages = new Map<string, Outage>()
 
-  constructor(log: Log, environmentKey: string | undefined, trustedProxies: readonly string[] | undefined) {
+  constructor(log: Log, advice: Advice, environmentKey?: string, trustedProxies?: readonly string[]) {
     this.#log = log
+    this.#advice = advice
     this.#environmentKey = environmentKey
     this.#trustedProxies = new TrustedProxies(trustedProxies ?? [])
   }
@@ -59,8 +64,8 @@ export class RequestLog {
   requestFailed({ id: requestId }: IncomingRequest, cause: unknown): void {
     // The store has logged it.
     if (cause instanceof StoreDamaged) return
-    if (cause instanceof StoreUnavailable) this.#logUnavailable('store unavailable', requestId, cause)
-    else if (cause instanceof IdsExhausted) this.#logUnavailable('ids exhausted', requestId, cause)
+    if (cause instanceof StoreUnavailable) this.#logUnavailable('store unavailable', requestId, this.#advice(cause))
+    else if (cause instanceof IdsExhausted) this.#logUnavailable('ids exhausted', requestId, cause.message)
     else {
       const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
       this.#log.write('error', 'internal error', { requestId, cause: detail })
@@ -68,7 +73,7 @@ export class RequestLog {
   }
 
   /** Logs the first failure at once and then counts. An outage is over after a second without a failure. */
-  #logUnavailable(message: string, requestId: string, { message: cause }: Error): void {
+  #logUnavailable(message: string, requestId: string, cause: string): void {
     const known = this.#outages.get(cause)
     if (known) {
       known.requests++

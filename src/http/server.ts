@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { codeOf, SetupError } from '../errors.ts'
+import { codeOf } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
 
@@ -8,16 +7,10 @@ export interface Address {
   readonly port: number
   /** Whether other processes may listen on the same port. Linux distributes the connections. */
   readonly reusePort?: boolean | undefined
-  readonly tls?: Tls | undefined
+  /** In PEM. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined
   /** Whether to take a free port if this one is in use. */
   readonly takesAnyPort?: boolean | undefined
-}
-
-export interface Tls {
-  readonly certFile: string
-  readonly keyFile: string
-  readonly cert: string
-  readonly key: string
 }
 
 export interface Listener {
@@ -60,18 +53,6 @@ async function awaitQuiet(app: App, msMax: number): Promise<void> {
   } while (app.requestsSinceDrain > before && performance.now() < endMs)
 }
 
-/** Before the store is opened: a missing file must not leave a new store behind. */
-export function readTls(certFile: string, keyFile: string): Tls {
-  const read = (file: string) => {
-    try {
-      return readFileSync(file, 'utf8')
-    } catch (cause) {
-      throw new SetupError(`Cannot read ${file} (${codeOf(cause)}): expected a file that this user may read`, { cause })
-    }
-  }
-  return { certFile, keyFile, cert: read(certFile), key: read(keyFile) }
-}
-
 /** Only forward secrecy and authenticated encryption, also for TLS 1.2 (RFC 9325, section 4.1). */
 const tlsOptions = {
   ciphers: [
@@ -104,23 +85,6 @@ function startServer(app: App, address: Address): Bun.Server<undefined> {
   } catch (error) {
     if (takesAnyPort && codeOf(error) === 'EADDRINUSE')
       return startServer(app, { ...address, port: 0, takesAnyPort: false })
-    throw listenError(error, address)
+    throw error
   }
-}
-
-function listenError(error: unknown, { host, port, tls }: Address): SetupError {
-  const { code = 'no cause given' } = error as { code?: string }
-  const isOfPort = code === 'EACCES' || code.startsWith('EADDR')
-  if (tls && !isOfPort) {
-    const message = `Cannot use ${tls.certFile} and ${tls.keyFile}: expected a certificate and its key, both in PEM`
-    return new SetupError(message, { cause: error })
-  }
-  const other = port < 65_535 ? port + 1 : 8080
-  const advice: Readonly<Record<string, string>> = {
-    EADDRINUSE: `the port is in use; stop the other program, or use another port, such as --port ${other} or PORT=${other}`,
-    EACCES: 'permission denied; use a port above 1023, such as --port 8080 or PORT=8080',
-  }
-  const shownHost = host.includes(':') ? `[${host}]` : host
-  const message = `Cannot listen on ${shownHost}:${port}: ${advice[code] ?? `check --host and --port, or HOST and PORT (${code})`}`
-  return new SetupError(message, { cause: error })
 }

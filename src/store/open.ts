@@ -1,4 +1,3 @@
-import { SetupError } from '../errors.ts'
 import type { OpenOptions, Stores } from '../store.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { parsePostgresUrl, postgresUrlExpected } from './postgres/url.ts'
@@ -30,7 +29,7 @@ export function replicaUrlProblem(url: string): string | undefined {
 /** Opens the store of a DATABASE_URL, and applies missing migrations. SQLite ignores the options of PostgreSQL. */
 export async function openStores(url: string, options: OpenOptions & PostgresOptions): Promise<Stores> {
   const problem = databaseUrlProblem(url)
-  if (problem) throw new SetupError(`Cannot open the store: ${problem}`)
+  if (problem) throw new Error(`Cannot open the store: ${problem}`)
   const address = isPostgres(url) && parsePostgresUrl(url, options.pooler)
   if (!address) return openSqlite(sqliteFile(url), options)
   // Loaded only when needed: a server on SQLite starts faster without it.

@@ -1,5 +1,5 @@
 import type { ApiKey, NewApiKey, Permission } from '../api-key.ts'
-import { SetupError } from '../errors.ts'
+import { StoreError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
 import type { Page } from '../page.ts'
 import type { NewPet, Pet, PetCorrection, PetStatus } from '../pet.ts'
@@ -86,38 +86,33 @@ export function msOf(date: Date): bigint {
 // Refusals, in the same words for both engines.
 
 /** Recognised by its mark: its version numbers belong to other schemas. */
-export function madeBefore1(location: string): SetupError {
-  return new SetupError(
-    `Cannot use ${location}: a version before 1.0.0 made it. Export it with that program, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over`,
-  )
+export function madeBefore1(location: string): StoreError {
+  return new StoreError('before-1', `Cannot open the store ${location}: a version before 1.0.0 made it`)
 }
 
 /** The steps that a store lacks. `found` is its version, 0 if it is new; the first of `known` makes version 1. */
 export function missingMigrations(location: string, found: number, known: readonly string[]) {
   if (found < 0 || found > known.length) {
-    const supported = `this program supports versions up to ${known.length}: upgrade the program`
-    throw new SetupError(`The store ${location} has schema version ${found}, and ${supported}`)
+    const problem = `it has schema version ${found}, and this program supports versions up to ${known.length}`
+    throw new StoreError('newer-schema', `Cannot open the store ${location}: ${problem}`)
   }
   return known.slice(found).map((sql, index) => ({ version: found + index + 1, sql }))
 }
 
-export function storeNotEmpty(location: string): SetupError {
-  return new SetupError(
-    `Cannot keep the ids: the store ${location} already has animals; import without --keep-ids, or set DATABASE_URL to an empty store`,
-  )
+export function storeNotEmpty(location: string): StoreError {
+  return new StoreError('not-empty', `Cannot keep the ids: the store ${location} already has animals`)
 }
 
 /** Refuses `count` new ids after `lastId` if there are fewer. */
 export function checkIdsLeft(location: string, count: number, lastId: bigint): void {
   if (lastId <= int64Max - BigInt(count)) return
-  throw new SetupError(
-    `Cannot assign ${count} new ids: the store ${location} has used ids up to ${lastId}, and ${int64Max} is the last; import into an empty store`,
-  )
+  const problem = `the store ${location} has used ids up to ${lastId}, and ${int64Max} is the last`
+  throw new StoreError('ids-exhausted', `Cannot assign ${count} new ids: ${problem}`)
 }
 
 /** The id, if it can be kept after the previous one. */
 export function checkedKeptId(id: bigint | undefined, previous: bigint): bigint {
   const problem = keptIdProblem(id, previous)
-  if (problem !== undefined || id === undefined) throw new SetupError(`Cannot import the animals: ${problem}`)
-  return id
+  if (id !== undefined && problem === undefined) return id
+  throw new StoreError('invalid-id', `Cannot import the animals: ${problem}`)
 }

@@ -48,13 +48,15 @@ test('a backup of a busy store can be restored, and one of a stopped store does 
   expect((await add(again, 'new')).status).toBe(201)
 })
 
-const notOurs = 'the file is not a store of this program; set DATABASE_URL to the store to copy (SQLITE_NOTADB)'
+const [notOurs, setUrl] = ['the file is not a store of this program', 'set DATABASE_URL to the store to copy']
+const restore =
+  'stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup'
 
 test.each([
-  ['missing', 'There is no store at missing.db: set DATABASE_URL to the store to copy'],
-  ['text', `Cannot back up the store text.db: ${notOurs}`],
-  ['theirs', `Cannot back up the store theirs.db: ${notOurs}`],
-  ['damaged', 'Cannot back up the store damaged.db: database disk image is malformed (SQLITE_CORRUPT)'],
+  ['missing', `Cannot back up the store missing.db: it does not exist; ${setUrl}`],
+  ['text', `Cannot back up the store text.db: ${notOurs} (SQLITE_NOTADB); ${setUrl}`],
+  ['theirs', `Cannot back up the store theirs.db: ${notOurs}; ${setUrl}`],
+  ['damaged', `Cannot back up the store damaged.db: the file is damaged (SQLITE_CORRUPT); ${restore}`],
 ])('a %s file cannot be copied, and nothing is left behind', async (name, problem) => {
   using folder = temporaryFolder()
   const inside = (file: string) => join(folder.path, file)

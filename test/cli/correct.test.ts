@@ -224,7 +224,11 @@ test('Ctrl-C while nobody reads the output ends the command, which does not say 
 
 const refused: [exitCode: number, line: string, message: string][] = [
   [1, 'correct 5 --name Rex', 'No animal has id 5: nothing was corrected'],
-  [1, 'correct 4 --name Rex --database-url sqlite:none.db', 'There is no store at none.db'],
+  [
+    1,
+    'correct 4 --name Rex --database-url sqlite:none.db',
+    'Cannot open the store none.db: it does not exist; start the server once, or set DATABASE_URL',
+  ],
   [2, 'remove 4', 'Cannot ask without a terminal: use --yes'],
   [1, 'remove --yes 4 5 1 -6', 'No animal has id 5 or -6: nothing was removed'],
 ]
@@ -271,7 +275,7 @@ test('behind a lock, one line says what to do, also after Ctrl-C, and nothing ha
   }
   const expectUnchanged = async (done: string, ...args: readonly string[]) => {
     const [refused, shown] = await Promise.all([refusal(args, place.surroundings), interrupted(args)])
-    const locked = 'pets.db: another process has locked it; stop that process, or try again (SQLITE_BUSY)'
+    const locked = 'pets.db: another process has locked it (SQLITE_BUSY); stop that process, or try again'
     expect(refused).toEndWith(`Waiting for the store\npetstore: Nothing has changed in the store ${locked}\n`)
     expect(shown).toEndWith(`petstore: Interrupted: nothing was ${done}\n`)
   }
@@ -315,7 +319,7 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     await sql.unsafe('BEGIN')
     await sql.unsafe('SELECT 1 FROM pets FOR UPDATE')
     const locked =
-      /^petstore: Nothing has changed in the store postgres:.*: another program has locked it; stop that program, or try again \(57014/
+      /^petstore: Nothing has changed in the store postgres:.*: another process has locked it \(57014: .*\); stop that process, or try again$/
     for (const line of await Promise.all(changes.map(args => store.fails(args)))) expect(line).toMatch(locked)
     await sql.unsafe('ROLLBACK')
     await store.expectUnchanged()

@@ -71,7 +71,7 @@ test('with a closed stdout no key is created', async () => {
 test.each(['list', 'revoke till'])('keys %s creates no store', async args => {
   using folder = temporaryFolder()
   const problem = await refusal(['keys', ...args.split(' ')], { cwd: folder.path })
-  expect(problem).toMatch(/^petstore: There is no store at data\/petstore\.db: .*\n$/)
+  expect(problem).toMatch(/^petstore: Cannot open the store data\/petstore\.db: it does not exist; .*\n$/)
   expect(readdirSync(folder.path)).toEqual([])
 })
 

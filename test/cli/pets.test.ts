@@ -164,7 +164,7 @@ describe('one line says what to do about', () => {
     expect(welcome).toContain('Welcome\\u009b')
     await other[Symbol.asyncDispose]()
     expect(await failure({ PETSTORE_URL: other.url }, 'list')).toBe(
-      `petstore: Cannot reach ${other.url}: nothing answers there; start it with bin/petstore serve, or check the address (ECONNREFUSED)\n`,
+      `petstore: Cannot reach ${other.url}: nothing answers there (ECONNREFUSED); start it with bin/petstore serve, or check the address\n`,
     )
     const wrongPath = await failure({}, 'list', '--url', `${service.origin}/shop/`)
     expect(wrongPath).toContain(`${service.origin}/shop/v1 is not the base URL of a pet store: `)

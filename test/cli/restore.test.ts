@@ -15,8 +15,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { asCalled } from '../../src/cli/output.ts'
-import { damageAdvice, SetupError } from '../../src/errors.ts'
+import { withAdvice } from '../../src/cli/advice.ts'
+import { StoreError } from '../../src/errors.ts'
 import { openSqliteRestore } from '../../src/store/sqlite/backup.ts'
 import { animalLines } from '../support/load.ts'
 import { createKey, refusal, type Server, startServer } from '../support/process.ts'
@@ -145,17 +145,18 @@ const keyOfNoDate =
 const idempotencyKeyOfNoDate = "INSERT INTO idempotency_keys VALUES ('a', 'b', 'c', 1, 9000000000000000000)"
 
 const otherTables = 'Cannot restore bad.db: its tables are not those of this program; use another backup'
-const impossible = 'Cannot restore bad.db: it contains values that this program never writes'
+const impossible = 'Cannot restore bad.db: it contains values that this program never writes; use another backup'
 const notOurs = 'Cannot restore bad.db: it is not a backup of this program'
-const damaged = 'Cannot restore bad.db: it is damaged; use another backup (SQLITE_CORRUPT)'
+const damaged = 'Cannot restore bad.db: it is damaged (integrity_check); use another backup'
 const itself = 'Cannot restore bad.db: it is the store itself; name a backup'
-const newer = 'The store bad.db has schema version 2, and this program supports versions up to 1: upgrade the program'
+const schemas = 'it has schema version 2, and this program supports versions up to 1'
+const newer = `Cannot open the store bad.db: ${schemas}; upgrade the program`
 test.each<[string, string, (path: string) => unknown]>([
-  ['missing', 'Cannot restore bad.db: the file does not exist (ENOENT)', () => {}],
-  ['a folder', 'Cannot restore bad.db: it is not a regular file (EISDIR)', path => mkdirSync(path)],
-  ['empty', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, '')],
-  ['text', `${notOurs} (SQLITE_NOTADB)`, path => writeFileSync(path, 'no database '.repeat(1_000))],
-  ["another program's", `${notOurs} (SQLITE_NOTADB)`, changed('CREATE TABLE invoices (id)')],
+  ['missing', 'Cannot restore bad.db: the file does not exist (ENOENT); name a backup', () => {}],
+  ['a folder', 'Cannot restore bad.db: it is not a regular file; name a backup', path => mkdirSync(path)],
+  ['empty', `${notOurs}; name a backup`, path => writeFileSync(path, '')],
+  ['text', `${notOurs} (SQLITE_NOTADB); name a backup`, path => writeFileSync(path, 'no database '.repeat(1_000))],
+  ["another program's", `${notOurs}; name a backup`, changed('CREATE TABLE invoices (id)')],
   ['without a table', otherTables, changed('DROP TABLE idempotency_keys')],
   ['with columns of any type', otherTables, changed(...otherPets('', 1))],
   ['with ids below 1', impossible, changed(...otherPets('STRICT', -1, 0, 5))],
@@ -175,8 +176,8 @@ test.each<[string, string, (path: string) => unknown]>([
   for (const store of problem === itself ? ['pets.db'] : ['pets.db', 'new.db']) {
     const before = filesIn(place.path)
     const refused = await openSqliteRestore(place.file(store), bad).catch(error => error)
-    expect(refused).toBeInstanceOf(SetupError)
-    expect(refused.message.replaceAll(`${place.path}/`, '')).toStartWith(problem)
+    expect(refused).toBeInstanceOf(StoreError)
+    expect(withAdvice(refused).replaceAll(`${place.path}/`, '')).toBe(problem)
     expect(filesIn(place.path)).toEqual(before)
   }
 })
@@ -219,7 +220,7 @@ test('a damaged store is refused with a way out; the new store does not know wha
   writeFileSync(file, readFileSync(file).fill(0xff, 4_096, 8_192))
   const before = filesIn(place.path)
   expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
-    `petstore: Cannot open the store pets.db: the file is damaged; ${asCalled(damageAdvice, 'bin/petstore')} (SQLITE_CORRUPT)\n`,
+    'petstore: Cannot open the store pets.db: the file is damaged (quick_check); stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup\n',
   )
   expect(filesIn(place.path)).toEqual(before)
   renameSync(file, `${file}.damaged`)
@@ -241,12 +242,12 @@ test('a damaged store is refused with a way out; the new store does not know wha
 test.each<[string, string, (file: (name: string) => string) => void]>([
   [
     'store is moved',
-    'pets.db was moved, replaced or deleted): try again\n',
+    'pets.db was moved, replaced or deleted); try again\n',
     file => renameSync(file('pets.db'), file('moved.db')),
   ],
   [
     'backup is changed',
-    'backup.db: it was changed meanwhile\n',
+    'nothing has changed: it was changed meanwhile; check the file and its disk, and try again\n',
     file => utimesSync(file('backup.db'), 0, 1_900_000_000),
   ],
 ])('if the %s after the question, nothing changes', async (_, problem, meddle) => {
@@ -282,7 +283,7 @@ test('a read-only backup in WAL mode is restored, and no file is left beside it'
 })
 
 const madeBefore1 =
-  'a version before 1.0.0 made it. Export it with that program, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over'
+  'a version before 1.0.0 made it; export it with that program, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over'
 /** One for each way to open a store. */
 const storeCommands = ['serve', 'export', 'backup x.db', 'restore --yes backup.db']
 
@@ -299,7 +300,7 @@ test('every command refuses a store of a version before 1.0.0, and nothing in it
     const commands = storeCommands.map(line => `${line} --database-url sqlite:${name}`)
     for (const line of [...commands, `restore --yes ${name}`]) {
       const stderr = await refusal(line.split(' '), place.surroundings)
-      expect(stderr, line).toEndWith(`petstore: Cannot use ${name}: ${madeBefore1}\n`)
+      expect(stderr, line).toEndWith(`petstore: Cannot open the store ${name}: ${madeBefore1}\n`)
     }
     if (name === 'old.db') expect(filesIn(place.path)).toEqual(before)
     using store = new Database(place.file(name), { readonly: true })

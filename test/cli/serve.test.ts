@@ -303,7 +303,9 @@ test.each([
   const args = ['--port', `${server.port}`, '--database-url', 'sqlite:second.db']
   const lines = await refusedLines(1, server.cwd, args)
   const other = `--port ${server.port + 1} or PORT=${server.port + 1}`
-  expect(lines.at(-1)).toStartWith(`petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use; `)
+  expect(lines.at(-1)).toStartWith(
+    `petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use (EADDRINUSE); `,
+  )
   expect(lines.at(-1)).toEndWith(` another port, such as ${other}`)
   expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
 })
@@ -315,7 +317,7 @@ test.each<[string, string, RegExp]>([
   [
     'an address of another machine',
     '--host 192.0.2.1',
-    /Cannot listen on 192\.0\.2\.1:0: check --host and --port, or HOST and PORT /,
+    /Cannot listen on 192\.0\.2\.1:0: the address is not usable \(\w+\); check --host and --port, or HOST and PORT$/,
   ],
   ['a file that is not a database', '--database-url sqlite:diary.db', /diary\.db: .*SQLite/],
   ['a folder without write permission', `--database-url sqlite:${readOnly}/a.db`, /Cannot open the store .*a\.db: /],

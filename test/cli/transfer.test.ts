@@ -85,9 +85,9 @@ test('import --dry-run checks the lines, and opens no store', async () => {
 test.each<[string, boolean, RegExp]>([
   ['import nowhere.ndjson', false, /Cannot import nowhere.ndjson: the file does not exist/],
   ['import .', false, /Cannot import .: it is not a file or a pipe/],
-  ['export', false, /There is no store at pets.db/],
+  ['export', false, /Cannot open the store pets.db: it does not exist; start the server once, or set DATABASE_URL/],
   ['export animals.ndjson', true, /Cannot export to animals.ndjson: the file exists/],
-  ['backup animals.ndjson', true, /Cannot back up to animals.ndjson: the file exists; choose another name \(EEXIST\)/],
+  ['backup animals.ndjson', true, /Cannot back up to animals.ndjson: the file exists; choose another name/],
 ])('%s is refused and changes nothing', async (line, hasStore, message) => {
   using place = workplace('mine')
   if (hasStore) await place.shell(`echo '{"name":"Rex","categoryId":7}' | petstore import -`)

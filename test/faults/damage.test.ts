@@ -3,14 +3,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
-import { asCalled } from '../../src/cli/output.ts'
-import { damageAdvice } from '../../src/errors.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { animalLines } from '../support/load.ts'
 import { loggedBy, petstore, refusal, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 
-const advice = asCalled(damageAdvice, 'bin/petstore')
+const advice =
+  'stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup'
 
 const key = 'a-key-for-damaged-files-0123456789'
 const env = { PETSTORE_API_KEY: key }
@@ -77,7 +76,7 @@ async function expectUnavailable(server: Server, path: string, init?: typeof rex
   // The result of the check at the start is used for a moment.
   await until('/healthz to notice the damage', async () => (await healthOf(server)) === 503 || undefined)
   const stopped = await server.stop('SIGTERM')
-  const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT): ${advice}`
+  const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT); ${advice}`
   expect(loggedBy(stopped)).toEqual([damage, 'info Stopping'])
 }
 
@@ -129,7 +128,7 @@ test('a file that is damaged at the start is refused, and stays byte for byte as
   change('PRAGMA user_version = 1000')
   zeroAnimals()
   const before = readFileSync(file)
-  const problem = `the file is damaged; ${advice} (SQLITE_CORRUPT)`
+  const problem = `the file is damaged (quick_check); ${advice}`
   const stderr = `petstore: Cannot open the store data/petstore.db: ${problem}\n`
   for (const line of ['serve --port 0', 'keys list', 'export', 'correct 1 --name Rex', 'remove --yes 1']) {
     expect(await petstore(line.split(' '), { cwd: folder.path, env }), line).toMatchObject({ exitCode: 1, stderr })
@@ -141,5 +140,5 @@ test('damage that an export finds in a file too large to be checked at the start
   change('CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(17000000))')
   zeroAnimals()
   const problem = await refusal(['export'], { cwd: folder.path })
-  expect(problem).toContain(`petstore: The store is damaged (SQLite: SQLITE_CORRUPT): ${advice}\n`)
+  expect(problem).toContain(`petstore: The store is damaged (SQLite: SQLITE_CORRUPT); ${advice}\n`)
 })

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { readPetLines } from '../../src/cli/ndjson.ts'
-import { IdsExhausted, SetupError } from '../../src/errors.ts'
+import { IdsExhausted, StoreError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
 import { petLines } from '../../src/json.ts'
 import { type NewPet, type Pet, type PetCorrection, type PetStatus, petName, petStatus } from '../../src/pet.ts'
@@ -448,12 +448,12 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       await adding
       const ids = idsOf(await everything())
       if (result === 'no failure' && !isBefore) expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
-      else expect([result, ids.length]).toEqual([expect.any(SetupError), 1])
+      else expect([result, ids.length]).toEqual([expect.any(StoreError), 1])
     })
 
     test('the same id again and no id cannot be kept, and nothing changes', async () => {
       for (const given of [batches([numbered(5n), numbered(7n), numbered(7n)]), batches([numbered(7n)], [rex])]) {
-        expect(await failureOfLoad(given, 'keep')).toBeInstanceOf(SetupError)
+        expect(await failureOfLoad(given, 'keep')).toBeInstanceOf(StoreError)
         expect(await everything()).toEqual([])
       }
     })
@@ -467,7 +467,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
     test('it is refused if too few ids are left, and nothing changes', async () => {
       await database.setLastId(int64Max - 1n)
-      expect(String(await failureOfLoad(batches([rex, rex]), 'new'))).toContain('SetupError: Cannot assign 2 new ids: ')
+      expect(String(await failureOfLoad(batches([rex, rex]), 'new'))).toContain('StoreError: Cannot assign 2 new ids: ')
       expect(await everything()).toEqual([])
       expect(await stores.catalogue.load(batches([rex]), 'new')).toBe(1n)
       expect(idsOf(await everything())).toEqual([int64Max])

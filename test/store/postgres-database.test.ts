@@ -1,13 +1,15 @@
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
-import { SetupError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
+import { withAdvice } from '../../src/cli/advice.ts'
+import { StoreError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { PostgresCatalogue } from '../../src/store/postgres/catalogue.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
 import { Pool } from '../../src/store/postgres/pool.ts'
 import { connect, planSettings } from '../../src/store/postgres/server.ts'
 import { type PostgresAddress, type PostgresHost, parsePostgresUrl } from '../../src/store/postgres/url.ts'
+import type { OnStoreEvent } from '../../src/store.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
@@ -26,11 +28,11 @@ const opened = async (url = database.url, create = true) => closing(await openSt
 const created = async () => (await opened()).close()
 const databaseName = () => new URL(database.url).pathname.slice(1)
 
-/** The message if it is a SetupError, and whether another attempt may succeed. */
+/** The line for the operator if it is a StoreError, and whether another attempt may succeed. */
 async function refusal(url = database.url, create = true): Promise<string> {
   const error = await failureOf(async () => (await opened(url, create)).close())
-  if (!(error instanceof SetupError)) return `not refused: ${error}`
-  return error instanceof StoreUnreachable ? `unreachable: ${error.message}` : error.message
+  if (!(error instanceof StoreError)) return `not refused: ${error}`
+  return `${error instanceof StoreUnreachable ? 'unreachable: ' : ''}${withAdvice(error)}`
 }
 
 async function rows<T>(statement: string, url = database.url): Promise<T[]> {
@@ -62,7 +64,9 @@ describeWithPostgres('PostgreSQL: the database', () => {
   })
 
   test('an empty database becomes a store only on request', async () => {
-    expect(await refusal(database.url, false)).toStartWith('There is no store in postgres://')
+    expect(await refusal(database.url, false)).toMatch(
+      /^Cannot open the store postgres:.*: it does not exist; start the server once, or set DATABASE_URL$/,
+    )
     expect(await contents()).toEqual([])
   })
 
@@ -71,7 +75,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
     await run('INSERT INTO pets VALUES (1); INSERT INTO petstore_schema VALUES (1)')
     const before = await contents()
     const message =
-      /^Cannot use postgres:.*: a version before 1\.0\.0 made it\. Export it with that program, run import /
+      /^Cannot open the store postgres:.*: a version before 1\.0\.0 made it; export it with that program, run import /
     for (const create of [true, false]) expect(await refusal(database.url, create)).toMatch(message)
     expect(await contents()).toEqual(before)
     expect(await rows('SELECT version::text FROM petstore_schema UNION ALL SELECT id::text FROM pets')).toHaveLength(2)
@@ -91,7 +95,8 @@ describeWithPostgres('PostgreSQL: the database', () => {
   ])('after another program\'s "%s" the database is refused, and nothing changes', async theirs => {
     await run(theirs)
     const before = await contents()
-    const message = /^Cannot open .*: another program has a table of the same name there; .*\([0-9A-Z]{5}: .*\)$/
+    const message =
+      /^Cannot open .*: another program has a table of the same name there \([0-9A-Z]{5}: .*\); set DATABASE_URL to a separate database$/
     expect(await refusal()).toMatch(message)
     expect(await contents()).toEqual(before)
   })
@@ -186,15 +191,15 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await stores.pets.create(rex)
     await run(`REVOKE INSERT ON pets FROM ${role.name}`)
     const failure = stores.pets.create(rex)
-    await expect(failure).rejects.toBeInstanceOf(StoreUnavailable)
-    await expect(failure).rejects.toThrow(/42501: permission denied for table pets; .* GRANT it SELECT, INSERT/)
+    const error = await failure.catch(error => error)
+    expect(error).toBeInstanceOf(StoreUnavailable)
+    expect(withAdvice(error)).toMatch(/\(42501: permission denied for table pets\); GRANT it SELECT, INSERT/)
     expect(await stores.pets.get(1n)).toEqual({ id: 1n, ...rex })
     await run(`GRANT INSERT ON pets TO ${role.name}`)
     expect((await stores.pets.create(rex)).id).toBe(2n)
     await run(`REVOKE TEMPORARY ON DATABASE ${databaseName()} FROM PUBLIC`)
-    await expect(stores.catalogue.load(batches([rex]), 'new')).rejects.toThrow(
-      /TEMPORARY on the database for an import/,
-    )
+    const refused = await stores.catalogue.load(batches([rex]), 'new').catch(error => error)
+    expect(withAdvice(refused)).toMatch(/\(42501: .*\); GRANT .* TEMPORARY on the database for an import/)
   })
 
   test('a user who may only read and write rows can do everything that a server does', async () => {
@@ -216,7 +221,8 @@ describeWithPostgres('PostgreSQL: connections', () => {
   /** A server's store for a user who may only read and write rows, and what it logs. */
   async function servingAs(role: { readonly url: string }, connectionsMax?: number) {
     const logged: string[] = []
-    const onEvent = (level: string, message: string) => void logged.push(`${level} ${message}`)
+    const onEvent: OnStoreEvent = (level, message, problem) =>
+      void logged.push(`${level} ${withAdvice({ message, problem })}`)
     const stores = await openStores(role.url, { create: false, onEvent, connectionsMax })
     await stores.startWriting()
     return { ...closing(stores), logged }
@@ -231,7 +237,11 @@ describeWithPostgres('PostgreSQL: connections', () => {
 
   test('with a limit of the role, the database or the server below the pool, the log says so; with enough, it says nothing', async () => {
     const warning = (allowed: string, needed: number) =>
-      expect.stringMatching(new RegExp(`^warn PostgreSQL allows ${allowed} connections .* may use ${needed}: `))
+      expect.stringMatching(
+        new RegExp(
+          `^warn PostgreSQL allows ${allowed} connections .* may use ${needed}; raise .* or lower --database-pool$`,
+        ),
+      )
     const loggedAs = async (user: { readonly url: string }, connectionsMax?: number) => {
       await using stores = await servingAs(user, connectionsMax)
       return stores.logged
@@ -265,7 +275,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(stores.activity().isWritable).toBe(true)
 
     const advice =
-      /53300: too many connections for role .*; the server has no free connection; raise its max_connections/
+      /the server has no free connection \(53300: too many connections for role .*\); raise the server's max_connections/
     await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 0`)
     await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
     const failure = await until('a refusal', async () => {
@@ -273,7 +283,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
       return String(error).includes('53300') ? error : undefined
     })
     expect(failure).toBeInstanceOf(StoreUnavailable)
-    expect(String(failure)).toMatch(advice)
+    expect(withAdvice(failure as StoreUnavailable)).toMatch(advice)
     expect(stores.activity().isWritable).toBe(false)
     expect(String(await startFailure(role.url))).toContain('the server has no free connection')
 

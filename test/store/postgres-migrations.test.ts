@@ -49,7 +49,7 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
     expect([...created, ...ofKeys].sort((a, b) => Number(a - b))).toEqual(all)
     expect(followed).toEqual(all.slice(0, followed.length))
     const again = Promise.resolve(openStores(url, { create: false }))
-    await expect(again).rejects.toThrow(/schema version 2, .* up to 1: upgrade the program$/)
+    await expect(again).rejects.toThrow(/schema version 2, .* up to 1$/)
   })
 
   test('while another program has locked a table, the upgrade gives up soon, and creations continue', async () => {
@@ -58,7 +58,7 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
     await using first = closing(await openStores(database.url, { create: true }))
     await other.begin(async transaction => {
       await transaction`SELECT * FROM pets`
-      const refused = /another program has locked it; stop that program, or try again \(55P03/
+      const refused = /another process has locked it \(55P03/
       await expect(openNext(database.url)).rejects.toThrow(refused)
       expect((await first.pets.create(rex)).id).toBe(1n)
     })

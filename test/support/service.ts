@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { SQL } from 'bun'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
+import { withAdvice } from '../../src/cli/advice.ts'
 import { App, type AppParts } from '../../src/http/app.ts'
 import { type PeerLookup, splitUrl } from '../../src/http/request.ts'
 import { listen } from '../../src/http/server.ts'
@@ -35,6 +36,7 @@ export async function keepAnimals({ stores }: Service, animals: readonly Pet[]):
 
 /** Of an app without any setting. */
 export const plainParts: Omit<AppParts, 'stores' | 'log'> = {
+  advice: withAdvice,
   build: { version: '1.2.3', commit: 'abc1234' },
   sweep: { keysDeleted: 0, completedAtMs: Date.now() },
   pages: new Map(),

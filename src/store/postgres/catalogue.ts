@@ -4,7 +4,7 @@ import type { PetCorrection } from '../../pet.ts'
 import type { Catalogue, ImportedPet, ImportIds } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petColumns, petOf, storeNotEmpty } from '../rows.ts'
-import { isConnectionLost, postgresSetupError, postgresStoreError } from './errors.ts'
+import { isConnectionLost, postgresStoreError, postgresUnavailable } from './errors.ts'
 import { bigints } from './pets.ts'
 import { connectForLongWork, findServer, lockMsMax, longTransaction, workMsMax } from './server.ts'
 import type { PostgresAddress } from './url.ts'
@@ -115,7 +115,7 @@ export class PostgresCatalogue implements Catalogue {
       })
     } catch (error) {
       const { location } = this.#address
-      throw postgresStoreError(postgresSetupError(error, location, 'Nothing has changed in the store'))
+      throw postgresUnavailable(postgresStoreError(error, location, 'Nothing has changed in the store'))
     }
   }
 
@@ -152,7 +152,7 @@ export class PostgresCatalogue implements Catalogue {
   }
 
   #errorOf(error: unknown): unknown {
-    return postgresSetupError(postgresStoreError(error), this.#address.location)
+    return postgresStoreError(postgresUnavailable(error), this.#address.location)
   }
 }
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'bun:test'
 import { SQL } from 'bun'
-import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
-import { isConnectionLost, isRefusedByServer, postgresSetupError, postgresStoreError } from './errors.ts'
+import { IdsExhausted, StoreError, type StoreProblem, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
+import { isConnectionLost, isRefusedByServer, postgresStoreError, postgresUnavailable } from './errors.ts'
 
 const location = 'postgres://db:5432/pets'
-const setPooler = 'set PETSTORE_DATABASE_POOLER=true'
+const pooler = 'the address looks like a connection pooler in transaction mode'
 
 /** As the driver fails by itself, or as the server answers with its SQLSTATE. */
 const errorWith = (code: string) =>
@@ -29,22 +29,26 @@ describe('while the service runs', () => {
       const code = short.replace(/^ERR_(?!POSTGRES)/, 'ERR_POSTGRES_CONNECTION_')
       const error = errorWith(code)
       expect(isConnectionLost(error), code).toBe(isLost)
-      expect(postgresStoreError(error)).toBeInstanceOf(StoreUnavailable)
+      expect(postgresUnavailable(error)).toBeInstanceOf(StoreUnavailable)
       // The message about a refused login names the user.
       const message = code.startsWith('28') ? code : `${code}: the database says`
-      expect(postgresStoreError(error)).toMatchObject({ message: `PostgreSQL: ${message}`, cause: error })
+      expect(postgresUnavailable(error)).toMatchObject({
+        message: `PostgreSQL: ${message}`,
+        problem: undefined,
+        cause: error,
+      })
     }
   })
 
-  test.each([
-    [`The address looks like a connection pooler in transaction mode: ${setPooler}`, '26000 42P05'],
-    ['the user lacks a right; GRANT it SELECT', '42501'],
-    ['the server has no free connection; raise its max_connections', '53300'],
-  ])('the log says "%s", and what the server says, for %s', (advice, codes) => {
+  test.each<[StoreProblem, string, string]>([
+    ['pooler', pooler, '26000 42P05'],
+    ['missing-right', 'the user lacks a right', '42501'],
+    ['no-free-connection', 'the server has no free connection', '53300'],
+  ])('the problem is %s, "%s", with what the server says, for %s', (problem, happened, codes) => {
     for (const code of codes.split(' ')) {
-      const error = postgresStoreError(errorWith(code)) as Error
+      const error = postgresUnavailable(errorWith(code))
       expect(error).toBeInstanceOf(StoreUnavailable)
-      expect(error.message).toStartWith(`PostgreSQL: ${code}: the database says; ${advice}`)
+      expect(error).toMatchObject({ problem, message: `PostgreSQL: ${happened} (${code}: the database says)` })
     }
   })
 
@@ -58,39 +62,44 @@ describe('while the service runs', () => {
     ['no error', undefined],
   ])('%s stays as it is', (_, error) => {
     expect(isConnectionLost(error)).toBe(false)
-    expect(postgresStoreError(error)).toBe(error)
+    expect(postgresUnavailable(error)).toBe(error)
   })
 
   test('an overflow of the counter means that no id is left', () => {
-    expect(postgresStoreError(errorWith('22003'))).toBeInstanceOf(IdsExhausted)
+    expect(postgresUnavailable(errorWith('22003'))).toBeInstanceOf(IdsExhausted)
   })
 })
 
 describe('at the start', () => {
-  test.each<[string, string, typeof SetupError]>([
-    ['refuses this user; check user and password', '28P01', StoreUnreachable],
-    ['pg_hba.conf .* sslmode', '28000', StoreUnreachable],
-    ['no such database', '3D000', StoreUnreachable],
-    ['starting up or shutting down', '57P03', StoreUnreachable],
-    ['an administrator ended the session; try again', '57P01', StoreUnreachable],
-    ['does not answer', '08006', StoreUnreachable],
-    ['does not answer', 'ERR_POSTGRES_CONNECTION_REFUSED ERR_POSTGRES_CONNECTION_TIMEOUT', StoreUnreachable],
-    ['no free connection', '53300', StoreUnreachable],
-    ['has locked it', '57014 55P03 40P01', StoreUnreachable],
-    ['closed the connection', 'ERR_POSTGRES_CONNECTION_CLOSED', StoreUnreachable],
-    ['supports the sslmode', 'ERR_POSTGRES_TLS_NOT_AVAILABLE', StoreUnreachable],
-    ['no PostgreSQL server answers', 'ERR_POSTGRES_CONNECTION_FAILED', StoreUnreachable],
-    ['the user lacks a right', '42501', SetupError],
-    ['names no schema that exists', '3F000', SetupError],
-    ['a table of the same name', '42P07 42710 42703', SetupError],
-    ['not a supported PostgreSQL', 'ERR_POSTGRES_UNEXPECTED_MESSAGE', SetupError],
-  ])('one line says "%s" for %s; only a StoreUnreachable is worth another attempt', (problem, codes, kind) => {
+  test.each<[StoreProblem, string, string, typeof StoreError]>([
+    ['refused-user', 'the server refuses this user', '28P01', StoreUnreachable],
+    ['host-rules', 'pg_hba.conf of the server does not admit this user from here', '28000', StoreUnreachable],
+    ['no-database', 'the server has no such database', '3D000', StoreUnreachable],
+    ['temporary', 'the server is starting up or shutting down', '57P03', StoreUnreachable],
+    ['temporary', 'an administrator ended the session', '57P01', StoreUnreachable],
+    ['no-answer', 'the server does not answer', '08006', StoreUnreachable],
+    ['no-answer', 'the server does not answer', 'ERR_POSTGRES_CONNECTION_REFUSED', StoreUnreachable],
+    ['no-answer', 'the server does not answer', 'ERR_POSTGRES_CONNECTION_TIMEOUT', StoreUnreachable],
+    ['no-free-connection', 'the server has no free connection', '53300', StoreUnreachable],
+    ['disk-full', 'its disk is full', '53100', StoreUnreachable],
+    ['locked', 'another process has locked it', '57014 55P03 40P01', StoreUnreachable],
+    ['wrong-tls', 'the server closed the connection', 'ERR_POSTGRES_CONNECTION_CLOSED', StoreUnreachable],
+    ['wrong-tls', 'the server closed the connection', 'ERR_POSTGRES_TLS_NOT_AVAILABLE', StoreUnreachable],
+    ['wrong-address', 'no PostgreSQL server answers', 'ERR_POSTGRES_CONNECTION_FAILED', StoreUnreachable],
+    ['missing-right', 'the user lacks a right', '42501', StoreError],
+    ['no-schema', 'the search_path of the user names no schema that exists', '3F000', StoreError],
+    ['foreign-tables', 'another program has a table of the same name there', '42P07 42710 42703', StoreError],
+    ['wrong-address', 'the server is not a supported PostgreSQL', 'ERR_POSTGRES_UNEXPECTED_MESSAGE', StoreError],
+  ])('%s, "%s", is the problem for %s; only a StoreUnreachable is worth another attempt', (...expected) => {
+    const [problem, happened, codes, kind] = expected
     for (const code of codes.split(' ')) {
-      const error = postgresSetupError(errorWith(code), location) as SetupError
+      const error = postgresStoreError(errorWith(code), location) as StoreError
+      const shown = code.startsWith('28') ? code : `${code}: the database says`
       expect(error.constructor).toBe(kind)
-      expect(error.message).toMatch(
-        new RegExp(`^Cannot open the store ${location}: .*${problem}.* \\(${code}(: the database says)?\\)$`),
-      )
+      expect([error.problem, error.message]).toEqual([
+        problem,
+        `Cannot open the store ${location}: ${happened} (${shown})`,
+      ])
     }
   })
 
@@ -100,21 +109,22 @@ describe('at the start', () => {
     ['08P01', 'unsupported startup parameter: lock_timeout', true],
     ['08P01', 'bind message supplies 1 parameters, but prepared statement "P1" requires 2', true],
     ['08P01', 'no more connections allowed (max_client_conn)', false],
-  ])('%s, "%s", is advice about a pooler: %p', (code, message, isAdvice) => {
+  ])('%s, "%s", comes from a pooler: %p', (code, message, isFromPooler) => {
     const cause = new SQL.PostgresError(message, { code: 'X', errno: code } as never)
-    const error = postgresSetupError(cause, location) as SetupError
-    expect(error.constructor).toBe(isAdvice ? SetupError : StoreUnreachable)
-    expect(error.message).toContain(message)
-    expect(error.message.includes('PETSTORE_DATABASE_POOLER')).toBe(isAdvice)
+    const error = postgresStoreError(cause, location) as StoreError
+    expect(error.constructor).toBe(isFromPooler ? StoreError : StoreUnreachable)
+    const happened = isFromPooler ? pooler : 'the server does not answer'
+    expect(error.message).toBe(`Cannot open the store ${location}: ${happened} (${code}: ${message})`)
+    expect(error.problem).toBe(isFromPooler ? 'pooler' : 'no-answer')
   })
 
   test.each([
-    ['a SetupError', new SetupError('as it is')],
-    ['a StoreUnreachable', new StoreUnreachable('as it is')],
+    ['a StoreError', new StoreError('missing', 'as it is')],
+    ['a StoreUnreachable', new StoreUnreachable('no-answer', 'as it is')],
     ['a wrong statement', errorWith('42601')],
     ['another error', new Error('28P01')],
   ])('%s stays as it is', (_, error) => {
-    expect(postgresSetupError(error, location)).toBe(error)
+    expect(postgresStoreError(error, location)).toBe(error)
   })
 })
 

@@ -1,8 +1,8 @@
 import { SQL } from 'bun'
-import { IdsExhausted, SetupError, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
+import { IdsExhausted, StoreError, type StoreProblem, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 
-const certificate = /CERT|SELF_SIGNED|^UNABLE_TO_|^ERR_TLS_/
+const certificate = /^\w*(CERT|SELF_SIGNED)|^UNABLE_TO_|^ERR_TLS_/
 
 /** The server's SQLSTATE if it has answered, otherwise the driver's own code. */
 function codeOf(error: unknown): string {
@@ -22,19 +22,8 @@ const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P|2
 // another isolation level was set.
 const temporary = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25001|25P0|42P01|53|58|28|3D)/
 
-/** Whether a prepared statement is missing in this session, or a start-up parameter is refused. */
-function isFromPooler(error: unknown, code: string): boolean {
-  return /^(26000|42P05)/.test(code) || (code === '08P01' && /startup parameter|bind message/.test(String(error)))
-}
-
-export const poolerAdvice =
-  'The address looks like a connection pooler in transaction mode: set PETSTORE_DATABASE_POOLER=true'
-
-const rightsAdvice =
-  'the user lacks a right; GRANT it SELECT, INSERT, UPDATE and DELETE on the tables, EXECUTE on the functions, and TEMPORARY on the database for an import; the first start needs CREATE on the schema, and an upgrade the owner of the tables'
-
-const connectionsAdvice =
-  'the server has no free connection; raise its max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool'
+// A prepared statement is missing in this session, or a start-up parameter is refused; 08P01 has other meanings, too.
+const pooler = /^(26000|42P05|08P01: .*(startup parameter|bind message))/
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
@@ -46,20 +35,13 @@ export function isConnectionLost(error: unknown): boolean {
   return lost.test(code) || certificate.test(code)
 }
 
+const hasCode = (code: string) => (error: unknown) => codeOf(error) === code
 /** Whether the driver closed a connection because nobody used it. */
-export function isIdleTimeout(error: unknown): boolean {
-  return codeOf(error) === 'ERR_POSTGRES_IDLE_TIMEOUT'
-}
-
+export const isIdleTimeout = hasCode('ERR_POSTGRES_IDLE_TIMEOUT')
 /** Whether the server runs, but refuses further connections. */
-export function isOutOfConnections(error: unknown): boolean {
-  return codeOf(error) === '53300'
-}
-
+export const isOutOfConnections = hasCode('53300')
 /** Whether an administrator, or a server that stops, has ended the session. */
-export function isSessionEnded(error: unknown): boolean {
-  return codeOf(error) === '57P01'
-}
+export const isSessionEnded = hasCode('57P01')
 
 /** Whether the server itself refused the statement, which means that nothing has changed. */
 export function isRefusedByServer(error: unknown): error is Error {
@@ -67,78 +49,65 @@ export function isRefusedByServer(error: unknown): error is Error {
 }
 
 /** StoreUnavailable or IdsExhausted if the driver's code means that; otherwise the error itself. */
-export function postgresStoreError(error: unknown): unknown {
+export function postgresUnavailable(error: unknown): unknown {
   const code = codeOf(error)
   // All other integers are checked before: only the counter of ids can overflow.
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
-  const advice = isFromPooler(error, code) ? poolerAdvice : runtimeAdvice.get(code)
-  if (advice || isConnectionLost(error) || temporary.test(code)) {
-    const message = `PostgreSQL: ${described(error, code)}${advice ? `; ${advice}` : ''}`
-    return new StoreUnavailable(message, { cause: error })
+  const [, problem, happened] = entryFor(error) ?? []
+  if (problem && lastingProblems.includes(problem)) {
+    return new StoreUnavailable(`PostgreSQL: ${happened} (${described(error)})`, { problem, cause: error })
   }
-  return error
+  if (!isConnectionLost(error) && !temporary.test(code)) return error
+  return new StoreUnavailable(`PostgreSQL: ${described(error)}`, { cause: error })
 }
 
-const runtimeAdvice = new Map([
-  ['42501', rightsAdvice],
-  ['53300', connectionsAdvice],
-])
+/** In these outages the operator has to act; others end by themselves. */
+const lastingProblems: readonly StoreProblem[] = ['pooler', 'missing-right', 'no-free-connection']
+
+/** Why a server is not usable. */
+export function outageOf(error: unknown): Pick<StoreUnavailable, 'message' | 'problem'> {
+  return postgresUnavailable(error) as StoreUnavailable
+}
 
 /** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
-function described(error: unknown, code: string): string {
+function described(error: unknown): string {
+  const code = codeOf(error)
   return code.startsWith('28') ? code : `${code}: ${messageOf(error)}`
 }
 
-/** One line for the operator if the code is a known problem; otherwise the error itself. */
-export function postgresSetupError(error: unknown, location: string, what = 'Cannot open the store'): unknown {
-  if (error instanceof SetupError) return error
-  const code = codeOf(error)
-  if (isFromPooler(error, code)) {
-    const problem = `${described(error, code)}. ${poolerAdvice}`
-    return new SetupError(`${what} ${location}: ${problem}`, { cause: error })
-  }
-  const [, problem, kind = StoreUnreachable] = setupProblems.find(([codes]) => codes.test(code)) ?? []
-  if (problem === undefined) return error
-  return new kind(`${what} ${location}: ${problem} (${described(error, code)})`, { cause: error })
+/** A StoreError if the code is a known problem; otherwise the error itself. */
+export function postgresStoreError(error: unknown, location: string, what = 'Cannot open the store'): unknown {
+  const [, problem, happened, kind = StoreUnreachable] = entryFor(error) ?? []
+  if (!problem) return error
+  return new kind(problem, `${what} ${location}: ${happened} (${described(error)})`, { cause: error })
 }
 
-/** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says SetupError. */
-const setupProblems: readonly (readonly [codes: RegExp, problem: string, kind?: typeof SetupError])[] = [
-  [
-    /^28000/,
-    'pg_hba.conf of the server does not admit this user from here; add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS',
-  ],
-  [/^28/, 'the server refuses this user; check user and password in DATABASE_URL'],
-  [
-    /ALTNAME/,
-    "the server's certificate is for another host name; use that name in DATABASE_URL, or choose another sslmode",
-  ],
-  [
-    certificate,
-    "the server's certificate is not trusted; set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",
-  ],
-  [
-    /^3F000/,
-    'the search_path of the user names no schema that exists; create it, or change the search_path',
-    SetupError,
-  ],
-  [/^3D000/, 'the server has no such database; create it, or set DATABASE_URL to another one'],
-  [/^57P01/, 'an administrator ended the session; try again'],
-  [/^57P03/, 'the server is starting up or shutting down; try again'],
-  [/^53300/, connectionsAdvice],
-  [/^53100/, 'its disk is full; free some space'],
-  [
-    /^ERR_POSTGRES_(TLS|CONNECTION_CLOSED)/,
-    'the server closed the connection; check that it is PostgreSQL and supports the sslmode in DATABASE_URL',
-  ],
-  [/^ERR_POSTGRES_CONNECTION_FAILED/, 'no PostgreSQL server answers; check host and port in DATABASE_URL'],
-  [lost, 'the server does not answer; start it, or check host and port in DATABASE_URL'],
-  [/^ERR_POSTGRES_/, 'the server is not a supported PostgreSQL; check host and port in DATABASE_URL', SetupError],
-  [/^42501/, rightsAdvice, SetupError],
-  [
-    /^(42P07|42710|42703)/,
-    'another program has a table of the same name there; set DATABASE_URL to a separate database',
-    SetupError,
-  ],
-  [/^(57014|55P03|40P01)/, 'another program has locked it; stop that program, or try again'],
+/** `start` matches the beginning of the code and the message. */
+type Entry = readonly [start: RegExp, problem: StoreProblem, happened: string, kind?: typeof StoreError]
+
+function entryFor(error: unknown): Entry | undefined {
+  const text = described(error)
+  return entries.find(([start]) => start.test(text))
+}
+
+/** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says StoreError. */
+const entries: readonly Entry[] = [
+  [pooler, 'pooler', 'the address looks like a connection pooler in transaction mode', StoreError],
+  [/^28000/, 'host-rules', 'pg_hba.conf of the server does not admit this user from here'],
+  [/^28/, 'refused-user', 'the server refuses this user'],
+  [/^\w*ALTNAME/, 'certificate-name', "the server's certificate is for another host name"],
+  [certificate, 'untrusted-certificate', "the server's certificate is not trusted"],
+  [/^3F000/, 'no-schema', 'the search_path of the user names no schema that exists', StoreError],
+  [/^3D000/, 'no-database', 'the server has no such database'],
+  [/^57P01/, 'temporary', 'an administrator ended the session'],
+  [/^57P03/, 'temporary', 'the server is starting up or shutting down'],
+  [/^53300/, 'no-free-connection', 'the server has no free connection'],
+  [/^53100/, 'disk-full', 'its disk is full'],
+  [/^ERR_POSTGRES_(TLS|CONNECTION_CLOSED)/, 'wrong-tls', 'the server closed the connection'],
+  [/^ERR_POSTGRES_CONNECTION_FAILED/, 'wrong-address', 'no PostgreSQL server answers'],
+  [lost, 'no-answer', 'the server does not answer'],
+  [/^ERR_POSTGRES_/, 'wrong-address', 'the server is not a supported PostgreSQL', StoreError],
+  [/^42501/, 'missing-right', 'the user lacks a right', StoreError],
+  [/^(42P07|42710|42703)/, 'foreign-tables', 'another program has a table of the same name there', StoreError],
+  [/^(57014|55P03|40P01)/, 'locked', 'another process has locked it'],
 ]

@@ -1,7 +1,7 @@
-import { SetupError } from '../../errors.ts'
+import { StoreError } from '../../errors.ts'
 import type { OnStoreEvent, OpenOptions, Stores } from '../../store.ts'
 import { PostgresCatalogue } from './catalogue.ts'
-import { postgresSetupError } from './errors.ts'
+import { postgresStoreError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
 import type { Pool } from './pool.ts'
@@ -63,7 +63,7 @@ export async function openPostgres(
       },
     }
   } catch (error) {
-    throw postgresSetupError(error, location)
+    throw postgresStoreError(error, location)
   }
 }
 
@@ -74,8 +74,8 @@ function warnOfServer({ host, missingSettings, connectionsAllowed }: Server, rea
   // One more for a check which server is the primary, or for a command.
   const needed = readers + writeConnections + 1
   if (host.pooled || connectionsAllowed >= needed) return
-  const problem = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
-  onEvent('warn', `${problem}: raise the limit of the role, the database or the server, or lower --database-pool`)
+  const happened = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
+  onEvent('warn', happened, 'no-free-connection')
 }
 
 /** Before the first read: readers could take all connections that the server allows. */
@@ -84,9 +84,9 @@ async function startWriting(writing: Pool, location: string): Promise<void> {
     await writing.check()
     const missing = await writing.write(sql => sql.unsafe<{ lacking: string }[]>(missingRights))
     if (missing.length === 0) return
-    const rights = missing.map(({ lacking }) => lacking).join('; ')
-    throw new SetupError(`Cannot write to the store ${location}: GRANT the user ${rights}`)
+    const rights = missing.map(({ lacking }) => lacking).join(' and ')
+    throw new StoreError('listed-rights', `Cannot write to the store ${location}: the user lacks ${rights}`)
   } catch (error) {
-    throw postgresSetupError(error, location)
+    throw postgresStoreError(error, location)
   }
 }

@@ -1,8 +1,8 @@
 import type { SQL } from 'bun'
-import { StoreUnavailable } from '../../errors.ts'
+import { type StoreProblem, StoreUnavailable } from '../../errors.ts'
 import type { PoolActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isConnectionLost, isIdleTimeout, isOutOfConnections, postgresStoreError } from './errors.ts'
+import { isConnectionLost, isIdleTimeout, isOutOfConnections, postgresUnavailable } from './errors.ts'
 import { close, probeMsMax } from './server.ts'
 
 /** Work that runs or waits for a connection, at most. */
@@ -107,7 +107,7 @@ export class Pool {
         throw late
       })
     } catch (error) {
-      throw postgresStoreError(error)
+      throw postgresUnavailable(error)
     } finally {
       this.#running--
     }
@@ -187,9 +187,9 @@ export class Pool {
   }
 
   /** The server is not usable: work fails at once. */
-  fail(problem: string): void {
+  fail(message: string, problem?: StoreProblem): void {
     this.#hasLost = true
-    this.#failure = new StoreUnavailable(`no PostgreSQL server is usable: ${problem}`)
+    this.#failure = new StoreUnavailable(`no PostgreSQL server is usable: ${message}`, { problem })
   }
 
   #newClient(): Client {

@@ -1,5 +1,5 @@
 import type { OnStoreEvent } from '../../store.ts'
-import { messageOf, postgresStoreError } from './errors.ts'
+import { outageOf } from './errors.ts'
 import { checkIntervalMs, Pool, retryMs } from './pool.ts'
 import { connect, findServer, primarySession, type Server, workMsMax } from './server.ts'
 import type { PostgresHost } from './url.ts'
@@ -68,9 +68,10 @@ export class Primary {
       this.#recovery = undefined
     } catch (error) {
       if (this.#isClosed) return
-      const problem = messageOf(postgresStoreError(error))
-      for (const pool of pools) if (!pool.hasWorkingClient) pool.fail(problem)
-      if (!this.#isDown) this.#onEvent('error', `No PostgreSQL server is usable: ${problem}; retrying until one is`)
+      const { message, problem } = outageOf(error)
+      for (const pool of pools) if (!pool.hasWorkingClient) pool.fail(message, problem)
+      const retrying = `No PostgreSQL server is usable: ${message}; retrying until one is`
+      if (!this.#isDown) this.#onEvent('error', retrying, problem)
       this.#isDown = true
       setTimeout(() => this.#recover(), retryMs).unref()
     }

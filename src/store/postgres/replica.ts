@@ -1,7 +1,7 @@
 import { StoreUnavailable } from '../../errors.ts'
 import type { OnStoreEvent, ReplicaActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { messageOf, postgresStoreError } from './errors.ts'
+import { outageOf } from './errors.ts'
 import { checkIntervalMs, Pool, retryMs, type Work } from './pool.ts'
 import { connect, planSettings, workMsMax } from './server.ts'
 import type { PostgresHost } from './url.ts'
@@ -94,13 +94,14 @@ export class Replica {
   }
 
   #leave(error: unknown): void {
-    const problem = messageOf(postgresStoreError(error))
+    const { message, problem } = outageOf(error)
     if (!this.#isAway) {
-      this.#onEvent('error', `Reading from the primary, because the replica ${this.#name} fails: ${problem}`)
+      const left = `Reading from the primary, because the replica ${this.#name} fails: ${message}`
+      this.#onEvent('error', left, problem)
     }
     this.#isAway = true
     this.#lagBytes = undefined
-    this.pool.fail(problem)
+    this.pool.fail(message, problem)
   }
 
   async close(): Promise<void> {

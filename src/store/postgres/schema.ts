@@ -1,5 +1,5 @@
 import type { SQL } from 'bun'
-import { SetupError } from '../../errors.ts'
+import { StoreError } from '../../errors.ts'
 import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
 import { functions } from './functions.ts'
 import { connectForLongWork, lockMsMax, longTransaction, type Server } from './server.ts'
@@ -89,9 +89,7 @@ export async function migrate(server: Server, location: string, create: boolean,
   await using connection = connectForLongWork(server)
   const { sql } = connection
   const found = await versionIn(sql, location)
-  if (found === 0 && !create) {
-    throw new SetupError(`There is no store in ${location}: start the server once, or set DATABASE_URL`)
-  }
+  if (found === 0 && !create) throw new StoreError('missing', `Cannot open the store ${location}: it does not exist`)
   // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
   for (const { version, sql: step } of missingMigrations(location, found, known)) {
     await sql.begin(async transaction => {

@@ -1,7 +1,7 @@
 import { SQL } from 'bun'
-import { SetupError, StoreUnreachable } from '../../errors.ts'
+import { StoreError, type StoreProblem, StoreUnreachable } from '../../errors.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isOutOfConnections, isSessionEnded, messageOf, poolerAdvice, postgresSetupError } from './errors.ts'
+import { isOutOfConnections, isSessionEnded, messageOf, postgresStoreError } from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
 /** The server ends a statement that runs or waits for a lock longer than this. */
@@ -104,7 +104,7 @@ export const longTransaction = `
 
 /**
  * Asks all hosts at once, and returns the first that takes writes. Does not wait long for a host when another one does.
- * `present` is the server in use. Throws every host's problem if none takes writes.
+ * `present` is the server in use. Throws if none takes writes: the cause has the error of each host.
  */
 export async function findServer(hosts: readonly PostgresHost[], present?: Server): Promise<Server> {
   // A former primary that comes back may still believe that it is the primary.
@@ -124,8 +124,8 @@ export async function findServer(hosts: readonly PostgresHost[], present?: Serve
   // It refuses one more connection, but those that are open work; or an administrator ended this one.
   if (present && (isOutOfConnections(errors[0]) || isSessionEnded(errors[0]))) return present
   if (errors.length === 1) throw errors[0]
-  const messages = errors.map((error, index) => messageOf(postgresSetupError(error, inOrder[index]?.name ?? '')))
-  throw new StoreUnreachable(messages.join('; '), { cause: new AggregateError(errors) })
+  const ofHosts = errors.map((error, index) => postgresStoreError(error, inOrder[index]?.name ?? ''))
+  throw new StoreUnreachable('no-primary', ofHosts.map(messageOf).join('; '), { cause: new AggregateError(ofHosts) })
 }
 
 interface HostDescription {
@@ -153,23 +153,25 @@ async function checkHost(host: PostgresHost): Promise<Server> {
       ) AS "connectionsAllowed",
       (SELECT json_object_agg(name, setting) FROM pg_settings WHERE name LIKE '%_timeout') AS limits`)
   const [found] = await withTimeout(query, probeMsMax, () => {
-    throw new StoreUnreachable(`Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
+    throw new StoreUnreachable('no-answer', `Cannot use ${host.name}: it did not answer within ${probeMsMax} ms`)
   }).finally(() => void close(sql))
-  const refuse = (problem: string, kind = SetupError) => {
-    throw new kind(`Cannot use ${host.name}: ${problem}`)
+  const refuse = (problem: StoreProblem, happened: string, kind = StoreError) => {
+    throw new kind(problem, `Cannot use ${host.name}: ${happened}`)
   }
   const { encoding, synchronousCommit, role, limits, connectionsAllowed } = found
-  if (encoding !== 'UTF8') refuse(`the encoding of its database is ${encoding}; create one with ENCODING 'UTF8'`)
-  if (found.standby) refuse('it takes no writes (a standby, or read-only); name its primary', StoreUnreachable)
+  if (encoding !== 'UTF8') refuse('encoding', `the encoding of its database is ${encoding}`)
+  if (found.standby) refuse('no-primary', 'it takes no writes (a standby, or read-only)', StoreUnreachable)
   const setForRole = (name: string, value: string) => `ALTER ROLE ${role} SET ${name} = '${value}'`
   const missingSettings = Object.entries(sessionLimits).flatMap(([name, ms]) =>
     Number(limits[name]) === 0 || Number(limits[name]) > ms ? setForRole(name, `${ms / 1_000}s`) : [],
   )
   // Without time limits, a creation that got 503 could be committed later.
-  if (!host.pooled && missingSettings.length > 0) refuse(`it ignores the time limits of a session. ${poolerAdvice}`)
+  if (!host.pooled && missingSettings.length > 0) {
+    refuse('pooler', 'it ignores the time limits of a session, like a connection pooler in transaction mode')
+  }
   if (found.isolation !== isolation) {
     const statement = setForRole('default_transaction_isolation', isolation)
-    refuse(`its sessions have the isolation level ${found.isolation}; run ${statement}`)
+    refuse('isolation', `its sessions have the isolation level ${found.isolation}, which ${statement} changes`)
   }
   if (host.pooled && synchronousCommit === 'off') missingSettings.push(setForRole('synchronous_commit', 'on'))
   const safeCommit = synchronousCommit === 'off' ? 'on' : synchronousCommit

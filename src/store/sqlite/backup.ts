@@ -3,17 +3,19 @@ import { accessSync, existsSync, constants as modes, rmSync, statfsSync, statSyn
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { explained, type Problems, SetupError } from '../../errors.ts'
+import { StoreError, type StoreProblem } from '../../errors.ts'
 import { idempotencyKeyMs } from '../../store.ts'
 import { keyColumnsWithoutId, missingMigrations } from '../rows.ts'
-import { sqliteSetupError, sqliteStoreError } from './errors.ts'
+import { type Problems, sqliteStoreError, sqliteUnavailable } from './errors.ts'
 import { openSqlite } from './open.ts'
 import {
-  checkIntegrity,
+  cacheKilobytes,
   checkSameFile,
+  checkStore,
   configure,
   connect,
   identityOf,
+  isIntact,
   isOurs,
   migrations,
   versionOf,
@@ -22,11 +24,8 @@ import {
 const progressIntervalMs = 100
 
 /** `copy` is an empty file. */
-type Request = { readonly file: string; readonly copy: string }
-type Reply =
-  | { readonly pets: bigint }
-  | { readonly refusal: string }
-  | { readonly code: string; readonly message: string }
+type CopyRequest = { readonly file: string; readonly copy: string }
+type CopyOutcome = { readonly pets: bigint } | { readonly problem: StoreProblem; readonly message: string }
 
 export async function backUpSqlite(
   file: string,
@@ -34,31 +33,33 @@ export async function backUpSqlite(
   onProgress: (fraction: number) => void,
   signal: AbortSignal,
 ): Promise<bigint> {
-  if (!existsSync(file)) throw new SetupError(`There is no store at ${file}: set DATABASE_URL to the store to copy`)
+  if (!existsSync(file)) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: it does not exist`)
   // The copy grows to about the size of the store; data in the write-ahead log makes this an estimate.
   const expectedBytes = Math.max(1, statSync(file).size)
   const showProgress = () =>
     onProgress(Math.min(0.99, (statSync(copy, { throwIfNoEntry: false })?.size ?? 0) / expectedBytes))
   const progress = setInterval(showProgress, progressIntervalMs)
   try {
-    const reply = await runThread({ file, copy }, signal)
-    if ('pets' in reply) return reply.pets
-    if ('refusal' in reply) throw new SetupError(reply.refusal)
-    const problem = problems.find(([codes]) => codes.test(reply.code))?.[1] ?? reply.message
-    throw new SetupError(`Cannot back up the store ${file}: ${problem}${reply.code && ` (${reply.code})`}`)
+    const outcome = await runThread({ file, copy }, signal)
+    if ('pets' in outcome) return outcome.pets
+    throw new StoreError(outcome.problem, outcome.message)
   } finally {
     clearInterval(progress)
     rmSync(`${copy}-journal`, { force: true })
   }
 }
 
-const problems: Problems = [
-  [/^SQLITE_NOTADB/, 'the file is not a store of this program; set DATABASE_URL to the store to copy'],
-  [/^SQLITE_FULL/, 'the disk is full; free some space'],
+const cannotBackUp = (file: string) => `Cannot back up the store ${file}`
+const notOurs = 'the file is not a store of this program'
+const copyProblems: Problems = [
+  [/^SQLITE_NOTADB/, 'nothing-to-copy', notOurs],
+  [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
+  [/^SQLITE_FULL/, 'disk-full', 'the disk is full'],
+  [/^SQLITE_/, 'unreadable', 'it cannot be copied'],
 ]
 
 /** Runs {@link copyAndCheck} in a thread, so that the program can show its progress and be interrupted. */
-function runThread(request: Request, signal: AbortSignal): Promise<Reply> {
+function runThread(request: CopyRequest, signal: AbortSignal): Promise<CopyOutcome> {
   return new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(new Error('the backup was interrupted')))
     const worker = new Worker(new URL(import.meta.url), { workerData: request })
@@ -68,27 +69,23 @@ function runThread(request: Request, signal: AbortSignal): Promise<Reply> {
   })
 }
 
-if (!isMainThread) parentPort?.postMessage(copyAndCheck(workerData as Request))
+if (!isMainThread) parentPort?.postMessage(copyAndCheck(workerData as CopyRequest))
 
-function copyAndCheck({ file, copy }: Request): Reply {
+function copyAndCheck({ file, copy }: CopyRequest): CopyOutcome {
   try {
     // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
     using store = connect(file, 'readwrite')
-    if (!isOurs(store, file)) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
+    if (!isOurs(store, file)) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: ${notOurs}`)
     // Copies the store as of now, without blocking writers.
     store.query('VACUUM INTO $copy').run({ copy })
-    return { pets: countChecked(copy) }
+    using copied = new Database(copy, { readonly: true })
+    if (isIntact(copied, 'main.integrity_check')) return { pets: readInteger(copied, 'SELECT count(*) FROM pets') }
+    return { problem: 'unreadable', message: `${cannotBackUp(file)}: the copy is damaged (integrity_check)` }
   } catch (error) {
-    if (error instanceof SetupError) return { refusal: error.message }
-    const { code = '', message } = error as { code?: string; message: string }
-    return { code, message }
+    const refusal = sqliteStoreError(error, cannotBackUp(file), copyProblems)
+    if (!(refusal instanceof StoreError)) throw refusal
+    return { problem: refusal.problem, message: refusal.message }
   }
-}
-
-function countChecked(copy: string): bigint {
-  using database = new Database(copy, { readonly: true })
-  checkIntegrity(database, 'main.integrity_check')
-  return readInteger(database, 'SELECT count(*) FROM pets')
 }
 
 /** 0 if there is no value. */
@@ -99,8 +96,6 @@ function readInteger(database: Database, sql: string): bigint {
 
 /** Copied in one statement. The signal is checked between two statements. */
 const copiedPetsMax = 10_000
-/** Holds the pages of the table and its index that are being filled. */
-const cacheKilobytes = 16 * 1024
 
 const petColumns = 'id, name, category_id, status'
 const idempotencyColumns = 'scope, key, fingerprint, pet_id, created_at_ms'
@@ -165,10 +160,12 @@ export async function openSqliteRestore(file: string, backup: string, known = mi
     isBehind: !hasStore || keysToAdd > 0n || read(lastId('store')) < read(lastId('backup')),
     /** Replaces everything or nothing. Rejects with the signal's reason if it aborts before COMMIT. */
     async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
+      const nothingChanged = `Cannot restore ${backup}, and nothing has changed`
+      const refuse = refuser(nothingChanged)
       identity ??= await attachStore(database, file, known)
       try {
         checkSameFile(file, identity)
-        checkFreeSpace(file, statSync(backup).size)
+        if (!hasRoomFor(statSync(backup).size, file)) refuse('disk-full', tooFull)
         database.run('BEGIN IMMEDIATE')
         database.run('DELETE FROM store.pets')
         const copy = database.query(copyPets)
@@ -178,23 +175,25 @@ export async function openSqliteRestore(file: string, backup: string, known = mi
           onProgress(copied / Number(pets))
           await nextTick(signal)
         }
-        if (BigInt(copied) !== pets) {
-          const problem = `it has ${pets} animals, and the store took ${copied}; look for triggers in the store`
-          throw new SetupError(`Cannot restore ${backup}, and nothing has changed: ${problem}`)
-        }
+        if (BigInt(copied) !== pets) refuse('ignored-animals', `it has ${pets} animals, and the store took ${copied}`)
         for (const sql of copyTheRest) {
           database.run(sql)
           await nextTick(signal)
         }
-        if (Number(statSync(backup).mtime) !== Number(modifiedAt))
-          throw new SetupError(`Cannot restore ${backup}: it was changed meanwhile`)
+        if (Number(statSync(backup).mtime) !== Number(modifiedAt)) refuse('unreadable', 'it was changed meanwhile')
         checkSameFile(file, identity)
         database.run('COMMIT')
       } catch (error) {
-        throw sqliteStoreError(explained(`Cannot restore ${backup}, and nothing has changed`, error, restoreProblems))
+        throw sqliteUnavailable(sqliteStoreError(error, nothingChanged, restoreProblems))
       }
     },
     [Symbol.dispose]: () => connection.dispose(),
+  }
+}
+
+function refuser(what: string) {
+  return (problem: StoreProblem, happened: string): never => {
+    throw new StoreError(problem, `${what}: ${happened}`)
   }
 }
 
@@ -206,39 +205,36 @@ async function nextTick(signal: AbortSignal): Promise<void> {
 
 /** Refuses a file that is no intact backup. Returns when it was modified. */
 function attachChecked(database: Database, backup: string, file: string, known: readonly string[]): Date {
+  const what = `Cannot restore ${backup}`
+  const refuse = refuser(what)
   try {
     const found = statSync(backup)
-    if (!found.isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EISDIR' })
-    if (identityOf(backup) === identityOf(file)) {
-      throw new SetupError(`Cannot restore ${backup}: it is the store itself; name a backup`)
-    }
+    if (!found.isFile()) refuse('not-a-backup', 'it is not a regular file')
+    if (identityOf(backup) === identityOf(file)) refuse('not-a-backup', 'it is the store itself')
     accessSync(backup, modes.R_OK)
     // `immutable` creates no -shm file beside the backup, but ignores a log.
     const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
     database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?mode=ro${hasLog ? '' : '&immutable=1'}`)
     const version = isOurs(database, backup, 'backup') ? versionOf(database, 'backup') : 0
-    if (version === 0) throw Object.assign(new Error('not a store of ours'), { code: 'SQLITE_NOTADB' })
+    if (version === 0) refuse('not-a-backup', notABackup)
     missingMigrations(backup, version, known)
-    checkTables(database, backup, known.slice(0, version))
-    checkIntegrity(database, 'backup.integrity_check')
-    if (impossibleValues.some(sql => database.query(`${sql} LIMIT 1`).get())) {
-      throw new SetupError(
-        `Cannot restore ${backup}: it contains values that this program never writes; use another backup`,
-      )
-    }
+    if (!hasOurTables(database, known.slice(0, version)))
+      refuse('bad-backup', 'its tables are not those of this program')
+    if (!isIntact(database, 'backup.integrity_check')) refuse('bad-backup', 'it is damaged (integrity_check)')
+    const isImpossible = impossibleValues.some(sql => database.query(`${sql} LIMIT 1`).get())
+    if (isImpossible) refuse('bad-backup', 'it contains values that this program never writes')
     return found.mtime
   } catch (error) {
-    throw explained(`Cannot restore ${backup}`, error, backupProblems)
+    throw sqliteStoreError(error, what, backupProblems)
   }
 }
 
 /** Compares the tables that are read with ours: a view can take for ever, and other columns can hold anything. */
-function checkTables(database: Database, backup: string, applied: readonly string[]): void {
+function hasOurTables(database: Database, applied: readonly string[]): boolean {
   using expected = new Database(':memory:')
   for (const step of applied) expected.run(step)
   const ours = expected.query(columnsIn('main')).values()
-  if (Bun.deepEquals(database.query(columnsIn('backup')).values(), ours)) return
-  throw new SetupError(`Cannot restore ${backup}: its tables are not those of this program; use another backup`)
+  return Bun.deepEquals(database.query(columnsIn('backup')).values(), ours)
 }
 
 /** Creates the store if it is missing, migrates it, and returns the identity of its file. */
@@ -248,43 +244,34 @@ async function attachStore(database: Database, file: string, known: readonly str
     database.query('ATTACH ? AS store').run(resolve(file))
     configure(database, 'store')
     database.run(`PRAGMA store.cache_size = -${cacheKilobytes}`)
-    checkIntegrity(database, 'store.quick_check')
+    checkStore(database, file, 'store')
     return identityOf(file)
   } catch (error) {
-    throw sqliteSetupError(error, file)
+    throw sqliteStoreError(error, `Cannot open the store ${file}`)
   }
 }
 
 /** The animals go to the write-ahead log and, after COMMIT, to the file: a disk that is full by then refuses every POST. */
-function checkFreeSpace(file: string, backupBytes: number): void {
+function hasRoomFor(backupBytes: number, file: string): boolean {
   const { bavail, bsize } = statfsSync(file)
   const logBytes = 1.1 * backupBytes
-  if (bavail * bsize >= logBytes + Math.max(0, logBytes - statSync(file).size)) return
-  throw Object.assign(new Error('too little free space'), { code: 'ENOSPC' })
+  return bavail * bsize >= logBytes + Math.max(0, logBytes - statSync(file).size)
 }
 
+const notABackup = 'it is not a backup of this program'
 const backupProblems: Problems = [
-  [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
-  [/^EISDIR$/, 'it is not a regular file'],
-  [/^(EACCES|EPERM)$/, 'no permission to read it'],
-  [/^E/, 'it cannot be read'],
-  [/^SQLITE_(NOTADB|ERROR)/, 'it is not a backup of this program'],
-  [/^SQLITE_CORRUPT/, 'it is damaged; use another backup'],
-  [
-    /^SQLITE_/,
-    'it was not closed cleanly; copy it and its log to a folder where you can write, and open it with sqlite3',
-  ],
+  [/^(ENOENT|ENOTDIR)$/, 'not-a-backup', 'the file does not exist'],
+  [/^(EACCES|EPERM)$/, 'bad-backup', 'no permission to read it'],
+  [/^E/, 'bad-backup', 'it cannot be read'],
+  [/^SQLITE_(NOTADB|ERROR)/, 'not-a-backup', notABackup],
+  [/^SQLITE_CORRUPT/, 'bad-backup', 'it is damaged'],
+  [/^SQLITE_/, 'unclosed-backup', 'it was not closed cleanly'],
 ]
 
+const tooFull = 'the disk has too little free space for up to 2.2 times the size of the backup'
 const restoreProblems: Problems = [
-  [
-    /^(SQLITE_FULL|ENOSPC)/,
-    'the disk has too little free space; the restore needs up to 2.2 times the size of the backup',
-  ],
-  [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked the store; try again'],
-  [
-    /^SQLITE_CONSTRAINT/,
-    'it has an animal or a key that this program would refuse; correct it in a copy of the backup',
-  ],
-  [/^SQLITE_(CORRUPT|NOTADB|IOERR)/, 'the file was changed, or its disk fails; check both, and try again'],
+  [/^(SQLITE_FULL|ENOSPC)/, 'disk-full', tooFull],
+  [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked the store'],
+  [/^SQLITE_CONSTRAINT/, 'refused-value', 'it has an animal or a key that this program would refuse'],
+  [/^SQLITE_(CORRUPT|NOTADB|IOERR)/, 'unreadable', 'the file was changed, or its disk fails'],
 ]

@@ -4,15 +4,12 @@ import { petLines } from '../../json.ts'
 import type { PetCorrection, PetStatus } from '../../pet.ts'
 import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
-import { sqliteSetupError, sqliteStoreError } from './errors.ts'
+import { sqliteStoreError, sqliteUnavailable } from './errors.ts'
 import { statements } from './pets.ts'
-import { busyTimeoutMs, checkSameFile, connect, identityOf } from './schema.ts'
+import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identityOf } from './schema.ts'
 
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
-
-/** Holds the pages of the table and its index that are being filled. */
-const cacheKilobytes = 16 * 1024
 
 /** Every call has its own connection and transaction. */
 export class SqliteCatalogue implements Catalogue {
@@ -41,7 +38,7 @@ export class SqliteCatalogue implements Catalogue {
         after = rows.at(-1)?.id
       }
     } catch (error) {
-      throw sqliteStoreError(error)
+      throw sqliteUnavailable(error)
     }
   }
 
@@ -113,7 +110,7 @@ export class SqliteCatalogue implements Catalogue {
         await new Promise(setImmediate)
       }
     } catch (error) {
-      throw sqliteSetupError(error, this.#file, 'Nothing has changed in the store')
+      throw sqliteStoreError(error, `Nothing has changed in the store ${this.#file}`)
     }
   }
 
@@ -126,7 +123,7 @@ export class SqliteCatalogue implements Catalogue {
     try {
       return await work(database)
     } catch (error) {
-      throw sqliteStoreError(error)
+      throw sqliteUnavailable(error)
     }
   }
 
@@ -135,7 +132,7 @@ export class SqliteCatalogue implements Catalogue {
     try {
       return connect(this.#file, mode)
     } catch (error) {
-      throw sqliteSetupError(error, this.#file)
+      throw sqliteStoreError(error, `Cannot open the store ${this.#file}`)
     }
   }
 }

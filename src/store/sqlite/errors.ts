@@ -1,12 +1,12 @@
 import { SQLiteError } from 'bun:sqlite'
-import { damageAdvice, explained, IdsExhausted, type Problems, StoreDamaged, StoreUnavailable } from '../../errors.ts'
+import { codeOf, IdsExhausted, StoreDamaged, StoreError, type StoreProblem, StoreUnavailable } from '../../errors.ts'
 
 // Extended codes such as SQLITE_IOERR_WRITE begin with these.
 const damaged = /^SQLITE_(CORRUPT|NOTADB)/
 const temporary = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTOCOL)/
 
 /** StoreDamaged or StoreUnavailable if the driver's code means that; otherwise the error itself. */
-export function sqliteStoreError(error: unknown): unknown {
+export function sqliteUnavailable(error: unknown): unknown {
   const code = error instanceof SQLiteError ? (error.code ?? '') : ''
   if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
   return temporary.test(code) ? new StoreUnavailable(`SQLite: ${code}`, { cause: error }) : error
@@ -34,7 +34,7 @@ export class DamageGuard {
     try {
       return statement()
     } catch (error) {
-      throw this.note(sqliteStoreError(error))
+      throw this.note(sqliteUnavailable(error))
     }
   }
 
@@ -54,7 +54,7 @@ export type Failure = { readonly kind: keyof typeof errorClasses; readonly messa
 const errorClasses = { damaged: StoreDamaged, unavailable: StoreUnavailable, 'ids exhausted': IdsExhausted, bug: Error }
 
 export function failureOf(cause: unknown): Failure {
-  const error = sqliteStoreError(cause)
+  const error = sqliteUnavailable(cause)
   if (error instanceof StoreDamaged) return { kind: 'damaged', message: error.message }
   if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message }
   if (error instanceof IdsExhausted) return { kind: 'ids exhausted', message: error.message }
@@ -65,23 +65,21 @@ export function errorOf({ kind, message }: Failure): Error {
   return new errorClasses[kind](message)
 }
 
-/** One line for the operator if the code is a known problem of the file; otherwise the error itself. */
-export function sqliteSetupError(error: unknown, file: string, what = 'Cannot open the store'): unknown {
-  return explained(`${what} ${file}`, error, setupProblems)
-}
+/** What the code of an error means. */
+export type Problems = readonly (readonly [codes: RegExp, problem: StoreProblem, happened: string])[]
 
-const setupProblems: Problems = [
-  [/^SQLITE_NOTADB/, 'it is not an SQLite database; move it away, or set DATABASE_URL to another file'],
-  [/^SQLITE_CORRUPT/, `the file is damaged; ${damageAdvice}`],
-  [/^SQLITE_(BUSY|LOCKED)/, 'another process has locked it; stop that process, or try again'],
-  [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'the disk is full; free some space'],
-  [/^EISDIR/, 'it is not a regular file; set DATABASE_URL to a file'],
-  [
-    /^(SQLITE_READONLY|EACCES|EPERM|EROFS)/,
-    'no permission to write there; change its owner, or set DATABASE_URL to another file',
-  ],
-  [
-    /^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/,
-    'its folder cannot be used; create it, or set DATABASE_URL to another file',
-  ],
+const openProblems: Problems = [
+  [/^SQLITE_NOTADB/, 'foreign-file', 'it is not an SQLite database'],
+  [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
+  [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'disk-full', 'the disk is full'],
+  [/^(SQLITE_READONLY|EACCES|EPERM|EROFS)/, 'no-permission', 'no permission to write there'],
+  [/^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/, 'no-folder', 'its folder cannot be used'],
 ]
+
+/** A StoreError if one of the problems has the code of the error; otherwise the error itself. */
+export function sqliteStoreError(error: unknown, what: string, problems = openProblems): unknown {
+  const code = codeOf(error)
+  const [, problem, happened] = problems.find(([codes]) => codes.test(code)) ?? []
+  return problem ? new StoreError(problem, `${what}: ${happened} (${code})`, { cause: error }) : error
+}

@@ -1,10 +1,10 @@
 import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { damageAdvice, SetupError } from '../../errors.ts'
+import { StoreError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
 import { SqliteCatalogue } from './catalogue.ts'
-import { DamageGuard, sqliteSetupError } from './errors.ts'
+import { DamageGuard, sqliteStoreError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
 import { connect, migrations, prepare } from './schema.ts'
@@ -13,15 +13,16 @@ import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
 export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions, known = migrations): Stores {
+  const what = `Cannot open the store ${file}`
   try {
-    provideFile(file, create)
+    provideFile(file, create, what)
     using opening = new DisposableStack()
     // Stays open: if the writer thread has ended, this is the last connection, which moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file, known)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
-      onEvent('error', `The store ${resolve(file)} is damaged (${message}): ${damageAdvice}`),
+      onEvent('error', `The store ${resolve(file)} is damaged (${message})`, 'damaged'),
     )
     const writer = new Writer(file, { guard, onEnd: message => onEvent('error', message) })
     const snapshot = new TickSnapshot(reading, writer, guard)
@@ -46,7 +47,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       },
     }
   } catch (error) {
-    throw sqliteSetupError(error, file)
+    throw sqliteStoreError(error, what)
   }
 }
 
@@ -64,13 +65,13 @@ function preventCheckpoint(database: Database): void {
 }
 
 /** Creates or checks the file before SQLite does, which reports missing folders and missing rights with the same code. */
-function provideFile(file: string, create: boolean): void {
+function provideFile(file: string, create: boolean, what: string): void {
   if (!existsSync(file)) {
-    if (!create) throw new SetupError(`There is no store at ${file}: start the server once, or set DATABASE_URL`)
+    if (!create) throw new StoreError('missing', `${what}: it does not exist`)
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))
   }
-  if (!statSync(file).isFile()) throw Object.assign(new Error('not a regular file'), { code: 'EISDIR' })
+  if (!statSync(file).isFile()) throw new StoreError('not-a-file', `${what}: it is not a regular file`)
   accessSync(file, constants.R_OK | constants.W_OK)
 }

@@ -1,9 +1,11 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import { SetupError, StoreUnavailable } from '../../errors.ts'
+import { StoreError, StoreUnavailable } from '../../errors.ts'
 import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
 
 export const busyTimeoutMs = 5_000
+/** Of an import or a restore: holds the pages of the table and its index that are being filled. */
+export const cacheKilobytes = 16 * 1024
 /** After a burst, the write-ahead log is truncated to this size. */
 const walBytesMax = 64 * 1024 ** 2
 /** Checking a larger file would delay the start: this takes about 0.1 s. */
@@ -73,7 +75,7 @@ export function configure(database: Database, schema: string): void {
 /** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
 export function prepare(database: Database, file: string, known: readonly string[]): boolean {
   claim(database, file)
-  if (statSync(file).size <= checkedBytesMax) checkIntegrity(database, 'main.quick_check')
+  if (statSync(file).size <= checkedBytesMax) checkStore(database, file, 'main')
   switchToWal(database)
   return migrate(database, file, known)
 }
@@ -84,9 +86,7 @@ function claim(database: Database, file: string): void {
   const mark = database.transaction(() => {
     if (isOurs(database, file)) return
     if (database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
-      throw new SetupError(
-        `Cannot use ${file}: it is a database of another program; move it away, or set DATABASE_URL to another file`,
-      )
+      throw new StoreError('foreign-file', `Cannot open the store ${file}: it is a database of another program`)
     }
     database.run(`PRAGMA application_id = ${applicationId}`)
   })
@@ -100,10 +100,16 @@ export function isOurs(database: Database, file: string, schema = 'main'): boole
   return found === applicationId
 }
 
-/** Throws SQLITE_CORRUPT if it finds damage. The quick check does not compare indexes with their tables. */
-export function checkIntegrity(database: Database, check: `${string}.${'quick' | 'integrity'}_check`): void {
+/** Refuses a damaged store. The quick check does not compare indexes with their tables. */
+export function checkStore(database: Database, file: string, schema: string): void {
+  if (isIntact(database, `${schema}.quick_check`)) return
+  throw new StoreError('damaged', `Cannot open the store ${file}: the file is damaged (quick_check)`)
+}
+
+/** False if SQLite finds damage. It throws if there is too much of it to check further. */
+export function isIntact(database: Database, check: `${string}.${'quick' | 'integrity'}_check`): boolean {
   const [[finding] = []] = database.query(`PRAGMA ${check}(1)`).values()
-  if (finding !== 'ok') throw Object.assign(new Error(String(finding)), { code: 'SQLITE_CORRUPT' })
+  return finding === 'ok'
 }
 
 /** Retries, because the busy time-out does not apply when two processes switch a new file at once. */

@@ -1,0 +1,45 @@
+import { expect, test } from 'bun:test'
+import { StoreError, StoreUnavailable, StoreUnreachable } from '../errors.ts'
+import { connectionProblem, explained, withAdvice } from './advice.ts'
+
+test('one line says what happened and what to do, if there is something to do', () => {
+  const full = new StoreError('disk-full', 'Cannot open the store pets.db: the disk is full (SQLITE_FULL)')
+  expect(withAdvice(full)).toBe('Cannot open the store pets.db: the disk is full (SQLITE_FULL); free some space')
+  const pooler = new StoreUnavailable('PostgreSQL: 26000', { problem: 'pooler' })
+  expect(withAdvice(pooler)).toBe('PostgreSQL: 26000; set PETSTORE_DATABASE_POOLER=true')
+  expect(withAdvice(new StoreUnavailable('PostgreSQL: 57014'))).toBe('PostgreSQL: 57014')
+})
+
+test('each of several hosts has its own advice', () => {
+  const [first, second] = [
+    'Cannot open the store a:5432: the server does not answer (08006)',
+    'Cannot use b:5432: a bug',
+  ]
+  const cause = new AggregateError([new StoreUnreachable('no-answer', first), new Error(second)])
+  expect(withAdvice(new StoreUnreachable('no-primary', `${first}; ${second}`, { cause }))).toBe(
+    `${first}; start it, or check host and port in DATABASE_URL; ${second}`,
+  )
+})
+
+test.each([
+  ['ECONNREFUSED', 'nothing answers there (ECONNREFUSED); start it with petstore serve, or check the address'],
+  ['ENOTFOUND', 'no address is known for this host (ENOTFOUND); check its name'],
+  ['EPROTO', 'the TLS handshake failed (EPROTO); if the server has no TLS, the address needs http://'],
+  [
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'its certificate is for another host name (ERR_TLS_CERT_ALTNAME_INVALID); use that name',
+  ],
+  ['CERT_HAS_EXPIRED', 'its certificate has expired (CERT_HAS_EXPIRED); renew it'],
+  [
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'its certificate is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); set NODE_EXTRA_CA_CERTS to the file of its authority',
+  ],
+])('%s means: %s', (code, problem) => {
+  expect(String(connectionProblem('https://a', { code }))).toBe(`SetupError: Cannot reach https://a: ${problem}`)
+})
+
+test('another error stays as it is', () => {
+  const error = Object.assign(new Error('a bug'), { code: 'XENOENT' })
+  expect(explained('Cannot read it', error, [[/^ENOENT$/, 'it does not exist']])).toBe(error)
+  expect(connectionProblem('https://a', error)).toBeUndefined()
+})

@@ -1,0 +1,78 @@
+import { codeOf, SetupError, type StoreProblem, type StoreUnavailable } from '../errors.ts'
+
+/** What the operator has to do about each problem of a store. */
+const advice: Readonly<Record<StoreProblem, string>> = {
+  missing: 'start the server once, or set DATABASE_URL',
+  'not-a-file': 'set DATABASE_URL to a file',
+  'foreign-file': 'move it away, or set DATABASE_URL to another file',
+  'no-permission': 'change its owner, or set DATABASE_URL to another file',
+  'no-folder': 'create it, or set DATABASE_URL to another file',
+  locked: 'stop that process, or try again',
+  'disk-full': 'free some space',
+  damaged: 'stop the servers, move the file away with its -wal and -shm files, and run petstore restore with a backup',
+  'before-1':
+    'export it with that program, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over',
+  'newer-schema': 'upgrade the program',
+  'not-empty': 'import without --keep-ids, or set DATABASE_URL to an empty store',
+  'invalid-id': 'correct it, or import without --keep-ids',
+  'ids-exhausted': 'import into an empty store',
+  'nothing-to-copy': 'set DATABASE_URL to the store to copy',
+  unreadable: 'check the file and its disk, and try again',
+  'not-a-backup': 'name a backup',
+  'bad-backup': 'use another backup',
+  'unclosed-backup': 'copy it and its log to a folder where you can write, and open it with sqlite3',
+  'refused-value': 'correct it in a copy of the backup',
+  'ignored-animals': 'look for triggers in the store',
+  'no-answer': 'start it, or check host and port in DATABASE_URL',
+  'no-primary': 'start the primary, or name it in DATABASE_URL',
+  temporary: 'try again',
+  'wrong-address': 'check host and port in DATABASE_URL',
+  'wrong-tls': 'check that it is PostgreSQL and supports the sslmode in DATABASE_URL',
+  pooler: 'set PETSTORE_DATABASE_POOLER=true',
+  'no-free-connection':
+    "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool",
+  encoding: "create one with ENCODING 'UTF8'",
+  isolation: 'run this statement',
+  'no-schema': 'create it, or change the search_path',
+  'foreign-tables': 'set DATABASE_URL to a separate database',
+  'host-rules': 'add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS',
+  'refused-user': 'check user and password in DATABASE_URL',
+  'certificate-name': 'use that name in DATABASE_URL, or choose another sslmode',
+  'untrusted-certificate': "set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",
+  'no-database': 'create it, or set DATABASE_URL to another one',
+  'missing-right':
+    'GRANT it SELECT, INSERT, UPDATE and DELETE on the tables, EXECUTE on the functions, and TEMPORARY on the database for an import; the first start needs CREATE on the schema, and an upgrade the owner of the tables',
+  'listed-rights': 'GRANT these rights',
+}
+
+/** What happened and what to do. Of several PostgreSQL hosts, each has its own advice. */
+export function withAdvice(error: Pick<StoreUnavailable, 'message' | 'problem' | 'cause'>): string {
+  const { message, problem, cause } = error
+  if (cause instanceof AggregateError) return cause.errors.map(withAdvice).join('; ')
+  return problem ? `${message}; ${advice[problem]}` : message
+}
+
+/** What a system error means, by its code, and what to do. */
+type Problems = readonly (readonly [codes: RegExp, happened: string, advice?: string])[]
+
+/** A SetupError if one of the problems has the code of the error; otherwise the error itself. */
+export function explained(what: string, error: unknown, problems: Problems): unknown {
+  const code = codeOf(error)
+  const [, happened, advice] = problems.find(([codes]) => codes.test(code)) ?? []
+  if (happened === undefined) return error
+  return new SetupError(`${what}: ${happened}${code && ` (${code})`}${advice ? `; ${advice}` : ''}`, { cause: error })
+}
+
+/** Why a server cannot be reached, by the code of `fetch`; undefined if it is another error. */
+export function connectionProblem(url: string, error: unknown): SetupError | undefined {
+  const problem = explained(`Cannot reach ${url}`, error, [
+    [/^ECONNREFUSED$/, 'nothing answers there', 'start it with petstore serve, or check the address'],
+    [/^(ENOTFOUND|EAI_AGAIN)$/, 'no address is known for this host', 'check its name'],
+    [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection', 'if it uses TLS, the address needs https://'],
+    [/^EPROTO$/, 'the TLS handshake failed', 'if the server has no TLS, the address needs http://'],
+    [/ALTNAME/, 'its certificate is for another host name', 'use that name'],
+    [/EXPIRED/, 'its certificate has expired', 'renew it'],
+    [/CERT|^UNABLE_TO_/, 'its certificate is not trusted', 'set NODE_EXTRA_CA_CERTS to the file of its authority'],
+  ])
+  return problem instanceof SetupError ? problem : undefined
+}
