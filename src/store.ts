@@ -143,7 +143,7 @@ export interface PoolActivity {
   readonly waiting: number
 }
 
-/** A line for the log: `error` when the store starts to recover from a problem, `warn` when it has. */
+/** A line for the log: `error` for a failure, `warn` for a recovery or a setting to correct. */
 export type OnStoreEvent = (level: 'error' | 'warn', message: string, problem?: StoreProblem) => void
 
 export interface OpenOptions {

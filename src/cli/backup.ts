@@ -1,5 +1,7 @@
 import { SetupError } from '../errors.ts'
-import { backUp, isPostgres, openRestore, type Restore } from '../store/open.ts'
+import { isPostgres, sqliteFile } from '../store/open.ts'
+import { backUpSqlite } from '../store/sqlite/backup.ts'
+import { openSqliteRestore, type Restore } from '../store/sqlite/restore.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { animals, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
@@ -27,7 +29,7 @@ export const backupCommand = command({
 
 async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
   using progress = startProgress('Copying the store', io)
-  const copy = (path: string) => backUp(databaseUrl, path, progress.update, signal)
+  const copy = (path: string) => backUpSqlite(sqliteFile(databaseUrl), path, progress.update, signal)
   const { result, bytes } = await writeNewFile(file, `Cannot back up to ${file}`, copy)
   progress.stop()
   io.err(`Copied ${animals(result)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
@@ -51,7 +53,7 @@ While the store replaces the animals (a million in 3 seconds), reads continue. A
   ),
   async run({ file, yes, databaseUrl }, io) {
     io.err(`Checking ${file} and the store\n`)
-    using restore = await openRestore(databaseUrl, file)
+    using restore = await openSqliteRestore(sqliteFile(databaseUrl), file)
     io.err(summaryOf(file, restore))
     if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
       throw new SetupError('Nothing was restored: answer y, or use --yes')

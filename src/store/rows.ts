@@ -90,13 +90,13 @@ export function madeBefore1(location: string): StoreError {
   return new StoreError('before-1', `Cannot open the store ${location}: a version before 1.0.0 made it`)
 }
 
-/** The steps that a store lacks. `found` is its version, 0 if it is new; the first of `known` makes version 1. */
-export function missingMigrations(location: string, found: number, known: readonly string[]) {
-  if (found < 0 || found > known.length) {
-    const problem = `it has schema version ${found}, and this program supports versions up to ${known.length}`
+/** The steps that a store lacks. `found` is its version, 0 if it is new; the first step makes version 1. */
+export function missingMigrations(location: string, found: number, steps: readonly string[]) {
+  if (found < 0 || found > steps.length) {
+    const problem = `it has schema version ${found}, and this program supports versions up to ${steps.length}`
     throw new StoreError('newer-schema', `Cannot open the store ${location}: ${problem}`)
   }
-  return known.slice(found).map((sql, index) => ({ version: found + index + 1, sql }))
+  return steps.slice(found).map((sql, index) => ({ version: found + index + 1, sql }))
 }
 
 export function storeNotEmpty(location: string): StoreError {

@@ -17,7 +17,7 @@ import {
 import { join } from 'node:path'
 import { withAdvice } from '../../src/cli/advice.ts'
 import { StoreError } from '../../src/errors.ts'
-import { openSqliteRestore } from '../../src/store/sqlite/backup.ts'
+import { openSqliteRestore } from '../../src/store/sqlite/restore.ts'
 import { animalLines } from '../support/load.ts'
 import { createKey, refusal, type Server, startServer } from '../support/process.ts'
 import { workplace } from './workplace.ts'

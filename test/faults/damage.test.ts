@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
+import { identityOf } from '../../src/store/sqlite/schema.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { animalLines } from '../support/load.ts'
@@ -114,7 +115,7 @@ test.each<[string, Write]>([
   ['pets', { type: 'createPet', name: 'Rex', categoryId: 7n }],
 ])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
   zeroTable(table)
-  const committer = new Committer(file)
+  const committer = new Committer(file, identityOf(file))
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
   const { failures } = committer.commit([{ type: 'createKey', key: record }, write])
   expect([...(failures?.values() ?? [])].map(({ kind }) => kind)).toEqual(['damaged', 'damaged'])

@@ -139,7 +139,7 @@ test('closing commits what is waiting, and takes nothing more', async () => {
   const closed = writer.close()
   const late = add('Too late')
   await closed
-  expect(writer.activity().writesWaiting).toBe(0)
+  expect(writer.queue.activity().writesWaiting).toBe(0)
   expect(await late).toBe('unavailable')
   await expectAll(waiting, 'written')
   expect(await names()).toHaveLength(50)

@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { readdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError, StoreUnavailable } from '../../src/errors.ts'
-import { backUp, openStores } from '../../src/store/open.ts'
-import { openSqliteRestore } from '../../src/store/sqlite/backup.ts'
+import { openStores } from '../../src/store/open.ts'
+import { backUpSqlite } from '../../src/store/sqlite/backup.ts'
 import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
+import { openSqliteRestore } from '../../src/store/sqlite/restore.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
 import { createKey, memoryFolder, temporaryFolder, until } from '../support/process.ts'
 import { closing, describeStoreContract, failureOf, rex } from './contract.ts'
@@ -146,7 +147,7 @@ test('a backup reports how much of it is done every 100 ms, and counts the anima
   const report = (fraction: number) => void done.push(fraction)
   using timers = spyOn(globalThis, 'setInterval')
   using cleared = spyOn(globalThis, 'clearInterval')
-  const copying = backUp(`sqlite:${file}`, copy, report, new AbortController().signal)
+  const copying = backUpSqlite(file, copy, report, new AbortController().signal)
   const [showProgress, everyMs] = await until('a timer', () => timers.mock.calls[0])
   showProgress()
   expect([everyMs, await copying]).toEqual([100, 5_000n])

@@ -59,8 +59,8 @@ export class PostgresCatalogue implements Catalogue {
 
   /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
-    return this.#run(async sql => {
-      return await commit(sql, signal, async transaction => {
+    return this.#run(sql =>
+      commit(sql, signal, async transaction => {
         await transaction.unsafe(withoutTimeLimit)
         await transaction`SET LOCAL lock_timeout = '60s'`
         // Fails early; checked again under the lock.
@@ -74,8 +74,8 @@ export class PostgresCatalogue implements Catalogue {
            SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
         )
         return BigInt(count)
-      })
-    })
+      }),
+    )
   }
 
   correct(id: bigint, correction: PetCorrection, signal?: AbortSignal) {
@@ -95,7 +95,7 @@ export class PostgresCatalogue implements Catalogue {
       const given = bigints(transaction, ids, id => id)
       // In one order, so that two removals cannot deadlock.
       const select = 'SELECT id FROM pets WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE'
-      const found = new Set((await transaction.unsafe<PetRow[]>(select, [given])).map(({ id }) => id))
+      const found = new Set((await transaction.unsafe<Pick<PetRow, 'id'>[]>(select, [given])).map(({ id }) => id))
       const missing = ids.filter(id => !found.has(id))
       if (missing.length === 0) await transaction`DELETE FROM pets WHERE id = ANY (${given}::bigint[])`
       return missing

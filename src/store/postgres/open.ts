@@ -25,13 +25,13 @@ export interface PostgresOptions {
 export async function openPostgres(
   address: PostgresAddress,
   options: OpenOptions & PostgresOptions,
-  known = migrations,
+  steps = migrations,
 ): Promise<Stores> {
   const { hosts, location } = address
   const { create, onEvent = () => {}, readUrl, pooler, connectionsMax = readConnectionsDefault } = options
   try {
     const server = await findServer(hosts)
-    const isNew = await migrate(server, location, create, known)
+    const isNew = await migrate(server, location, create, steps)
     warnOfServer(server, connectionsMax, onEvent)
     const primary = new Primary(server, hosts, connectionsMax, onEvent)
     const { reading, writing } = primary

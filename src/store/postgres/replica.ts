@@ -33,7 +33,7 @@ export class Replica {
   #nextCheck: NodeJS.Timeout | undefined
   #isClosed = false
 
-  /** Not used before the first check. */
+  /** Reads go to the primary until the first check. */
   constructor(host: PostgresHost, primary: Pool, connectionsMax: number, onEvent: OnStoreEvent) {
     this.#name = host.name
     this.#primary = primary
@@ -76,10 +76,10 @@ export class Replica {
    */
   async #compare(): Promise<void> {
     try {
-      const [primary] = await this.#primary.read(sql => sql.unsafe(positionOf)).catch(() => [])
+      const [primary] = await this.#primary.read(sql => sql.unsafe<{ position: string }[]>(positionOf)).catch(() => [])
       this.#position = primary?.position ?? this.#position
       for (let ms = 0; ; ms += askEveryMs) {
-        const [{ bytes }] = await this.pool.probe(sql => sql.unsafe(lagBehind, [this.#position]))
+        const [{ bytes }] = await this.pool.probe(sql => sql.unsafe<[{ bytes: number }]>(lagBehind, [this.#position]))
         this.#lagBytes = Math.max(0, bytes)
         if (bytes <= 0 || this.pool.isReachable || !this.#primary.isReachable) break
         if (ms >= catchUpMsMax) throw new StoreUnavailable(`it is ${bytes} bytes behind the primary`)

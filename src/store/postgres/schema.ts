@@ -85,13 +85,13 @@ export const missingRights = `
 const migrationLock = 0x50455453
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-export async function migrate(server: Server, location: string, create: boolean, known: readonly string[]) {
+export async function migrate(server: Server, location: string, create: boolean, steps: readonly string[]) {
   await using connection = connectForLongWork(server)
   const { sql } = connection
   const found = await versionIn(sql, location)
   if (found === 0 && !create) throw new StoreError('missing', `Cannot open the store ${location}: it does not exist`)
   // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
-  for (const { version, sql: step } of missingMigrations(location, found, known)) {
+  for (const { version, sql: step } of missingMigrations(location, found, steps)) {
     await sql.begin(async transaction => {
       await transaction.unsafe(longTransaction)
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`

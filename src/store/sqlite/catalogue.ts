@@ -6,7 +6,7 @@ import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '
 import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { sqliteStoreError, sqliteUnavailable } from './errors.ts'
 import { statements } from './pets.ts'
-import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identityOf } from './schema.ts'
+import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identityOf, readInteger } from './schema.ts'
 
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
@@ -21,9 +21,7 @@ export class SqliteCatalogue implements Catalogue {
 
   /** Walks the smallest index: 10 ms for a million animals. */
   estimate(): Promise<number> {
-    return this.#run('readonly', async database =>
-      Number(database.query<{ n: bigint }, []>('SELECT count(*) AS n FROM pets').get()?.n),
-    )
+    return this.#run('readonly', async database => Number(readInteger(database, 'SELECT count(*) FROM pets')))
   }
 
   /** One read transaction for all batches: the write-ahead log keeps the data as of its start. */
@@ -50,9 +48,9 @@ export class SqliteCatalogue implements Catalogue {
       if (ids === 'keep') this.#checkEmpty(database)
       const count = await stage(database, batches, ids)
       database.run('BEGIN IMMEDIATE')
-      const last = database.query<{ seq: bigint }, []>("SELECT seq FROM sqlite_sequence WHERE name = 'pets'").get()
+      const lastId = readInteger(database, "SELECT seq FROM sqlite_sequence WHERE name = 'pets'")
       if (ids === 'keep') this.#checkEmpty(database)
-      else checkIdsLeft(this.#file, count, last?.seq ?? 0n)
+      else checkIdsLeft(this.#file, count, lastId)
       const columns = ids === 'keep' ? 'id, name, category_id, status' : 'name, category_id, status'
       const move = database.query<never, { after: number; to: number }>(
         `INSERT INTO pets (${columns}) SELECT ${columns} FROM staged WHERE place > $after AND place <= $to ORDER BY place`,

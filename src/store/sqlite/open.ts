@@ -12,14 +12,14 @@ import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
-export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions, known = migrations): Stores {
+export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions, steps = migrations): Stores {
   const what = `Cannot open the store ${file}`
   try {
     provideFile(file, create, what)
     using opening = new DisposableStack()
     // Stays open: if the writer thread has ended, this is the last connection, which moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
-    const isNew = prepare(anchor, file, known)
+    const isNew = prepare(anchor, file, steps)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
       onEvent('error', `The store ${resolve(file)} is damaged (${message})`, 'damaged'),
@@ -37,9 +37,9 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       ...(isNew && { newStorePath: resolve(file) }),
       startWriting: () => writer.start(),
       isReadOnly: () => false,
-      activity: () => writer.activity(),
+      activity: () => writer.queue.activity(),
       async close() {
-        await writer.drain()
+        await writer.queue.close()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
         // Last: it moves the write-ahead log into the file, and only the writer thread waits if the disk does not answer.

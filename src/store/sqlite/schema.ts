@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import { StoreError, StoreUnavailable } from '../../errors.ts'
+import { codeOf, StoreError, StoreUnavailable } from '../../errors.ts'
 import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
 
 export const busyTimeoutMs = 5_000
@@ -11,8 +11,8 @@ const walBytesMax = 64 * 1024 ** 2
 /** Checking a larger file would delay the start: this takes about 0.1 s. */
 const checkedBytesMax = 8 * 1024 ** 2
 /** In the file's header. "pets" in ASCII marks a store, and "PETS" one of a version before 1.0.0. */
-const applicationId = 0x70657473
-const applicationIdBefore1 = 0x50455453
+const applicationId = 0x70657473n
+const applicationIdBefore1 = 0x50455453n
 
 // AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks are the rules of
 // POST /pets, which also guard changes by SQL. `length` ends at U+0000.
@@ -73,11 +73,11 @@ export function configure(database: Database, schema: string): void {
 }
 
 /** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
-export function prepare(database: Database, file: string, known: readonly string[]): boolean {
+export function prepare(database: Database, file: string, steps: readonly string[]): boolean {
   claim(database, file)
   if (statSync(file).size <= checkedBytesMax) checkStore(database, file, 'main')
   switchToWal(database)
-  return migrate(database, file, known)
+  return migrate(database, file, steps)
 }
 
 /** Marks an empty file as ours; refuses another program's database before anything in it changes. */
@@ -95,20 +95,20 @@ function claim(database: Database, file: string): void {
 
 /** False for an empty file and for another program's. Throws for a store of a version before 1.0.0. */
 export function isOurs(database: Database, file: string, schema = 'main'): boolean {
-  const found = pragma(database, `${schema}.application_id`)
+  const found = readInteger(database, `PRAGMA ${schema}.application_id`)
   if (found === applicationIdBefore1) throw madeBefore1(file)
   return found === applicationId
 }
 
 /** Refuses a damaged store. The quick check does not compare indexes with their tables. */
 export function checkStore(database: Database, file: string, schema: string): void {
-  if (isIntact(database, `${schema}.quick_check`)) return
+  if (isIntact(database, schema, 'quick_check')) return
   throw new StoreError('damaged', `Cannot open the store ${file}: the file is damaged (quick_check)`)
 }
 
 /** False if SQLite finds damage. It throws if there is too much of it to check further. */
-export function isIntact(database: Database, check: `${string}.${'quick' | 'integrity'}_check`): boolean {
-  const [[finding] = []] = database.query(`PRAGMA ${check}(1)`).values()
+export function isIntact(database: Database, schema: string, check: 'quick_check' | 'integrity_check'): boolean {
+  const [[finding] = []] = database.query(`PRAGMA ${schema}.${check}(1)`).values()
   return finding === 'ok'
 }
 
@@ -119,16 +119,16 @@ function switchToWal(database: Database): void {
     try {
       return void database.run('PRAGMA journal_mode = WAL')
     } catch (error) {
-      if ((error as { code?: string }).code !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
+      if (codeOf(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
       Bun.sleepSync(20)
     }
   }
 }
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-function migrate(database: Database, file: string, known: readonly string[]): boolean {
+function migrate(database: Database, file: string, steps: readonly string[]): boolean {
   const found = versionOf(database)
-  for (const { version, sql } of missingMigrations(file, found, known)) {
+  for (const { version, sql } of missingMigrations(file, found, steps)) {
     const apply = database.transaction(() => {
       // Another process may have applied it meanwhile.
       if (versionOf(database) >= version) return
@@ -142,12 +142,13 @@ function migrate(database: Database, file: string, known: readonly string[]): bo
 
 /** The schema's version: 0 if it is empty. */
 export function versionOf(database: Database, schema = 'main'): number {
-  return pragma(database, `${schema}.user_version`)
+  return Number(readInteger(database, `PRAGMA ${schema}.user_version`))
 }
 
-function pragma(database: Database, name: string): number {
-  const [[value] = []] = database.query(`PRAGMA ${name}`).values()
-  return Number(value)
+/** 0 if there is no value. */
+export function readInteger(database: Database, sql: string): bigint {
+  const [[value] = []] = database.query(sql).safeIntegers(true).values()
+  return (value ?? 0n) as bigint
 }
 
 /** Identifies the file even after it is renamed; undefined if there is none. */

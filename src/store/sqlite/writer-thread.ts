@@ -7,8 +7,17 @@ import type { NewPet, PetStatus } from '../../pet.ts'
 import { idempotencyKeyMs } from '../../store.ts'
 import { fingerprintOf, type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import { DamageGuard, type Failure, failureOf } from './errors.ts'
-import { checkSameFile, connect, identityOf } from './schema.ts'
-import type { CommittedBatch, KeyWrites, PetWrites, ThreadRequest, Write, WriteResult, Writes } from './writer.ts'
+import { checkSameFile, connect } from './schema.ts'
+import type {
+  CommittedBatch,
+  KeyWrites,
+  PetWrites,
+  ThreadReply,
+  ThreadRequest,
+  Write,
+  WriteResult,
+  Writes,
+} from './writer.ts'
 
 export class Committer {
   readonly #file: string
@@ -16,7 +25,7 @@ export class Committer {
   readonly #guard = new DamageGuard()
   #open: ReturnType<typeof openFile> | undefined
 
-  constructor(file: string, identity = identityOf(file)) {
+  constructor(file: string, identity: string | undefined) {
     this.#file = file
     this.#identity = identity
   }
@@ -78,9 +87,9 @@ function preparePetWrites(database: Database): PetWrites {
      WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max} RETURNING id`,
   )
   type KnownKey = { fingerprint: string; pet_id: bigint }
-  const findKey = database.query<KnownKey, { scope: string; key: string; expiredMs: number }>(
+  const findKey = database.query<KnownKey, { scope: string; key: string; expiredUntilMs: number }>(
     `SELECT fingerprint, pet_id FROM idempotency_keys
-     WHERE scope = $scope AND key = $key AND created_at_ms > $expiredMs`,
+     WHERE scope = $scope AND key = $key AND created_at_ms > $expiredUntilMs`,
   )
   // Replaces an expired key that is not deleted yet.
   const storeKey = database.query(
@@ -89,7 +98,7 @@ function preparePetWrites(database: Database): PetWrites {
   )
   const deleteKeys = database.query(
     `DELETE FROM idempotency_keys WHERE (scope, key) IN (
-       SELECT scope, key FROM idempotency_keys WHERE created_at_ms <= $expiredMs ORDER BY created_at_ms LIMIT $max)`,
+       SELECT scope, key FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs ORDER BY created_at_ms LIMIT $max)`,
   )
 
   function createPet({ name, categoryId, status }: NewPet): bigint {
@@ -103,14 +112,14 @@ function preparePetWrites(database: Database): PetWrites {
     /** Writes run one after the other, so no key is ever seen as in progress. */
     createPetOnce({ pet, key: { scope, key, at } }) {
       const fingerprint = fingerprintOf(pet)
-      const known = findKey.get({ scope, key, expiredMs: at.getTime() - idempotencyKeyMs })
+      const known = findKey.get({ scope, key, expiredUntilMs: at.getTime() - idempotencyKeyMs })
       if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
       const id = createPet(pet)
       storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
-    deleteExpiredIdempotencyKeys: ({ expiredMs, max }) => deleteKeys.run({ expiredMs, max }).changes,
+    deleteExpiredIdempotencyKeys: ({ expiredUntilMs, max }) => deleteKeys.run({ expiredUntilMs, max }).changes,
   }
 }
 
@@ -149,7 +158,7 @@ function prepareKeyWrites(database: Database): KeyWrites {
 
 if (!Bun.isMainThread) {
   let committer: Committer | undefined
-  const handle = (request: ThreadRequest): CommittedBatch => {
+  const handle = (request: ThreadRequest): ThreadReply => {
     if (request.type === 'open') {
       committer = new Committer(request.file, request.identity)
       try {
@@ -157,12 +166,12 @@ if (!Bun.isMainThread) {
       } catch {
         // The first batch tries again, and reports the problem.
       }
-      return { values: [] }
+      return undefined
     }
     if (!committer) throw new Error(`${request.type} came before open`)
     if (request.type === 'commit') return committer.commit(request.batch)
     committer.close()
-    return { values: [] }
+    return undefined
   }
   addEventListener('message', ({ data }: MessageEvent<ThreadRequest>) => postMessage(handle(data)))
 }

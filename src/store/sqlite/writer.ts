@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs'
 import type { ApiKey, NewApiKey } from '../../api-key.ts'
 import { StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
-import type { Creation, IdempotencyKey, KeyUse, StoreActivity } from '../../store.ts'
+import type { Creation, IdempotencyKey, KeyUse } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type Failure } from './errors.ts'
@@ -12,7 +12,7 @@ export interface PetWrites {
   /** One statement: the writer thread relies on that. */
   createPet(pet: NewPet): bigint
   createPetOnce(creation: { readonly pet: NewPet; readonly key: IdempotencyKey }): Creation
-  deleteExpiredIdempotencyKeys(expired: { readonly expiredMs: number; readonly max: number }): number
+  deleteExpiredIdempotencyKeys(expired: { readonly expiredUntilMs: number; readonly max: number }): number
 }
 
 export interface KeyWrites {
@@ -34,7 +34,9 @@ export type ThreadRequest =
   | { readonly type: 'commit'; readonly batch: readonly Write[] }
   | { readonly type: 'close' }
 
-/** From the writer thread: one reply to each request, in the same order. Only a commit has values. */
+/** From the writer thread: one reply to each request, in the same order; undefined unless it was a commit. */
+export type ThreadReply = CommittedBatch | undefined
+
 export interface CommittedBatch {
   readonly values: readonly WriteResult[]
   /** The writes that failed, by their index. */
@@ -51,17 +53,16 @@ const threadModule = new URL('./writer-thread.ts', import.meta.url)
 
 /** Sends writes to the writer thread, which it starts when it is needed, and again if it ends by itself. */
 export class Writer {
-  readonly #open: ThreadRequest
+  readonly queue = new CommitQueue<Write, WriteResult>(batch => this.#commit(batch))
+  readonly #openRequest: ThreadRequest
   readonly #guard: DamageGuard
   readonly #onEnd: (message: string) => void
   readonly #module: URL
-  readonly #queue = new CommitQueue<Write, WriteResult>(batch => this.#commit(batch))
   #worker: Worker | undefined
-  #restart: ReturnType<typeof setTimeout> | undefined
-  #unanswered: PromiseWithResolvers<CommittedBatch>[] = []
+  #restartTimer: ReturnType<typeof setTimeout> | undefined
+  #unanswered: PromiseWithResolvers<ThreadReply>[] = []
   #opened: Promise<void> | undefined
-  #restarted = Promise.withResolvers<void>()
-  #closed: Promise<unknown> | undefined
+  #threadStarted = Promise.withResolvers<void>()
   #commits = 0
 
   /** `onEnd` is called when the thread has ended by itself. The message says why, if that is known. */
@@ -69,19 +70,15 @@ export class Writer {
     file: string,
     { guard = new DamageGuard(), onEnd = (_message: string) => {}, module = threadModule } = {},
   ) {
-    this.#open = { type: 'open', file, identity: identityOf(file) }
+    this.#openRequest = { type: 'open', file, identity: identityOf(file) }
     this.#guard = guard
     this.#onEnd = onEnd
     this.#module = module
   }
 
-  /** How many batches were committed. It grows before their writes resolve. */
+  /** How many batches the thread has answered, before their writes resolve: the file may have changed with each. */
   get commits(): number {
     return this.#commits
-  }
-
-  activity(): StoreActivity {
-    return this.#queue.activity()
   }
 
   /** Resolves when the file is open or the thread has ended: the first write reports a failure. */
@@ -94,32 +91,26 @@ export class Writer {
   write<W extends Write>(write: W): Promise<ReturnType<Writes[W['type']]>> {
     const { damage } = this.#guard
     if (damage) return Promise.reject(damage)
-    return this.#queue.add(write) as Promise<ReturnType<Writes[W['type']]>>
+    return this.queue.add(write) as Promise<ReturnType<Writes[W['type']]>>
   }
 
-  /** Refuses further writes, and resolves when the waiting ones are committed. */
-  drain(): Promise<void> {
-    return this.#queue.close()
-  }
-
-  /** Drains, and ends the thread after it has closed the file. */
+  /** Waits until the queue is closed, and ends the thread after it has closed the file. */
   async close(): Promise<void> {
-    await this.drain()
-    clearTimeout(this.#restart)
-    if (!this.#worker) return
-    this.#closed ??= this.#send({ type: 'close' }).catch(() => {})
-    await this.#closed
-    clearTimeout(this.#restart)
+    await this.queue.close()
+    clearTimeout(this.#restartTimer)
     const worker = this.#worker
+    if (!worker) return
+    await this.#send({ type: 'close' }).catch(() => {})
+    clearTimeout(this.#restartTimer)
     this.#worker = undefined
-    worker?.terminate()
+    worker.terminate()
   }
 
   #startThread(): Promise<void> {
     // A small heap that is collected often saves 13 MB and costs no measurable time.
     const worker = new Worker(this.#module, { smol: true })
     let failure = ''
-    worker.onmessage = ({ data }: MessageEvent<CommittedBatch>) => this.#unanswered.shift()?.resolve(data)
+    worker.onmessage = ({ data }: MessageEvent<ThreadReply>) => this.#unanswered.shift()?.resolve(data)
     worker.onerror = ({ message }) => {
       failure = ` (${firstErrorLine(message)})`
     }
@@ -127,9 +118,9 @@ export class Writer {
       if (this.#worker === worker) this.#onThreadEnd(failure)
     })
     this.#worker = worker
-    this.#restarted.resolve()
-    this.#restarted = Promise.withResolvers()
-    return this.#send(this.#open).then(
+    this.#threadStarted.resolve()
+    this.#threadStarted = Promise.withResolvers()
+    return this.#send(this.#openRequest).then(
       () => {},
       () => {},
     )
@@ -137,11 +128,11 @@ export class Writer {
 
   #restartLater(): void {
     const restart = () => (canOpenFiles() ? this.#startThread() : this.#restartLater())
-    this.#restart = setTimeout(restart, restartMs).unref()
+    this.#restartTimer = setTimeout(restart, restartMs).unref()
   }
 
-  #send(request: ThreadRequest): Promise<CommittedBatch> {
-    const reply = Promise.withResolvers<CommittedBatch>()
+  #send(request: ThreadRequest): Promise<ThreadReply> {
+    const reply = Promise.withResolvers<ThreadReply>()
     this.#unanswered.push(reply)
     this.#worker?.postMessage(request)
     return reply.promise
@@ -150,12 +141,12 @@ export class Writer {
   async #commit(batch: readonly QueuedWrite<Write, WriteResult>[]): Promise<number> {
     void this.start()
     if (!this.#worker) {
-      await withTimeout(this.#restarted.promise, startMsMax, () => {
+      await withTimeout(this.#threadStarted.promise, startMsMax, () => {
         throw new StoreUnavailable('the writer thread has not started')
       })
     }
     const request = { type: 'commit', batch: batch.map(({ write }) => write) } as const
-    const { values, failures = new Map<number, Failure>() } = await this.#send(request)
+    const { values = [], failures = new Map<number, Failure>() } = (await this.#send(request)) ?? {}
     this.#commits++
     for (const [index, failure] of failures) batch[index]?.reject(this.#guard.note(errorOf(failure)))
     // If a read has found damage meanwhile, the writes may be lost.
