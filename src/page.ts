@@ -16,7 +16,7 @@ export interface Page {
 }
 
 const limitMin = 1
-const limitMax = 100
+export const limitMax = 100
 export const limitDefault = 20
 
 export const pageLimit: Field<number, string> = {

@@ -15,7 +15,7 @@ export async function inBackground<T>(log: Log, work: () => Promise<T>): Promise
   }
 }
 
-/** Runs the work every `ms`, never twice at once. The work may return another pause. Dispose to stop. */
+/** Runs the work every `ms`, never twice at once. The work may return another pause in ms. Dispose to stop. */
 export function repeat(log: Log, ms: number, work: () => Promise<unknown>): Disposable {
   let ended = false
   const run = async () => {

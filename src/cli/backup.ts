@@ -3,9 +3,10 @@ import { isPostgres, sqliteFile } from '../store/open.ts'
 import { backUpSqlite } from '../store/sqlite/backup.ts'
 import { openSqliteRestore, type Restore } from '../store/sqlite/restore.ts'
 import { argument, command, switchOption } from './arguments.ts'
+import { interruptible } from './interrupt.ts'
+import { writeNewFile } from './new-file.ts'
 import { animals, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
-import { interruptible, writeNewFile } from './transfer.ts'
 
 const onlySqlite =
   (problem: string) =>
@@ -22,8 +23,8 @@ export const backupCommand = command({
   examples: ['petstore backup pets-2030-01-31.db'],
   check: onlySqlite('Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'),
   async run({ file, databaseUrl }, io) {
-    const nothing = `${file} was not created`
-    await interruptible(io, { nothing }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
+    const ifAborted = `${file} was not created`
+    await interruptible(io, { ifAborted }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
   },
 })
 
@@ -57,7 +58,7 @@ While the store replaces the animals (a million in 3 seconds), reads continue. A
     io.err(summaryOf(file, restore))
     if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
       throw new SetupError('Nothing was restored: answer y, or use --yes')
-    await interruptible(io, { nothing: 'nothing was restored' }, async catchSignals => {
+    await interruptible(io, { ifAborted: 'nothing was restored' }, async catchSignals => {
       using progress = startProgress(`Restoring ${file}`, io)
       await restore.run(progress.update, catchSignals())
     })

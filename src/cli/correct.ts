@@ -4,9 +4,9 @@ import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { petName, petStatus } from '../pet.ts'
 import { argument, command, int64Text, switchOption, withoutUser } from './arguments.ts'
+import { interruptible, outcomeOf, unlessAborted } from './interrupt.ts'
 import { animals, announced, isConfirmed, isTerminal, petTable, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
-import { committed, interruptible, unlessAborted } from './transfer.ts'
 
 const optional = { default: 'unchanged', optional: true } as const
 const effect = 'Servers show the change in their next response; replicas show it after they have received it.'
@@ -33,14 +33,14 @@ export const correctCommand = command({
   },
   async run({ id, name, categoryId, status, noStatus, json, ...store }, io) {
     const outcomes = {
-      nothing: 'nothing was corrected',
-      unknown: `animal ${id} may be corrected; run the command again`,
+      ifAborted: 'nothing was corrected',
+      ifUnknown: `animal ${id} may be corrected; run the command again`,
     }
     const correction = { name, categoryId, status: noStatus ? null : status }
     const { corrected, location } = await interruptible(io, outcomes, catchSignals =>
       withStores({ ...store, create: false }, io, async ({ catalogue, location }) => {
         const signal = catchSignals()
-        const change = committed(catalogue.correct(id, correction, signal), signal)
+        const change = outcomeOf(catalogue.correct(id, correction, signal), signal)
         return { corrected: await announced(change, io), location }
       }),
     )
@@ -76,7 +76,7 @@ export const removeCommand = command({
   check: ({ yes }) =>
     yes || (isTerminal(2) && process.stdin.isTTY) ? [] : ['Cannot ask without a terminal: use --yes'],
   async run({ ids, yes, ...store }, io) {
-    const outcomes = { nothing: 'nothing was removed', unknown: 'either all of them were removed or none' }
+    const outcomes = { ifAborted: 'nothing was removed', ifUnknown: 'either all of them were removed or none' }
     const refuse = (missing: readonly bigint[]) => {
       if (missing.length === 0) return
       throw new SetupError(`No animal has id ${oneOfText(missing.map(String))}: nothing was removed`)
@@ -91,7 +91,7 @@ export const removeCommand = command({
         const question = `Remove ${animals(ids.length)} from ${location} for good?`
         if (!yes && !(await unlessAborted(isConfirmed(question, io), signal)))
           throw new SetupError('Nothing was removed: answer y, or use --yes')
-        refuse(await announced(committed(catalogue.remove(ids, signal), signal), io))
+        refuse(await announced(outcomeOf(catalogue.remove(ids, signal), signal), io))
         io.err(`Removed ${animals(ids.length)} from ${location}\n`)
       }),
     )

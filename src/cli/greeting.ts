@@ -8,41 +8,35 @@ import { originOf, type ServeSettings, settings as serveSettings } from './setti
 
 type Row = readonly [label: string, value: string]
 
-/** Prints the addresses, the first key of a store that has never had one, and curl lines to paste. */
-export async function greet(settings: ServeSettings, port: number, stores: Stores, log: Log, io: Io): Promise<void> {
+/** Prints the addresses, a key or how to create one, and curl lines to paste. Creates the first key of a store. */
+export async function greet(settings: ServeSettings, stores: Stores, log: Log, io: Io): Promise<void> {
   const { keys, location } = stores
-  const { environmentKey } = settings
-  const addresses = await addressRows(settings, port)
+  const { host, publicUrl, environmentKey, tlsCert } = settings
+  const origin = originOf(settings)
+  const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host })}/`)
   const first = environmentKey === undefined ? await createFirstKey(keys) : undefined
   const permission = environmentKey === undefined ? undefined : await permissionOf(environmentKey, keys, log)
-  const hint = first ? firstKeyHint(first.key) : knownKeyHint(settings, permission, io)
-  const origin = originOf({ ...settings, port })
-  const rows = [...addresses, hint.row].map(([label, value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
-  const warning = settings.tlsCert || isLoopback.test(settings.host) ? '' : `\n${clearText}\n`
+  const hint = first ? firstKeyHint(first.key) : keyHint(settings, permission, io)
+  const rows: readonly Row[] = [
+    ['Catalogue', `${origin}/`],
+    ['Reference', `${origin}/docs`],
+    ...network.map((url, index): Row => [index === 0 ? 'Network' : '', url]),
+    ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
+    hint.row,
+  ]
+  const list = rows.map(([label, value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
+  const warning = tlsCert || loopback.test(host) ? '' : `\n${clearText}\n`
   const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
   try {
-    await io.out(`${serves}\n\n${rows}${warning}${trialOf(origin, hint)}\nStop with Ctrl-C.\n`)
+    await io.out(`${serves}\n\n${list}${warning}${trialOf(origin, hint)}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
   }
 }
 
-const isLoopback = /^(127\.|::1$|localhost$)/i
+const loopback = /^(127\.|::1$|localhost$)/i
 const clearText = 'Without TLS, keys travel in the clear: set --tls-cert and --tls-key, or use a proxy with TLS.'
-
-async function addressRows(settings: ServeSettings, port: number): Promise<readonly Row[]> {
-  const { host, publicUrl } = settings
-  const origin = originOf({ ...settings, port })
-  const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host, port })}/`)
-  return [
-    ['Catalogue', `${origin}/`],
-    ['Reference', `${origin}/docs`],
-    ...network.map((url, index): Row => [index === 0 ? 'Network' : '', url]),
-    ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
-  ]
-}
-
 const networkHostsMax = 5
 
 /** The addresses of this machine that others can reach, if the server listens on all of them; `::` includes IPv4. */
@@ -77,12 +71,8 @@ function firstKeyHint(key: string): KeyHint {
   return { row: ['API key', `${key} (shown only this once)`], header: `'Authorization: Bearer ${key}'` }
 }
 
-/** `permission` is that of the key from the environment, if there is one that may use the catalogue. */
-function knownKeyHint(
-  { environmentKey, databaseUrl }: ServeSettings,
-  permission: Permission | undefined,
-  io: Io,
-): KeyHint {
+/** `permission` is that of the operator's own key, if there is one that may use the catalogue. */
+function keyHint({ environmentKey, databaseUrl }: ServeSettings, permission: Permission | undefined, io: Io): KeyHint {
   if (permission === undefined) {
     return { row: ['New key', `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`] }
   }
@@ -102,7 +92,7 @@ function trialOf(origin: string, { header, isReadOnly }: KeyHint): string {
   return `\nTry it:\n${curl} ${url}\n${isReadOnly ? '' : `${curl} ${post} ${url}\n`}`
 }
 
-/** What the key in PETSTORE_API_KEY may do with animals. Warns if the store knows the key: its record decides. */
+/** What the operator's own key may do with animals. Warns if the store knows the key: its record decides. */
 async function permissionOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
   const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
   if (!known) return 'read-write'

@@ -119,7 +119,7 @@ export function readExpiry(text: string, now: Date): Date | undefined {
   return date > now ? date : undefined
 }
 
-/** The valid key with this name, with these first characters, or the whole key. */
+/** The key that is not revoked and has this name or these first characters, or is this key. */
 export function findKey(given: string, keys: readonly ApiKey[], program: string): ApiKey {
   const isWhole = isWellFormedApiKey(given)
   const isMeant = ({ hash, name, shown }: ApiKey) =>

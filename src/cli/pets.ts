@@ -12,7 +12,7 @@ import {
 } from '../client/index.ts'
 import { SetupError } from '../errors.ts'
 import { petToJson } from '../json.ts'
-import { limitDefault } from '../page.ts'
+import { limitDefault, limitMax } from '../page.ts'
 import { petStatus } from '../pet.ts'
 import { connectionProblem } from './advice.ts'
 import {
@@ -57,7 +57,6 @@ const status = { ...petStatus, flag: '--status, -s <status>', optional: true } a
 const limit = integer(1, 999_999_999)
 const json = switchOption('--json', 'Print a JSON object')
 
-const pageLimitMax = 100
 /** A table is printed after this many animals, because its columns have to fit all its rows. */
 const tableRowsMax = 1_000
 
@@ -76,7 +75,7 @@ const listCommand = command({
   async run({ status, limit, all, json, ...server }, io) {
     const max = all ? Number.POSITIVE_INFINITY : limit
     await withClient(server, io, async client => {
-      const pages = client.pets.list({ status, limit: Math.min(max, pageLimitMax) }).pages()
+      const pages = client.pets.list({ status, limit: Math.min(max, limitMax) }).pages()
       const { count, hasMore } = await printPages(pages, max, json, io)
       if (json) return
       if (count === 0) io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)

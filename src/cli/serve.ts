@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { codeOf, SetupError } from '../errors.ts'
-import { App } from '../http/app.ts'
+import { App, type AppParts } from '../http/app.ts'
 import { type Address, type Listener, listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
@@ -29,7 +29,7 @@ const closeMsMax = 9_000
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
 /** If the process is killed, at most this much recorded use of keys is lost. */
-const flushEveryMs = 5_000
+const recordUsesEveryMs = 5_000
 
 interface Demo {
   /** Fills the store. */
@@ -43,6 +43,8 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   const stopped = nextStopSignal()
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
+  // The start may fail before the log is written by itself.
+  log.flush()
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
   // Before the store is opened: a missing file must not leave a new store behind.
   const tls = tlsCert && tlsKey ? { cert: readPem(tlsCert), key: readPem(tlsKey) } : undefined
@@ -60,38 +62,26 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await demo?.prepare(stores)
-    const app = new App({
-      stores,
-      log,
-      advice: withAdvice,
-      build,
-      sweep,
-      pages: createPages(),
-      environmentKey: settings.environmentKey,
-      publicUrl: settings.publicUrl,
-      stagingUrl: settings.stagingUrl,
-      rateLimit: settings.rateLimit,
-      corsOrigins: settings.corsOrigins,
-      trustedProxies: settings.trustedProxies,
-    })
+    const app = appOf(settings, stores, sweep, log)
     await writing
     await app.checkStore()
     const listener = startListening(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort }, settings)
     if (port !== 0 && listener.port !== port) await io.err(`Port ${port} is in use: using a free port instead\n`)
-    const flushing = repeat(log, flushEveryMs, () => app.flush())
+    const recording = repeat(log, recordUsesEveryMs, () => app.flush())
     try {
-      await greet(settings, listener.port, stores, log, io)
+      await greet({ ...settings, port: listener.port }, stores, log, io)
       await stopped
       log.write('info', 'Stopping')
       log.flush()
-      overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
     } finally {
+      overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
       const unanswered = await listener.stop(drainMs)
-      flushing[Symbol.dispose]()
+      recording[Symbol.dispose]()
       await inBackground(log, () => app.close())
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {
+    overdue ??= setTimeout(() => endWithoutStore(log), closeMsMax).unref()
     sweep[Symbol.dispose]()
     await stores.close()
     clearTimeout(overdue)
@@ -99,6 +89,23 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
     setTimeout(() => process.exit(), logReaderMs).unref()
   }
+}
+
+function appOf(settings: ServeSettings, stores: Stores, sweep: AppParts['sweep'], log: Log): App {
+  return new App({
+    stores,
+    log,
+    advice: withAdvice,
+    build,
+    sweep,
+    pages: createPages(),
+    environmentKey: settings.environmentKey,
+    publicUrl: settings.publicUrl,
+    stagingUrl: settings.stagingUrl,
+    rateLimit: settings.rateLimit,
+    corsOrigins: settings.corsOrigins,
+    trustedProxies: settings.trustedProxies,
+  })
 }
 
 /** A disk that does not answer must not keep the process: the next start recovers everything that was committed. */

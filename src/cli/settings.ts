@@ -167,7 +167,7 @@ function readHost(text: string): string | undefined {
 
 function readTimeMs(text: string): number | undefined {
   const [, amount, unit] = /^(\d{1,6})(ms|s)$/.exec(text) ?? []
-  const ms = Number(amount) * (unit === 's' ? 1_000 : 1)
+  const ms = Number(amount ?? Number.NaN) * (unit === 's' ? 1_000 : 1)
   return ms <= 300_000 ? ms : undefined
 }
 

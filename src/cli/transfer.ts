@@ -1,14 +1,13 @@
-import { existsSync } from 'node:fs'
-import { access, constants, link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { access, constants, open, stat } from 'node:fs/promises'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { codeOf, OutcomeUnknown, SetupError, StoreUnavailable } from '../errors.ts'
+import { SetupError, StoreUnavailable } from '../errors.ts'
 import type { ImportIds, Stores } from '../store.ts'
-import { withTimeout } from '../timeout.ts'
 import { explained, withAdvice } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
+import { interruptible, outcomeOf, unlessAborted } from './interrupt.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
-import { animals, exitCode, type Io, isTerminal, type Progress, startProgress, visible } from './output.ts'
+import { writeNewFile } from './new-file.ts'
+import { animals, type Io, isTerminal, type Progress, startProgress, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
 export const exportCommand = command({
@@ -25,8 +24,8 @@ export const exportCommand = command({
   details: 'The animals are those of one moment, in ascending order of id. API keys are not exported.',
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
   async run({ file = '-', ...store }, io) {
-    const nothing = file === '-' ? 'the output is incomplete' : `${file} was not created`
-    await interruptible(io, { nothing }, catchSignals =>
+    const ifAborted = file === '-' ? 'the output is incomplete' : `${file} was not created`
+    await interruptible(io, { ifAborted }, catchSignals =>
       withStores({ ...store, create: false }, io, stores =>
         file === '-' ? exportToStdout(stores, catchSignals(), io) : exportToFile(file, stores, catchSignals(), io),
       ),
@@ -95,9 +94,9 @@ The server may run. While the store adds the animals (SQLite: a million in 2 sec
   async run({ file, keepIds, dryRun, ...store }, io) {
     const source = await openSource(file)
     const ids = keepIds ? 'keep' : 'new'
-    const unknown = `either all animals of ${source.label} were imported or none; check before you import again`
+    const ifUnknown = `either all animals of ${source.label} were imported or none; check before you import again`
     try {
-      await interruptible(io, { nothing: 'nothing was imported', unknown }, async catchSignals => {
+      await interruptible(io, { ifAborted: 'nothing was imported', ifUnknown }, async catchSignals => {
         if (dryRun) return checkLines(source, ids, catchSignals(), io)
         await withStores({ ...store, create: true }, io, stores => importFrom(source, stores, ids, catchSignals(), io))
       })
@@ -128,7 +127,7 @@ async function importFrom(
     }
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
-  const count = await committed(catalogue.load(read(), ids, signal), signal)
+  const count = await outcomeOf(catalogue.load(read(), ids, signal), signal)
   if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }
@@ -197,96 +196,4 @@ function invalidLines({ problems, count }: InvalidLines): string {
   const rest = more > 0 ? [`and ${more.toLocaleString('en')} more`] : []
   const lines = [first, ...others, ...rest].map(line => `\n  ${line}`).join('')
   return `${count.toLocaleString('en')} lines are invalid; nothing was imported${lines}`
-}
-
-/**
- * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
- * `work` has to end soon. If it fails then, the process prints `nothing`, or `unknown` after an OutcomeUnknown, and ends.
- */
-export async function interruptible<T>(
-  io: Io,
-  { nothing, unknown = nothing }: { readonly nothing: string; readonly unknown?: string },
-  work: (catchSignals: () => AbortSignal) => Promise<T>,
-): Promise<T> {
-  const controller = new AbortController()
-  const abort = () => controller.abort()
-  const signals = ['SIGINT', 'SIGTERM'] as const
-  const catchSignals = () => {
-    // Ctrl-C under npm can deliver SIGINT twice: the second one must not end the clean-up.
-    for (const signal of signals) process.on(signal, abort)
-    return controller.signal
-  }
-  try {
-    return await work(catchSignals)
-  } catch (error) {
-    const isUnknown = error instanceof OutcomeUnknown
-    if (isUnknown && !controller.signal.aborted) throw new SetupError(`Lost the store: ${unknown}`, { cause: error })
-    if (!controller.signal.aborted) throw error
-    io.err(`petstore: Interrupted: ${isUnknown ? unknown : nothing}\n`)
-    // Returning could wait forever for a stalled pipe or database.
-    return process.exit(exitCode.failure)
-  } finally {
-    for (const signal of signals) process.off(signal, abort)
-  }
-}
-
-/** After an interruption, the store has this long to report whether it has committed. */
-const commitGraceMs = 5_000
-
-/** A change of the store. Rejects with OutcomeUnknown if it is interrupted and the store does not report in time. */
-export function committed<T>(change: Promise<T>, signal: AbortSignal): Promise<T> {
-  return unlessAborted(change, signal, commitGraceMs, new OutcomeUnknown('interrupted'))
-}
-
-/** The promise's outcome. After an abort, waits `graceMs` more; then rejects with `late`, or the signal's reason. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
-  const { promise: aborted, resolve } = Promise.withResolvers<void>()
-  const stop = () => resolve()
-  signal.addEventListener('abort', stop)
-  try {
-    if (!signal.aborted) await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-  return signal.aborted ? withTimeout(promise, graceMs, () => Promise.reject(late ?? signal.reason)) : promise
-}
-
-/**
- * Writes a file that gets its name when it is complete, and returns its size. Until then it is at another path in the same
- * folder, so that it can be renamed. Only its owner can read it. `what` begins the message if it cannot be written.
- */
-export async function writeNewFile<T>(target: string, what: string, write: (path: string) => Promise<T>) {
-  if (existsSync(target)) throw new SetupError(`${what}: the file exists; choose another name`)
-  const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
-  try {
-    await writeFile(path, '', { flag: 'wx', mode: 0o600 })
-    await using _ = { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
-    const result = await write(path)
-    await sync(path)
-    await linkOrRename(path, target)
-    await sync(dirname(target))
-    return { result, bytes: (await stat(target)).size }
-  } catch (error) {
-    throw explained(what, error, [
-      [/^EEXIST$/, 'the file exists', 'choose another name'],
-      [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist', 'create it'],
-      [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
-      [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
-    ])
-  }
-}
-
-/** A link never replaces an existing file, unlike a rename, but not every file system has links. */
-async function linkOrRename(path: string, target: string): Promise<void> {
-  try {
-    await link(path, target)
-  } catch (error) {
-    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(codeOf(error)) || existsSync(target)) throw error
-    await rename(path, target)
-  }
-}
-
-async function sync(path: string): Promise<void> {
-  await using handle = await open(path)
-  await handle.sync()
 }

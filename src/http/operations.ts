@@ -71,17 +71,8 @@ const rateLimitHeaderIds = ['RateLimit', 'RateLimit-Policy'] as const
 /** Of every response that an operation gives. */
 export const operationHeaderIds = [...rateLimitHeaderIds, 'Preference-Applied'] as const
 
-export interface ErrorRow {
-  readonly status: number
-  readonly meaning: string
-  /** What the client or its author should do. */
-  readonly action: string
-  /** Whether the same request may succeed later. */
-  readonly retry: boolean
-  readonly headers: readonly HeaderId[]
-}
-
-function error(status: number, meaning: string, action: string, ...headers: HeaderId[]): ErrorRow {
+/** `action` is what the client or its author should do; `retry`, whether the same request may succeed later. */
+const error = (status: number, meaning: string, action: string, ...headers: HeaderId[]) => {
   return { status, meaning, action, retry: false, headers }
 }
 /** After the key is accepted. */
@@ -90,7 +81,7 @@ const keyError = (status: number, meaning: string, action: string, ...headers: H
 /** By an operation. */
 const operationError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
   error(status, meaning, action, ...operationHeaderIds, ...headers)
-const temporary = (row: ErrorRow): ErrorRow => ({ ...row, retry: true })
+const temporary = (row: ReturnType<typeof error>) => ({ ...row, retry: true })
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {

@@ -18,7 +18,7 @@ export function correctedRow(row: PetRow, correction: PetCorrection): PetRow {
   return { id: row.id, name, categoryId, status }
 }
 
-/** `rows` has one row more than the limit if there is a next page. */
+/** `rows` has one more than the limit if there is a next page: learning that costs no COUNT. */
 export function pageOf(rows: readonly PetRow[], limit: number): Page {
   return { pets: rows.slice(0, limit).map(petOf), more: rows.length > limit }
 }

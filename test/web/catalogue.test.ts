@@ -170,8 +170,10 @@ describeInBrowser('the catalogue page', () => {
         return top >= 0 && bottom <= innerHeight
       })`
       expect(await page.evaluate(inView)).toBe(true)
+      // The old list stays until the new one is there.
       const isListed = (status: string) =>
-        `document.getElementById('filter-${status}').checked && pets.childElementCount === 20 && scrollY === 0`
+        `location.search === '?status=${status}' && document.getElementById('filter-${status}').checked &&
+        pets.ariaBusy === 'false' && pets.childElementCount === 20 && scrollY === 0`
       await page.reload()
       await screen.untilTrue(isListed('available'))
       await screen.filter('Sold')

@@ -40,7 +40,6 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
-      // Fetch one extra row to learn whether a next page exists, without a COUNT.
       const rows = limit + 1
       const statement = status ? statements.listByStatus : statements.list
       const values = status ? [status, after, rows] : [after, rows]

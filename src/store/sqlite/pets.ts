@@ -22,7 +22,6 @@ export function createSqlitePets(reading: Database, snapshot: TickSnapshot, writ
 
   return {
     async list({ limit, status, after = 0n }) {
-      // Fetch one extra row to learn whether a next page exists, without a COUNT.
       const rows = limit + 1
       const found = snapshot.read(() =>
         status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),

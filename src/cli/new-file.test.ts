@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path'
 import { temporaryFolder } from '../../test/support/process.ts'
 import { SetupError } from '../errors.ts'
-import { writeNewFile } from './transfer.ts'
+import { writeNewFile } from './new-file.ts'
 
 test('a file gets its name when it is complete, is else deleted, and only its owner can read it', async () => {
   using folder = temporaryFolder()

@@ -1,0 +1,45 @@
+import { existsSync } from 'node:fs'
+import { link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { codeOf, SetupError } from '../errors.ts'
+import { explained } from './advice.ts'
+
+/**
+ * Writes a file that gets its name when it is complete, and returns its size. Until then it is at another path in the same
+ * folder, so that it can be renamed. Only its owner can read it. `what` begins the message if it cannot be written.
+ */
+export async function writeNewFile<T>(target: string, what: string, write: (path: string) => Promise<T>) {
+  if (existsSync(target)) throw new SetupError(`${what}: the file exists; choose another name`)
+  const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
+  try {
+    await writeFile(path, '', { flag: 'wx', mode: 0o600 })
+    await using _ = { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
+    const result = await write(path)
+    await sync(path)
+    await linkOrRename(path, target)
+    await sync(dirname(target))
+    return { result, bytes: (await stat(target)).size }
+  } catch (error) {
+    throw explained(what, error, [
+      [/^EEXIST$/, 'the file exists', 'choose another name'],
+      [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist', 'create it'],
+      [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
+      [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
+    ])
+  }
+}
+
+/** A link never replaces an existing file, unlike a rename, but not every file system has links. */
+async function linkOrRename(path: string, target: string): Promise<void> {
+  try {
+    await link(path, target)
+  } catch (error) {
+    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(codeOf(error)) || existsSync(target)) throw error
+    await rename(path, target)
+  }
+}
+
+async function sync(path: string): Promise<void> {
+  await using handle = await open(path)
+  await handle.sync()
+}
