@@ -16,7 +16,7 @@ export async function greet(settings: ServeSettings, stores: Stores, log: Log, i
   const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host })}/`)
   const first = environmentKey === undefined ? await createFirstKey(keys) : undefined
   const permission = environmentKey === undefined ? undefined : await permissionOf(environmentKey, keys, log)
-  const hint = first ? firstKeyHint(first.key) : keyHint(settings, permission, io)
+  const hint = first ?? keyHint(settings, permission, io)
   const rows: readonly Row[] = [
     ['Catalogue', `${origin}/`],
     ['Reference', `${origin}/docs`],
@@ -61,14 +61,11 @@ interface KeyHint {
 }
 
 /** Undefined if the store has, or had, a key. */
-async function createFirstKey(keys: KeyStore) {
+async function createFirstKey(keys: KeyStore): Promise<(KeyHint & { readonly id: bigint }) | undefined> {
   const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
   const created = await keys.createFirst(record)
-  return created && { id: created.id, key }
-}
-
-function firstKeyHint(key: string): KeyHint {
-  return { row: ['API key', `${key} (shown only this once)`], header: `'Authorization: Bearer ${key}'` }
+  const row = ['API key', `${key} (shown only this once)`] as const
+  return created && { id: created.id, row, header: `'Authorization: Bearer ${key}'` }
 }
 
 /** `permission` is that of the operator's own key, if there is one that may use the catalogue. */

@@ -90,7 +90,7 @@ export class App {
     const metricsText = (isStoreUp: boolean) =>
       metrics.text({ usage, activity: stores.activity(), sweep, build, isStoreUp })
     this.#environmentKey = environmentKey
-    this.#log = new RequestLog(log, advice, environmentKey, trustedProxies)
+    this.#log = new RequestLog({ log, advice, environmentKey, trustedProxies })
     this.#authenticator = new Authenticator({ keys, usage, environmentKey, verifiedForMs })
     this.#usage = usage
     this.#rateLimiter = rateLimit && new RateLimiter(rateLimit)

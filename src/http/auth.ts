@@ -41,7 +41,7 @@ export class Authenticator {
   constructor(parts: {
     readonly keys: KeyStore
     readonly usage: UsageRecorder
-    readonly environmentKey?: string | undefined
+    readonly environmentKey: string | undefined
     readonly verifiedForMs: number
     readonly verifiedKeysMax?: number
   }) {

@@ -13,13 +13,8 @@ const delaySampleMs = 20
 /** Limits the size of a scrape. */
 const deprecatedKeysMax = 1_000
 
-interface Counts {
-  readonly statuses: Map<number, number>
-  readonly durations: Histogram
-}
-
 /** Failures count from 0: Prometheus does not see a counter rise that begins with 1. */
-function newCounts(): Counts {
+function newCounts() {
   const statuses = new Map([500, 503].map(status => [status, 0]))
   return { statuses, durations: new Histogram(durationBoundsSeconds) }
 }
@@ -42,7 +37,7 @@ export interface MetricSources {
 }
 
 export class Metrics {
-  readonly #requests: Readonly<Record<OperationId | 'none', Counts>> = {
+  readonly #requests: Readonly<Record<OperationId | 'none', ReturnType<typeof newCounts>>> = {
     none: newCounts(),
     listPets: newCounts(),
     createPet: newCounts(),

@@ -151,21 +151,12 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes
 
 /** As the OpenAPI document describes it. */
-export interface Parameter {
-  readonly name: string
-  readonly in: 'query' | 'path' | 'header'
-  readonly schema: JsonSchema
-  readonly description: string
-  readonly example: unknown
-}
+export type Parameter = ReturnType<typeof parameter>
 
-const parameter = (
-  name: string,
-  place: Parameter['in'],
-  schema: JsonSchema,
-  description: string,
-  example: unknown,
-): Parameter => ({ name, in: place, schema, description, example })
+type Place = 'query' | 'path' | 'header'
+const parameter = (name: string, place: Place, schema: JsonSchema, description: string, example: unknown) => {
+  return { name, in: place, schema, description, example } as const
+}
 
 export const parameters = {
   limit: parameter('limit', 'query', pageLimit.schema, 'The maximum number of animals to return.', limitDefault),

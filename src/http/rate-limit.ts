@@ -10,12 +10,6 @@ interface Window {
   requests: number
 }
 
-interface CountedRequest {
-  /** Of the response, whatever it is. */
-  readonly headers: HeaderValues
-  readonly refusal?: Reply
-}
-
 /** Counts the requests of each key in this process. A window starts with a key's first request. */
 export class RateLimiter {
   readonly #rate: RequestRate
@@ -29,8 +23,8 @@ export class RateLimiter {
     this.#windowsMax = windowsMax
   }
 
-  /** Counts one request of a key. It has a refusal if it is one too many. */
-  count(keyHash: string): CountedRequest {
+  /** Counts one request of a key. Returns the headers of any response to it, and the refusal if it is one too many. */
+  count(keyHash: string): { readonly headers: HeaderValues; readonly refusal?: Reply } {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.
     const nowMs = Math.floor(performance.now())

@@ -18,7 +18,7 @@ describe('the log', () => {
   beforeEach(() => {
     lines = []
     level = 'info'
-    requestLog = new RequestLog(log, withAdvice)
+    requestLog = new RequestLog({ log, advice: withAdvice, environmentKey: undefined, trustedProxies: undefined })
   })
   const incoming = (given: Record<string, string> = {}) => {
     const headers = { 'x-request-id': 'id-1', ...given }

@@ -34,19 +34,23 @@ export class RequestLog {
   /** By cause. */
   readonly #outages = new Map<string, Outage>()
 
-  constructor(log: Log, advice: Advice, environmentKey?: string, trustedProxies?: readonly string[]) {
-    this.#log = log
-    this.#advice = advice
-    this.#environmentKey = environmentKey
-    this.#trustedProxies = new TrustedProxies(trustedProxies ?? [])
+  constructor(parts: {
+    readonly log: Log
+    readonly advice: Advice
+    readonly environmentKey: string | undefined
+    readonly trustedProxies: readonly string[] | undefined
+  }) {
+    this.#log = parts.log
+    this.#advice = parts.advice
+    this.#environmentKey = parts.environmentKey
+    this.#trustedProxies = new TrustedProxies(parts.trustedProxies ?? [])
   }
 
   requestEnded(incoming: IncomingRequest, { status, ms, operationId, caller }: EndedRequest): void {
     // The cause of a 503 has a line of its own, once a second.
     const level = status >= 500 && status !== 503 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
-    const { id, request, path } = incoming
-    const { peerAddress } = incoming
+    const { id, request, path, peerAddress } = incoming
     this.#log.request(level, {
       requestId: id,
       method: request.method,

@@ -9,7 +9,7 @@ export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'acces
 }
 
 /** A request for an operation, after all checks that operations share. */
-export interface Call {
+interface Call {
   readonly request: Request
   readonly caller: Caller
   readonly params: Match['params']

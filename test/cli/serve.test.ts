@@ -174,6 +174,17 @@ test('with --api-key, no line to paste needs a variable of the shell; a mistyped
   expect(loggedBy(await server.stop('SIGTERM'))).toEqual([warning, 'info Stopping'])
 })
 
+test('a mistyped variable is in the log even if the store cannot be opened', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'petstore.db'), 'not a database')
+  const env = { DATABASE_URL: 'sqlite:petstore.db', PETSTORE_DATABASE_URL: 'sqlite:other.db' }
+  const stderr = await refusal(['serve', '--port', '0'], { cwd: folder.path, env })
+  expect(loggedBy({ stderr })).toEqual(['warn Unknown variable PETSTORE_DATABASE_URL: did you mean DATABASE_URL?'])
+  expect(stderr).toContain(
+    '\npetstore: Cannot open the store petstore.db: it is not an SQLite database (SQLITE_NOTADB); ',
+  )
+})
+
 test('the line for a new key creates it in the store of the server, also with another DATABASE_URL', async () => {
   using folder = temporaryFolder()
   const file = "the owner's/first.db"

@@ -160,6 +160,14 @@ test('a backup reports how much of it is done every 100 ms, and counts the anima
   expect(done.at(-1)).toBe(0.5)
 })
 
+test('a backup that is interrupted before it begins copies nothing', async () => {
+  await (await opened()).close()
+  const copy = join(folder.path, 'copy.db')
+  writeFileSync(copy, '')
+  await expect(backUpSqlite(file, copy, () => {}, AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
+  expect(statSync(copy).size).toBe(0)
+})
+
 describe('SQLite: import', () => {
   test('it can be interrupted while the animals are inserted', async () => {
     await using stores = closing(await opened())

@@ -3,14 +3,14 @@ import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation } from '../../store.ts'
-import { Creations } from './pets.ts'
+import { batchedCreations } from './pets.ts'
 import { workMsMax } from './server.ts'
 
 const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
 
 test('after an error of one animal, the animals of the batch are created one by one', async () => {
-  const creations = new Creations(async requests => {
+  const creations = batchedCreations(async requests => {
     if (requests.some(({ pet }) => pet.name === 'b')) throw new IdsExhausted('no id is left')
     return requests.map(({ pet }) => created(pet))
   })
@@ -25,7 +25,7 @@ test('after an error of one animal, the animals of the batch are created one by 
 
 test('an error of the server fails the whole batch at once', async () => {
   let calls = 0
-  const creations = new Creations(async () => {
+  const creations = batchedCreations(async () => {
     calls++
     throw new StoreUnavailable('no answer')
   })
@@ -39,7 +39,7 @@ test('an animal that waits too long is refused, and never created', async () => 
   using _ = standingClock()
   const names: string[] = []
   const commit = Promise.withResolvers<void>()
-  const creations = new Creations(async requests => {
+  const creations = batchedCreations(async requests => {
     names.push(...requests.map(({ pet }) => pet.name))
     await commit.promise
     return requests.map(({ pet }) => created(pet))

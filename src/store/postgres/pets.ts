@@ -36,7 +36,7 @@ export const statements = {
 /** Reads from the replica if there is one, and commits new animals in batches. */
 export function createPostgresPets({ reading, writing }: Primary, replica?: Replica) {
   const reader = replica ?? reading
-  const creations = new Creations(batch => writing.write(sql => createAll(sql, batch)))
+  const { queue, add } = batchedCreations(batch => writing.write(sql => createAll(sql, batch)))
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
@@ -47,11 +47,11 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
     },
     get: getTogether(reader),
     async create(pet) {
-      const creation = await creations.add(pet)
+      const creation = await add(pet)
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
       return creation.pet
     },
-    createOnce: (pet, key) => creations.add(pet, key),
+    createOnce: add,
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
@@ -62,7 +62,7 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
     },
     version: () => undefined,
   }
-  return { pets, queue: creations.queue }
+  return { pets, queue }
 }
 
 /** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
@@ -94,36 +94,21 @@ interface CreateRequest {
 }
 
 /** Commits creations in batches, and each within a time limit. */
-export class Creations {
-  readonly queue = new CommitQueue<CreateRequest, Creation>(batch => this.#commit(batch))
-  readonly #create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>
-
-  constructor(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>) {
-    this.#create = create
-  }
-
-  add(pet: NewPet, key?: IdempotencyKey): Promise<Creation> {
-    const request = { pet, key, isLate: false }
-    return withTimeout(this.queue.add(request), workMsMax, () => {
-      request.isLate = true
-      throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
-    })
-  }
-
-  async #commit(batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number> {
+export function batchedCreations(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>) {
+  const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number> => {
     // A late one must not be created after its 503: the client may have sent the animal again.
     const inTime = batch.filter(({ write }) => !write.isLate)
     if (inTime.length === 0) return 0
     try {
-      const creations = await this.#create(inTime.map(({ write }) => write))
+      const creations = await create(inTime.map(({ write }) => write))
       for (const [index, { resolve }] of inTime.entries()) resolve(creations[index] as Creation)
       return inTime.length
     } catch (error) {
-      if (inTime.length === 1 || !isOfOneAnimal(error)) throw error
+      if (inTime.length === 1 || !isOfOnePet(error)) throw error
       let committed = 0
       for (const single of inTime) {
         try {
-          committed += await this.#commit([single])
+          committed += await commit([single])
         } catch (cause) {
           single.reject(cause)
         }
@@ -131,10 +116,19 @@ export class Creations {
       return committed
     }
   }
+  const queue = new CommitQueue(commit)
+  const add = (pet: NewPet, key?: IdempotencyKey): Promise<Creation> => {
+    const request = { pet, key, isLate: false }
+    return withTimeout(queue.add(request), workMsMax, () => {
+      request.isLate = true
+      throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
+    })
+  }
+  return { queue, add }
 }
 
 /** One refused animal, or too few ids for the batch, must not fail the others. */
-function isOfOneAnimal(error: unknown): boolean {
+function isOfOnePet(error: unknown): boolean {
   return isRefusedByServer(error) || error instanceof IdsExhausted
 }
 
