@@ -2,7 +2,7 @@
 export type StoreProblem =
   | ('missing' | 'not-a-file' | 'foreign-file' | 'no-permission' | 'no-folder' | 'locked' | 'disk-full')
   | ('damaged' | 'before-1' | 'newer-schema' | 'not-empty' | 'invalid-id' | 'ids-exhausted')
-  | ('nothing-to-copy' | 'unreadable' | 'not-a-backup' | 'bad-backup' | 'unclosed-backup')
+  | ('nothing-to-copy' | 'unreadable' | 'no-read-permission' | 'not-a-backup' | 'bad-backup' | 'unclosed-backup')
   | ('refused-value' | 'ignored-animals')
   | ('no-answer' | 'no-primary' | 'temporary' | 'wrong-address' | 'wrong-tls' | 'pooler' | 'no-free-connection')
   | ('host-rules' | 'refused-user' | 'certificate-name' | 'untrusted-certificate' | 'missing-right' | 'listed-rights')
@@ -21,6 +21,14 @@ export class StoreError extends Error {
 
 /** The database refuses connections or does not answer. A later attempt may succeed. */
 export class StoreUnreachable extends StoreError {}
+
+/** What happened, and what kind of problem it is, if the operator has to act. */
+export interface StoreTrouble {
+  readonly message: string
+  readonly problem?: StoreProblem | undefined
+  /** An AggregateError if several hosts have troubles of their own. */
+  readonly cause?: unknown
+}
 
 /** The store cannot serve the request now, but may later: a full disk, a lock, a lost connection. */
 export class StoreUnavailable extends Error {

@@ -1,5 +1,5 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
-import type { StoreProblem } from './errors.ts'
+import type { StoreTrouble } from './errors.ts'
 import { invalid } from './field.ts'
 import type { Histogram } from './histogram.ts'
 import { int64Max } from './int64.ts'
@@ -144,7 +144,7 @@ export interface PoolActivity {
 }
 
 /** A line for the log: `error` for a failure, `warn` for a recovery or a setting to correct. */
-export type OnStoreEvent = (level: 'error' | 'warn', message: string, problem?: StoreProblem) => void
+export type OnStoreEvent = (level: 'error' | 'warn', event: StoreTrouble) => void
 
 export interface OpenOptions {
   /** Whether to create the store if there is none; otherwise that is a StoreError. */

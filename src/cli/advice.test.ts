@@ -16,8 +16,8 @@ test('each of several hosts has its own advice', () => {
     'Cannot use b:5432: a bug',
   ]
   const cause = new AggregateError([new StoreUnreachable('no-answer', first), new Error(second)])
-  expect(withAdvice(new StoreUnreachable('no-primary', `${first}; ${second}`, { cause }))).toBe(
-    `${first}; start it, or check host and port in DATABASE_URL; ${second}`,
+  expect(withAdvice(new StoreUnreachable('no-primary', 'None of the hosts takes writes', { cause }))).toBe(
+    `None of the hosts takes writes: ${first}; start it, or check host and port in DATABASE_URL; ${second}`,
   )
 })
 

@@ -1,4 +1,4 @@
-import { codeOf, SetupError, type StoreProblem, type StoreUnavailable } from '../errors.ts'
+import { codeOf, SetupError, type StoreProblem, type StoreTrouble } from '../errors.ts'
 
 /** What the operator has to do about each problem of a store. */
 const advice: Readonly<Record<StoreProblem, string>> = {
@@ -17,7 +17,8 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'invalid-id': 'correct it, or import without --keep-ids',
   'ids-exhausted': 'import into an empty store',
   'nothing-to-copy': 'set DATABASE_URL to the store to copy',
-  unreadable: 'check the file and its disk, and try again',
+  unreadable: 'check the file and its disk',
+  'no-read-permission': 'let this user read it',
   'not-a-backup': 'name a backup',
   'bad-backup': 'use another backup',
   'unclosed-backup': 'copy it and its log to a folder where you can write, and open it with sqlite3',
@@ -30,7 +31,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'wrong-tls': 'check that it is PostgreSQL and supports the sslmode in DATABASE_URL',
   pooler: 'set PETSTORE_DATABASE_POOLER=true',
   'no-free-connection':
-    "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool",
+    "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool of the servers",
   encoding: "create one with ENCODING 'UTF8'",
   isolation: 'run this statement',
   'no-schema': 'create it, or change the search_path',
@@ -46,9 +47,8 @@ const advice: Readonly<Record<StoreProblem, string>> = {
 }
 
 /** What happened and what to do. Of several PostgreSQL hosts, each has its own advice. */
-export function withAdvice(error: Pick<StoreUnavailable, 'message' | 'problem' | 'cause'>): string {
-  const { message, problem, cause } = error
-  if (cause instanceof AggregateError) return cause.errors.map(withAdvice).join('; ')
+export function withAdvice({ message, problem, cause }: StoreTrouble): string {
+  if (cause instanceof AggregateError) return `${message}: ${cause.errors.map(withAdvice).join('; ')}`
   return problem ? `${message}; ${advice[problem]}` : message
 }
 

@@ -34,7 +34,7 @@ test('a sweep deletes all expired idempotency keys, counts them, and reports whe
   expect(first).toBeGreaterThanOrEqual(startedMs)
   await until('two failures', () => logged.length >= 2 || undefined)
   expect([sweep.keysDeleted, sweep.completedAtMs]).toEqual([0, first])
-  expect(new Set(logged)).toEqual(new Set(['Background work failed: away']))
+  expect(new Set(logged)).toEqual(new Set(['Background work failed: StoreUnavailable: away']))
   isAway = false
   await until('a complete sweep', () => sweep.completedAtMs > first || undefined)
   expect(sweep.keysDeleted).toBe(1_001)

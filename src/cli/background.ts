@@ -9,7 +9,7 @@ export async function inBackground<T>(log: Log, work: () => Promise<T>): Promise
   try {
     return await work()
   } catch (error) {
-    const cause = error instanceof StoreUnavailable ? withAdvice(error) : String(error)
+    const cause = error instanceof StoreUnavailable ? `${error.name}: ${withAdvice(error)}` : String(error)
     if (!(error instanceof StoreDamaged)) log.write('error', 'Background work failed', { cause })
     return undefined
   }

@@ -95,8 +95,10 @@ function messageOf(error: unknown): string {
   if (error instanceof SetupError) return error.message
   if (error instanceof StoreError) return withAdvice(error)
   if (error instanceof StoreUnavailable) {
-    const what = error instanceof StoreDamaged ? 'The store is damaged' : 'The store does not answer'
-    return withAdvice({ message: `${what} (${error.message})`, problem: error.problem ?? 'temporary' })
+    const { problem = 'temporary', cause } = error
+    const isRefused = error.problem ? 'The store refuses this' : 'The store does not answer'
+    const what = error instanceof StoreDamaged ? 'The store is damaged' : isRefused
+    return withAdvice({ message: `${what} (${error.message})`, problem, cause })
   }
   // A bug in the program: print the stack.
   return (error instanceof Error && error.stack) || String(error)

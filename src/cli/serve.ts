@@ -118,8 +118,7 @@ function endWithoutStore(log: BufferedLog): never {
 /** Retries while the database is unreachable, if a waiting time is set. */
 function openWithRetry(settings: ServeSettings, log: Log, program: string): Promise<Stores> {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
-  const onEvent: OnStoreEvent = (level, message, problem) =>
-    log.write(level, asCalled(withAdvice({ message, problem }), program))
+  const onEvent: OnStoreEvent = (level, event) => log.write(level, asCalled(withAdvice(event), program))
   const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
   return retryUnreachable(log, waitForDatabaseMs, () => openStores(databaseUrl, options))
 }

@@ -139,15 +139,15 @@ async function* readPets(source: Source, ids: ImportIds, signal: AbortSignal, io
 
 type Source = Awaited<ReturnType<typeof openSource>>
 
+const notASource = 'it is not a file or a pipe; name one, or - for stdin'
+
 /** Checks the file before a store is created for it. `bytes` is 0 if the size is not known. */
 async function openSource(file: string) {
   // Not a stream of Node: its thread, blocked in read() on a pipe, would keep an interrupted process alive.
   if (file === '-') return { label: 'stdin', bytes: 0, stream: () => Bun.stdin.stream() }
   try {
     const found = await stat(file)
-    if (!found.isFile() && !found.isFIFO()) {
-      throw new SetupError(`Cannot import ${file}: it is not a file or a pipe; name one, or - for stdin`)
-    }
+    if (!found.isFile() && !found.isFIFO()) throw new SetupError(`Cannot import ${file}: ${notASource}`)
     await access(file, constants.R_OK)
     return { label: file, bytes: found.isFile() ? found.size : 0, stream: () => Bun.file(file).stream() }
   } catch (error) {
@@ -183,6 +183,7 @@ function importProblem(error: unknown, label: string): unknown {
   }
   return explained(what, error, [
     [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
+    [/^EISDIR$/, notASource],
     [/^(EACCES|EPERM)$/, 'no permission to read it'],
     [/^EIO$/, 'it cannot be read'],
   ])

@@ -14,8 +14,11 @@ export interface QueuedWrite<Write, Result> extends PromiseWithResolvers<Result>
   readonly write: Write
 }
 
-/** Resolves or rejects each write of the batch, and returns how many were committed. If it throws, all have failed. */
-type Commit<Write, Result> = (batch: readonly QueuedWrite<Write, Result>[]) => Promise<number>
+/**
+ * Resolves or rejects each write of the batch, and returns how many were committed; undefined if it tried none. If it
+ * throws, all have failed.
+ */
+type Commit<Write, Result> = (batch: readonly QueuedWrite<Write, Result>[]) => Promise<number | undefined>
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
@@ -61,6 +64,11 @@ export class CommitQueue<Write, Result> {
     return queued.promise
   }
 
+  /** A write has failed, even if its commit goes on. */
+  noteFailure(): void {
+    this.#failedAtMs = performance.now()
+  }
+
   /** Refuses further writes, and resolves when the waiting ones are committed. */
   close(): Promise<void> {
     this.#idle ??= Promise.withResolvers()
@@ -72,14 +80,15 @@ export class CommitQueue<Write, Result> {
     if (this.#queue.length === 0 || this.#committing > 0) return
     const batch = this.#queue.splice(0, batchMax)
     this.#committing = batch.length
-    let committed = 0
+    let committed: number | undefined = 0
     try {
       committed = await this.#commit(batch)
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
-    this.#failedAtMs = committed > 0 ? undefined : performance.now()
-    if (committed > 0) this.#commitSizes.observe(committed)
+    if (committed) this.#commitSizes.observe(committed)
+    if (committed) this.#failedAtMs = undefined
+    else if (committed === 0) this.noteFailure()
     this.#committing = 0
     void this.#commitNext()
     if (this.#waiting === 0) this.#idle?.resolve()

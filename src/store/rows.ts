@@ -83,18 +83,18 @@ export function msOf(date: Date): bigint {
   return BigInt(date.getTime())
 }
 
-// Refusals, in the same words for both engines.
+// Refusals, in the same words for both engines. `what` begins the message: `Cannot open the store pets.db`.
 
 /** Recognised by its mark: its version numbers belong to other schemas. */
-export function madeBefore1(location: string): StoreError {
-  return new StoreError('before-1', `Cannot open the store ${location}: a version before 1.0.0 made it`)
+export function madeBefore1(what: string): StoreError {
+  return new StoreError('before-1', `${what}: a version before 1.0.0 made it`)
 }
 
 /** The steps that a store lacks. `found` is its version, 0 if it is new; the first step makes version 1. */
-export function missingMigrations(location: string, found: number, steps: readonly string[]) {
+export function missingMigrations(what: string, found: number, steps: readonly string[]) {
   if (found < 0 || found > steps.length) {
     const problem = `it has schema version ${found}, and this program supports versions up to ${steps.length}`
-    throw new StoreError('newer-schema', `Cannot open the store ${location}: ${problem}`)
+    throw new StoreError('newer-schema', `${what}: ${problem}`)
   }
   return steps.slice(found).map((sql, index) => ({ version: found + index + 1, sql }))
 }

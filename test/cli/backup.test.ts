@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { spawnPetstore, storeKey } from './child.ts'
@@ -56,6 +56,14 @@ test.each([
   ['missing', `Cannot back up the store missing.db: it does not exist; ${setUrl}`],
   ['text', `Cannot back up the store text.db: ${notOurs} (SQLITE_NOTADB); ${setUrl}`],
   ['theirs', `Cannot back up the store theirs.db: ${notOurs}; ${setUrl}`],
+  [
+    'folder',
+    'Cannot back up the store folder.db: it cannot be opened (SQLITE_CANTOPEN); change its owner, or set DATABASE_URL to another file',
+  ],
+  [
+    'incomplete',
+    'Cannot back up the store incomplete.db: SQLiteError: no such table: pets; check the file and its disk',
+  ],
   ['damaged', `Cannot back up the store damaged.db: the file is damaged (SQLITE_CORRUPT); ${restore}`],
 ])('a %s file cannot be copied, and nothing is left behind', async (name, problem) => {
   using folder = temporaryFolder()
@@ -64,6 +72,12 @@ test.each([
   if (name === 'theirs') {
     using theirs = new Database(inside('theirs.db'))
     theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
+  }
+  if (name === 'folder') mkdirSync(inside('folder.db'))
+  if (name === 'incomplete') {
+    await storeKey(inside('incomplete.db'))
+    using store = new Database(inside('incomplete.db'))
+    store.run('DROP TABLE pets')
   }
   if (name === 'damaged') {
     await storeKey(inside('damaged.db'))

@@ -150,7 +150,7 @@ const notOurs = 'Cannot restore bad.db: it is not a backup of this program'
 const damaged = 'Cannot restore bad.db: it is damaged (integrity_check); use another backup'
 const itself = 'Cannot restore bad.db: it is the store itself; name a backup'
 const schemas = 'it has schema version 2, and this program supports versions up to 1'
-const newer = `Cannot open the store bad.db: ${schemas}; upgrade the program`
+const newer = `Cannot restore bad.db: ${schemas}; upgrade the program`
 test.each<[string, string, (path: string) => unknown]>([
   ['missing', 'Cannot restore bad.db: the file does not exist (ENOENT); name a backup', () => {}],
   ['a folder', 'Cannot restore bad.db: it is not a regular file; name a backup', path => mkdirSync(path)],
@@ -247,7 +247,7 @@ test.each<[string, string, (file: (name: string) => string) => void]>([
   ],
   [
     'backup is changed',
-    'nothing has changed: it was changed meanwhile; check the file and its disk, and try again\n',
+    'nothing has changed: the backup was changed meanwhile; try again\n',
     file => utimesSync(file('backup.db'), 0, 1_900_000_000),
   ],
 ])('if the %s after the question, nothing changes', async (_, problem, meddle) => {
@@ -300,7 +300,10 @@ test('every command refuses a store of a version before 1.0.0, and nothing in it
     const commands = storeCommands.map(line => `${line} --database-url sqlite:${name}`)
     for (const line of [...commands, `restore --yes ${name}`]) {
       const stderr = await refusal(line.split(' '), place.surroundings)
-      expect(stderr, line).toEndWith(`petstore: Cannot open the store ${name}: ${madeBefore1}\n`)
+      const [verb] = line.split(' ')
+      const isBackup = line === `restore --yes ${name}`
+      const what = isBackup ? 'restore' : verb === 'backup' ? 'back up the store' : 'open the store'
+      expect(stderr, line).toEndWith(`petstore: Cannot ${what} ${name}: ${madeBefore1}\n`)
     }
     if (name === 'old.db') expect(filesIn(place.path)).toEqual(before)
     using store = new Database(place.file(name), { readonly: true })

@@ -84,7 +84,13 @@ test('import --dry-run checks the lines, and opens no store', async () => {
 
 test.each<[string, boolean, RegExp]>([
   ['import nowhere.ndjson', false, /Cannot import nowhere.ndjson: the file does not exist/],
-  ['import .', false, /Cannot import .: it is not a file or a pipe/],
+  ['import .', false, /Cannot import .: it is not a file or a pipe; name one, or - for stdin\n/],
+  ['export --database-url sqlite:./', false, /Cannot open the store .\/: it is not a regular file/],
+  [
+    'keys create --name a --database-url sqlite:new/',
+    false,
+    /Cannot open the store new\/: it is not a regular file \(EISDIR\); set/,
+  ],
   ['export', false, /Cannot open the store pets.db: it does not exist; start the server once, or set DATABASE_URL/],
   ['export animals.ndjson', true, /Cannot export to animals.ndjson: the file exists/],
   ['backup animals.ndjson', true, /Cannot back up to animals.ndjson: the file exists; choose another name/],
@@ -95,6 +101,13 @@ test.each<[string, boolean, RegExp]>([
   expect(await refusal(line.split(' '), place.surroundings)).toMatch(message)
   expect(readdirSync(place.path)).toEqual(before)
   expect(readFileSync(place.file('animals.ndjson'), 'utf8')).toBe('mine')
+})
+
+test('import of a folder as stdin is refused', async () => {
+  using place = workplace('mine')
+  const { exitCode, stderr } = await place.shell('petstore import - < .')
+  const problem = 'Cannot import stdin: it is not a file or a pipe; name one, or - for stdin (EISDIR)'
+  expect([exitCode, stderr]).toEqual([1, expect.stringMatching(new RegExp(`petstore: ${RegExp.escape(problem)}\n$`))])
 })
 
 /** In both phases of an import, ten thousand of these do not fit into SQLite's cache, and a part goes to a file. */

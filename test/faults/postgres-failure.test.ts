@@ -6,6 +6,7 @@ import type { Log } from '../../src/log.ts'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
+import type { OnStoreEvent } from '../../src/store.ts'
 import { advance, eventually, settle, standingClock } from '../support/clock.ts'
 import { KeepAliveClient, type Outcome, type Sent, withClients } from '../support/connections.ts'
 import { allAnimals, animalBody, key, Load, problemIn, serveFrom } from '../support/load.ts'
@@ -121,7 +122,7 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     await using cluster = await startCluster()
     const { url } = await cluster.newDatabase()
     const events: string[] = []
-    const onEvent = (_: string, message: string) => void events.push(message)
+    const onEvent: OnStoreEvent = (_, { message }) => void events.push(message)
     const stores = await openStores(url, { create: true, connectionsMax: 1, onEvent })
     await stores.startWriting()
     await stores.pets.list({ limit: 1 })

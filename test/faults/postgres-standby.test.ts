@@ -6,6 +6,7 @@ import { issueApiKey } from '../../src/api-key.ts'
 import { OutcomeUnknown } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { workMax } from '../../src/store/postgres/pool.ts'
+import type { OnStoreEvent } from '../../src/store.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { animalBody, key, type Serving, serveFrom } from '../support/load.ts'
 import { ask, type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
@@ -367,7 +368,7 @@ describeWithOwnPostgres('two PostgreSQL servers exchange their roles', () => {
     primary.thaw()
     using _ = standingClock()
     const events: string[] = []
-    const onEvent = (level: string, message: string) => void events.push(`${level} ${message}`)
+    const onEvent: OnStoreEvent = (level, { message }) => void events.push(`${level} ${message}`)
     /** The clock moves a little for each statement that this server answers. */
     const moving = async <T>(work: T | Promise<T>, answering: Cluster): Promise<T> => {
       const promise = Promise.resolve(work)

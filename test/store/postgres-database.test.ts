@@ -221,8 +221,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
   /** A server's store for a user who may only read and write rows, and what it logs. */
   async function servingAs(role: { readonly url: string }, connectionsMax?: number) {
     const logged: string[] = []
-    const onEvent: OnStoreEvent = (level, message, problem) =>
-      void logged.push(`${level} ${withAdvice({ message, problem })}`)
+    const onEvent: OnStoreEvent = (level, event) => void logged.push(`${level} ${withAdvice(event)}`)
     const stores = await openStores(role.url, { create: false, onEvent, connectionsMax })
     await stores.startWriting()
     return { ...closing(stores), logged }
@@ -239,7 +238,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
     const warning = (allowed: string, needed: number) =>
       expect.stringMatching(
         new RegExp(
-          `^warn PostgreSQL allows ${allowed} connections .* may use ${needed}; raise .* or lower --database-pool$`,
+          `^warn PostgreSQL allows ${allowed} connections .* may use ${needed}; raise .* or lower --database-pool of the servers$`,
         ),
       )
     const loggedAs = async (user: { readonly url: string }, connectionsMax?: number) => {
@@ -290,6 +289,26 @@ describeWithPostgres('PostgreSQL: connections', () => {
     await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 3`)
     await until('a creation', async () => Promise.resolve(stores.pets.create(rex)).catch(() => undefined))
     expect(stores.activity().isWritable).toBe(true)
+  })
+
+  test('if none of several hosts is usable any more, the log says of each what happened and what to do', async () => {
+    await using role = await newUser()
+    using closed = Bun.listen({ port: 0, hostname: '127.0.0.1', socket: { data() {} } })
+    const { port } = closed
+    closed.stop(true)
+    await using stores = await servingAs({ url: role.url.replace(/(:\d+)\//, `$1,127.0.0.1:${port}/`) })
+    await run(`ALTER ROLE ${role.name} NOLOGIN`)
+    await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
+    const failure = await until('an outage', async () => {
+      const error = await failureOf(() => stores.pets.create(rex))
+      return String(error).includes('no PostgreSQL server is usable') ? (error as StoreUnavailable) : undefined
+    })
+    const login = String.raw`Cannot open the store \S+: .* \(28000\); add a line there, .*`
+    const refused = String.raw`Cannot open the store 127\.0\.0\.1:${port}: .* \(ERR_\w+: .*\); .*host and port in DATABASE_URL`
+    expect(withAdvice(failure)).toMatch(new RegExp(`^no PostgreSQL server is usable: .*: ${login}; ${refused}$`))
+    expect(stores.logged.at(-1)).toMatch(
+      new RegExp(`^error No PostgreSQL server is usable: retrying until one is .*: ${login}; ${refused}$`),
+    )
   })
 
   test('the activity counts busy connections, and statements that wait for one', async () => {

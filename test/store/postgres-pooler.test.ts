@@ -86,7 +86,7 @@ function testPooler(): void {
   const ignoring = `ignore_startup_parameters = ${[...limits, ...otherSettings].join()}`
   const ignored = '.*ignores the time limits of a session.* a connection pooler .*PETSTORE_DATABASE_POOLER.*'
   const isolation = "default_transaction_isolation = '"
-  const advice = `.* isolation level serializable, which ALTER ROLE postgres SET ${isolation}read committed' changes; run this statement`
+  const advice = `.* isolation level serializable \\(ALTER ROLE postgres SET ${isolation}read committed'\\); run this statement`
   test.each<[string, string[], string[], string[], string]>([
     ['ignores the settings of our sessions', [ignoring], [], [], ignored],
     ['has another isolation level', [], [`${isolation}serializable'`], ['--database-pooler'], advice],

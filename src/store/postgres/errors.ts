@@ -1,5 +1,12 @@
 import { SQL } from 'bun'
-import { IdsExhausted, StoreError, type StoreProblem, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
+import {
+  IdsExhausted,
+  StoreError,
+  type StoreProblem,
+  type StoreTrouble,
+  StoreUnavailable,
+  StoreUnreachable,
+} from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 
 const certificate = /^\w*(CERT|SELF_SIGNED)|^UNABLE_TO_|^ERR_TLS_/
@@ -24,10 +31,6 @@ const temporary = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25001|
 
 // A prepared statement is missing in this session, or a start-up parameter is refused; 08P01 has other meanings, too.
 const pooler = /^(26000|42P05|08P01: .*(startup parameter|bind message))/
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
 
 /** Whether another connection or another host may succeed. */
 export function isConnectionLost(error: unknown): boolean {
@@ -65,14 +68,15 @@ export function postgresUnavailable(error: unknown): unknown {
 const lastingProblems: readonly StoreProblem[] = ['pooler', 'missing-right', 'no-free-connection']
 
 /** Why a server is not usable. */
-export function outageOf(error: unknown): Pick<StoreUnavailable, 'message' | 'problem'> {
-  return postgresUnavailable(error) as StoreUnavailable
+export function outageOf(error: unknown): StoreTrouble {
+  const outage = postgresUnavailable(error)
+  return outage instanceof Error ? outage : { message: String(outage) }
 }
 
 /** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
 function described(error: unknown): string {
   const code = codeOf(error)
-  return code.startsWith('28') ? code : `${code}: ${messageOf(error)}`
+  return code.startsWith('28') ? code : `${code}: ${error instanceof Error ? error.message : error}`
 }
 
 /** A StoreError if the code is a known problem; otherwise the error itself. */

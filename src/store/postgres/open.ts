@@ -69,13 +69,13 @@ export async function openPostgres(
 
 function warnOfServer({ host, missingSettings, connectionsAllowed }: Server, readers: number, onEvent: OnStoreEvent) {
   for (const statement of missingSettings) {
-    onEvent('warn', `A setting is missing behind the connection pooler: run ${statement}`)
+    onEvent('warn', { message: `A setting is missing behind the connection pooler: run ${statement}` })
   }
   // One more for a check which server is the primary, or for a command.
   const needed = readers + writeConnections + 1
   if (host.pooled || connectionsAllowed >= needed) return
-  const happened = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
-  onEvent('warn', happened, 'no-free-connection')
+  const message = `PostgreSQL allows ${connectionsAllowed} connections and this instance may use ${needed}`
+  onEvent('warn', { message, problem: 'no-free-connection' })
 }
 
 /** Before the first read: readers could take all connections that the server allows. */
@@ -84,7 +84,7 @@ async function startWriting(writing: Pool, location: string): Promise<void> {
     await writing.check()
     const missing = await writing.write(sql => sql.unsafe<{ lacking: string }[]>(missingRights))
     if (missing.length === 0) return
-    const rights = missing.map(({ lacking }) => lacking).join(' and ')
+    const rights = missing.map(({ lacking }) => lacking).join('; ')
     throw new StoreError('listed-rights', `Cannot write to the store ${location}: the user lacks ${rights}`)
   } catch (error) {
     throw postgresStoreError(error, location)

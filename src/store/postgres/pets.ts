@@ -95,10 +95,10 @@ interface CreateRequest {
 
 /** Commits creations in batches, and each within a time limit. */
 export function batchedCreations(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>) {
-  const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number> => {
+  const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number | undefined> => {
     // A late one must not be created after its 503: the client may have sent the animal again.
     const inTime = batch.filter(({ write }) => !write.isLate)
-    if (inTime.length === 0) return 0
+    if (inTime.length === 0) return undefined
     try {
       const creations = await create(inTime.map(({ write }) => write))
       for (const [index, { resolve }] of inTime.entries()) resolve(creations[index] as Creation)
@@ -108,7 +108,7 @@ export function batchedCreations(create: (requests: readonly CreateRequest[]) =>
       let committed = 0
       for (const single of inTime) {
         try {
-          committed += await commit([single])
+          committed += (await commit([single])) ?? 0
         } catch (cause) {
           single.reject(cause)
         }
@@ -121,6 +121,7 @@ export function batchedCreations(create: (requests: readonly CreateRequest[]) =>
     const request = { pet, key, isLate: false }
     return withTimeout(queue.add(request), workMsMax, () => {
       request.isLate = true
+      queue.noteFailure()
       throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
     })
   }

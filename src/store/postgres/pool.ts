@@ -1,5 +1,5 @@
 import type { SQL } from 'bun'
-import { type StoreProblem, StoreUnavailable } from '../../errors.ts'
+import { type StoreTrouble, StoreUnavailable } from '../../errors.ts'
 import type { PoolActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import { isConnectionLost, isIdleTimeout, isOutOfConnections, postgresUnavailable } from './errors.ts'
@@ -103,7 +103,7 @@ export class Pool {
       return await withTimeout(done, msMax, () => {
         late = new StoreUnavailable(`PostgreSQL did not answer within ${msMax} ms`)
         // Nobody else waits for a server that is known not to answer.
-        if (client && this.#lose(client)) this.fail(late.message)
+        if (client && this.#lose(client)) this.fail(late)
         throw late
       })
     } catch (error) {
@@ -187,9 +187,9 @@ export class Pool {
   }
 
   /** The server is not usable: work fails at once. */
-  fail(message: string, problem?: StoreProblem): void {
+  fail({ message, problem, cause }: StoreTrouble): void {
     this.#hasLost = true
-    this.#failure = new StoreUnavailable(`no PostgreSQL server is usable: ${message}`, { problem })
+    this.#failure = new StoreUnavailable(`no PostgreSQL server is usable: ${message}`, { problem, cause })
   }
 
   #newClient(): Client {

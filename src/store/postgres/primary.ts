@@ -63,15 +63,17 @@ export class Primary {
       if (hasMoved) for (const pool of pools) pool.reconnect()
       await this.writing.check()
       for (const pool of pools) pool.resume()
-      if (hasMoved || this.#isDown) this.#onEvent('warn', `Now using PostgreSQL at ${this.#server.host.name}`)
+      if (hasMoved || this.#isDown)
+        this.#onEvent('warn', { message: `Now using PostgreSQL at ${this.#server.host.name}` })
       this.#isDown = false
       this.#recovery = undefined
     } catch (error) {
       if (this.#isClosed) return
-      const { message, problem } = outageOf(error)
-      for (const pool of pools) if (!pool.hasWorkingClient) pool.fail(message, problem)
-      const retrying = `No PostgreSQL server is usable: ${message}; retrying until one is`
-      if (!this.#isDown) this.#onEvent('error', retrying, problem)
+      const outage = outageOf(error)
+      for (const pool of pools) if (!pool.hasWorkingClient) pool.fail(outage)
+      const { problem, cause } = outage
+      const message = `No PostgreSQL server is usable: retrying until one is (${outage.message})`
+      if (!this.#isDown) this.#onEvent('error', { message, problem, cause })
       this.#isDown = true
       setTimeout(() => this.#recover(), retryMs).unref()
     }

@@ -40,7 +40,7 @@ export class Replica {
     this.#onEvent = onEvent
     const connectReplica = () => connect(host, planSettings, { max: connectionsMax })
     this.pool = new Pool({ clients: 1, connectionsMax, msMax: replicaMsMax, connect: connectReplica })
-    this.pool.fail('it was not checked yet')
+    this.pool.fail({ message: 'it was not checked yet' })
   }
 
   get activity(): ReplicaActivity {
@@ -85,7 +85,7 @@ export class Replica {
         if (ms >= catchUpMsMax) throw new StoreUnavailable(`it is ${bytes} bytes behind the primary`)
         await Bun.sleep(askEveryMs)
       }
-      if (this.#isAway) this.#onEvent('warn', `Now reading from the replica ${this.#name}`)
+      if (this.#isAway) this.#onEvent('warn', { message: `Now reading from the replica ${this.#name}` })
       this.#isAway = false
       this.pool.resume()
     } catch (error) {
@@ -94,14 +94,12 @@ export class Replica {
   }
 
   #leave(error: unknown): void {
-    const { message, problem } = outageOf(error)
-    if (!this.#isAway) {
-      const left = `Reading from the primary, because the replica ${this.#name} fails: ${message}`
-      this.#onEvent('error', left, problem)
-    }
+    const outage = outageOf(error)
+    const message = `Reading from the primary, because the replica ${this.#name} fails: ${outage.message}`
+    if (!this.#isAway) this.#onEvent('error', { message, problem: outage.problem })
     this.#isAway = true
     this.#lagBytes = undefined
-    this.pool.fail(message, problem)
+    this.pool.fail(outage)
   }
 
   async close(): Promise<void> {

@@ -91,7 +91,7 @@ export async function migrate(server: Server, location: string, create: boolean,
   const found = await versionIn(sql, location)
   if (found === 0 && !create) throw new StoreError('missing', `Cannot open the store ${location}: it does not exist`)
   // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
-  for (const { version, sql: step } of missingMigrations(location, found, steps)) {
+  for (const { version, sql: step } of missingMigrations(`Cannot open the store ${location}`, found, steps)) {
     await sql.begin(async transaction => {
       await transaction.unsafe(longTransaction)
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
@@ -117,7 +117,7 @@ async function versionIn(sql: SQL, location: string): Promise<number> {
     WHERE tablename IN ('petstore_schema', 'petstore_schema_version') AND schemaname = ANY (current_schemas(false))
     ORDER BY array_position(current_schemas(false), schemaname), tablename LIMIT 1`
   if (!table) return 0
-  if (table.tablename === 'petstore_schema') throw madeBefore1(location)
+  if (table.tablename === 'petstore_schema') throw madeBefore1(`Cannot open the store ${location}`)
   const [row] = await sql<{ version: number }[]>`SELECT version FROM petstore_schema_version`
   return row?.version ?? 0
 }

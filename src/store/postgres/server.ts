@@ -1,7 +1,7 @@
 import { SQL } from 'bun'
 import { StoreError, type StoreProblem, StoreUnreachable } from '../../errors.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isOutOfConnections, isSessionEnded, messageOf, postgresStoreError } from './errors.ts'
+import { isOutOfConnections, isSessionEnded, postgresStoreError } from './errors.ts'
 import type { PostgresHost } from './url.ts'
 
 /** The server ends a statement that runs or waits for a lock longer than this. */
@@ -125,7 +125,7 @@ export async function findServer(hosts: readonly PostgresHost[], present?: Serve
   if (present && (isOutOfConnections(errors[0]) || isSessionEnded(errors[0]))) return present
   if (errors.length === 1) throw errors[0]
   const ofHosts = errors.map((error, index) => postgresStoreError(error, inOrder[index]?.name ?? ''))
-  throw new StoreUnreachable('no-primary', ofHosts.map(messageOf).join('; '), { cause: new AggregateError(ofHosts) })
+  throw new StoreUnreachable('no-primary', 'None of the hosts takes writes', { cause: new AggregateError(ofHosts) })
 }
 
 interface HostDescription {
@@ -171,7 +171,7 @@ async function checkHost(host: PostgresHost): Promise<Server> {
   }
   if (found.isolation !== isolation) {
     const statement = setForRole('default_transaction_isolation', isolation)
-    refuse('isolation', `its sessions have the isolation level ${found.isolation}, which ${statement} changes`)
+    refuse('isolation', `its sessions have the isolation level ${found.isolation} (${statement})`)
   }
   if (host.pooled && synchronousCommit === 'off') missingSettings.push(setForRole('synchronous_commit', 'on'))
   const safeCommit = synchronousCommit === 'off' ? 'on' : synchronousCommit

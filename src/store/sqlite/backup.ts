@@ -43,7 +43,8 @@ const copyProblems: Problems = [
   [/^SQLITE_NOTADB/, 'nothing-to-copy', notOurs],
   [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
   [/^SQLITE_FULL/, 'disk-full', 'the disk is full'],
-  [/^SQLITE_/, 'unreadable', 'it cannot be copied'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
+  [/^SQLITE_(CANTOPEN|READONLY)/, 'no-permission', 'it cannot be opened'],
 ]
 
 /** Runs {@link copyAndCheck} in a thread, so that the program can show its progress and be interrupted. */
@@ -62,7 +63,7 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyOutcome {
   try {
     // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
     using store = connect(file, 'readwrite')
-    if (!isOurs(store, file)) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: ${notOurs}`)
+    if (!isOurs(store, cannotBackUp(file))) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: ${notOurs}`)
     // Copies the store as of now, without blocking writers.
     store.query('VACUUM INTO $copy').run({ copy })
     using copied = new Database(copy, { readonly: true })
@@ -70,8 +71,8 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyOutcome {
     return { problem: 'unreadable', message: `${cannotBackUp(file)}: the copy is damaged (integrity_check)` }
   } catch (error) {
     const refusal = sqliteStoreError(error, cannotBackUp(file), copyProblems)
-    if (!(refusal instanceof StoreError)) throw refusal
-    return { problem: refusal.problem, message: refusal.message }
+    if (refusal instanceof StoreError) return { problem: refusal.problem, message: refusal.message }
+    return { problem: 'unreadable', message: `${cannotBackUp(file)}: ${error}` }
   }
 }
 

@@ -8,6 +8,7 @@ test.each<[StoreProblem, string, ...string[]]>([
   ['damaged', 'the file is damaged', 'SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX'],
   ['locked', 'another process has locked it', 'SQLITE_BUSY', 'SQLITE_LOCKED', 'SQLITE_BUSY_RECOVERY'],
   ['disk-full', 'the disk is full', 'SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC', 'EDQUOT'],
+  ['not-a-file', 'it is not a regular file', 'EISDIR'],
   ['no-permission', 'no permission to write there', 'SQLITE_READONLY', 'EACCES', 'EPERM', 'EROFS'],
   ['no-folder', 'its folder cannot be used', 'SQLITE_CANTOPEN', 'SQLITE_IOERR_WRITE', 'ENOENT', 'ENOTDIR', 'EEXIST'],
 ])('a store that cannot be opened has the problem %s, "%s", for %s', (problem, happened, ...codes) => {

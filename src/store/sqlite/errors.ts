@@ -73,6 +73,7 @@ const openProblems: Problems = [
   [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
   [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
   [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'disk-full', 'the disk is full'],
+  [/^EISDIR/, 'not-a-file', 'it is not a regular file'],
   [/^(SQLITE_READONLY|EACCES|EPERM|EROFS)/, 'no-permission', 'no permission to write there'],
   [/^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/, 'no-folder', 'its folder cannot be used'],
 ]

@@ -22,9 +22,9 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     const isNew = prepare(anchor, file, steps)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
-      onEvent('error', `The store ${resolve(file)} is damaged (${message})`, 'damaged'),
+      onEvent('error', { message: `The store ${resolve(file)} is damaged (${message})`, problem: 'damaged' }),
     )
-    const writer = new Writer(file, { guard, onEnd: message => onEvent('error', message) })
+    const writer = new Writer(file, { guard, onEnd: message => onEvent('error', { message }) })
     const snapshot = new TickSnapshot(reading, writer, guard)
     const pets = createSqlitePets(reading, snapshot, writer)
     const keys = createSqliteKeys(reading, snapshot, writer)

@@ -106,7 +106,8 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
           database.run(sql)
           await nextTick(signal)
         }
-        if (Number(statSync(backup).mtime) !== Number(modifiedAt)) refuse('unreadable', 'it was changed meanwhile')
+        if (Number(statSync(backup).mtime) !== Number(modifiedAt))
+          refuse('temporary', 'the backup was changed meanwhile')
         checkSameFile(file, identity)
         database.run('COMMIT')
       } catch (error) {
@@ -141,9 +142,9 @@ function attachChecked(database: Database, backup: string, file: string, steps: 
     // `immutable` creates no -shm file beside the backup, but ignores a log.
     const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
     database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?mode=ro${hasLog ? '' : '&immutable=1'}`)
-    const version = isOurs(database, backup, 'backup') ? versionOf(database, 'backup') : 0
+    const version = isOurs(database, what, 'backup') ? versionOf(database, 'backup') : 0
     if (version === 0) refuse('not-a-backup', notABackup)
-    missingMigrations(backup, version, steps)
+    missingMigrations(what, version, steps)
     if (!hasOurTables(database, steps.slice(0, version)))
       refuse('bad-backup', 'its tables are not those of this program')
     if (!isIntact(database, 'backup', 'integrity_check')) refuse('bad-backup', 'it is damaged (integrity_check)')
@@ -187,8 +188,8 @@ function hasRoomFor(backupBytes: number, file: string): boolean {
 const notABackup = 'it is not a backup of this program'
 const backupProblems: Problems = [
   [/^(ENOENT|ENOTDIR)$/, 'not-a-backup', 'the file does not exist'],
-  [/^(EACCES|EPERM)$/, 'bad-backup', 'no permission to read it'],
-  [/^E/, 'bad-backup', 'it cannot be read'],
+  [/^(EACCES|EPERM)$/, 'no-read-permission', 'no permission to read it'],
+  [/^E/, 'unreadable', 'it cannot be read'],
   [/^SQLITE_(NOTADB|ERROR)/, 'not-a-backup', notABackup],
   [/^SQLITE_CORRUPT/, 'bad-backup', 'it is damaged'],
   [/^SQLITE_/, 'unclosed-backup', 'it was not closed cleanly'],

@@ -74,19 +74,20 @@ export function configure(database: Database, schema: string): void {
 
 /** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
 export function prepare(database: Database, file: string, steps: readonly string[]): boolean {
-  claim(database, file)
+  const what = `Cannot open the store ${file}`
+  claim(database, what)
   if (statSync(file).size <= checkedBytesMax) checkStore(database, file, 'main')
   switchToWal(database)
-  return migrate(database, file, steps)
+  return migrate(database, what, steps)
 }
 
 /** Marks an empty file as ours; refuses another program's database before anything in it changes. */
-function claim(database: Database, file: string): void {
-  if (isOurs(database, file)) return
+function claim(database: Database, what: string): void {
+  if (isOurs(database, what)) return
   const mark = database.transaction(() => {
-    if (isOurs(database, file)) return
+    if (isOurs(database, what)) return
     if (database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
-      throw new StoreError('foreign-file', `Cannot open the store ${file}: it is a database of another program`)
+      throw new StoreError('foreign-file', `${what}: it is a database of another program`)
     }
     database.run(`PRAGMA application_id = ${applicationId}`)
   })
@@ -94,9 +95,9 @@ function claim(database: Database, file: string): void {
 }
 
 /** False for an empty file and for another program's. Throws for a store of a version before 1.0.0. */
-export function isOurs(database: Database, file: string, schema = 'main'): boolean {
+export function isOurs(database: Database, what: string, schema = 'main'): boolean {
   const found = readInteger(database, `PRAGMA ${schema}.application_id`)
-  if (found === applicationIdBefore1) throw madeBefore1(file)
+  if (found === applicationIdBefore1) throw madeBefore1(what)
   return found === applicationId
 }
 
@@ -126,9 +127,9 @@ function switchToWal(database: Database): void {
 }
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-function migrate(database: Database, file: string, steps: readonly string[]): boolean {
+function migrate(database: Database, what: string, steps: readonly string[]): boolean {
   const found = versionOf(database)
-  for (const { version, sql } of missingMigrations(file, found, steps)) {
+  for (const { version, sql } of missingMigrations(what, found, steps)) {
     const apply = database.transaction(() => {
       // Another process may have applied it meanwhile.
       if (versionOf(database) >= version) return

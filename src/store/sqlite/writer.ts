@@ -62,6 +62,7 @@ export class Writer {
   #restartTimer: ReturnType<typeof setTimeout> | undefined
   #unanswered: PromiseWithResolvers<ThreadReply>[] = []
   #opened: Promise<void> | undefined
+  #closed: Promise<unknown> | undefined
   #threadStarted = Promise.withResolvers<void>()
   #commits = 0
 
@@ -98,12 +99,13 @@ export class Writer {
   async close(): Promise<void> {
     await this.queue.close()
     clearTimeout(this.#restartTimer)
-    const worker = this.#worker
-    if (!worker) return
-    await this.#send({ type: 'close' }).catch(() => {})
+    if (!this.#worker) return
+    this.#closed ??= this.#send({ type: 'close' }).catch(() => {})
+    await this.#closed
     clearTimeout(this.#restartTimer)
+    const worker = this.#worker
     this.#worker = undefined
-    worker.terminate()
+    worker?.terminate()
   }
 
   #startThread(): Promise<void> {
