@@ -38,10 +38,10 @@ const versionCommand = command({
 
 export async function main(args: readonly string[], io: Io): Promise<number> {
   try {
-    const [name = '', ...rest] = args
-    const command = /^(--version|-v)$/.test(name) ? 'version' : name
-    const load = commands.get(command)
-    const warnings = load && !withoutWarnings.includes(command) ? unknownVariables(io.env, io.program) : []
+    const [first = '', ...rest] = args
+    const name = /^(--version|-v)$/.test(first) ? 'version' : first
+    const load = commands.get(name)
+    const warnings = load && !withoutWarnings.includes(name) ? unknownVariables(io.env, io.program) : []
     for (const warning of warnings) io.err(`petstore: ${warning}\n`)
     return await (load ? run(await load(), rest, io) : run(await program(), args, io))
   } catch (error) {

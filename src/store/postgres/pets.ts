@@ -68,7 +68,7 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
 /** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
 function getTogether(reader: Pick<Pool, 'read'>): PetStore['get'] {
   let asked = new Map<bigint, PromiseWithResolvers<Pet | undefined>>()
-  const fetch = async () => {
+  const readAsked = async () => {
     const pets = asked
     asked = new Map()
     try {
@@ -81,7 +81,7 @@ function getTogether(reader: Pick<Pool, 'read'>): PetStore['get'] {
     }
   }
   return id => {
-    if (asked.size === 0) setImmediate(fetch)
+    if (asked.size === 0) setImmediate(readAsked)
     return asked.getOrInsertComputed(id, () => Promise.withResolvers()).promise
   }
 }
