@@ -156,11 +156,16 @@ function contentOf(schema: keyof typeof examples, description: string = schemas[
 }
 
 function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
+  const rows = codes.map(code => {
+    const { headers, ...described } = errorCodes[code]
+    return { code, headers, described, message: `${described.meaning} ${described.action}` }
+  })
+  const [example] = rows.map(({ code, message, described: { status } }) => ({ code, message, status }))
   return {
-    description: codes.map(code => `\`${code}\`: ${textOf(code)}`).join(' '),
-    'x-error-codes': Object.fromEntries(codes.map(describedCode)),
-    headers: headerRefs([...codes.flatMap(code => errorCodes[code].headers), ...ownHeaders]),
-    content: { 'application/json': { schema: refTo('schemas', 'Error'), example: codes.map(errorOf)[0] } },
+    description: rows.map(({ code, message }) => `\`${code}\`: ${message}`).join(' '),
+    'x-error-codes': Object.fromEntries(rows.map(({ code, described }) => [code, described])),
+    headers: headerRefs([...rows.flatMap(({ headers }) => headers), ...ownHeaders]),
+    content: { 'application/json': { schema: refTo('schemas', 'Error'), example } },
   }
 }
 
@@ -193,19 +198,6 @@ function describedOperation(operationId: string, row: OperationRow) {
       default: refTo('responses', 'OtherError'),
     },
   }
-}
-
-function errorOf(code: ErrorCode) {
-  return { code, message: textOf(code), status: errorCodes[code].status }
-}
-
-function textOf(code: ErrorCode): string {
-  return `${errorCodes[code].meaning} ${errorCodes[code].action}`
-}
-
-function describedCode(code: ErrorCode) {
-  const { headers: _, ...described } = errorCodes[code]
-  return [code, described] as const
 }
 
 /** One response for each status. It is a reference if its codes are those that all operations share. */
