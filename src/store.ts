@@ -7,9 +7,9 @@ import type { Page, PageRequest } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
 /**
- * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the answer
- * to a commit was lost; `createOnce` makes a retry safe. Reads see every earlier write of this process, except on a
- * replica. A write of another process is visible in the next event-loop tick at the latest.
+ * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
+ * answer to a commit was lost; `createOnce` makes a retry safe. Reads see every earlier write of this process, except
+ * on a replica. A write of another process is visible in the next event-loop tick at the latest.
  */
 export interface PetStore {
   /** Ascending by id. Every page costs the same, however deep. */
@@ -21,7 +21,7 @@ export interface PetStore {
   createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation>
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
   deleteExpiredIdempotencyKeys(now: Date, max: number): Promise<number>
-  /** Differs after every change that a read would see: equal versions mean equal pages. Undefined if it costs as much. */
+  /** Differs after every change that a read would see. Undefined if asking for it costs as much as a page. */
   version(): bigint | undefined
 }
 

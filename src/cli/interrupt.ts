@@ -4,7 +4,8 @@ import { exitCode, type Io } from './output.ts'
 
 /**
  * Until `work` calls `catchSignals`, SIGINT and SIGTERM end the process at once; after that they abort its signal, and
- * `work` has to end soon. If it fails then, the process prints `ifAborted`, or `ifUnknown` after an OutcomeUnknown, and ends.
+ * `work` has to end soon. If it fails then, the process prints `ifAborted`, or `ifUnknown` after an OutcomeUnknown, and
+ * ends.
  */
 export async function interruptible<T>(
   io: Io,

@@ -5,8 +5,9 @@ import { codeOf, SetupError } from '../errors.ts'
 import { explained } from './advice.ts'
 
 /**
- * Writes a file that gets its name when it is complete, and returns its size. Until then it is at another path in the same
- * folder, so that it can be renamed. Only its owner can read it. `what` begins the message if it cannot be written.
+ * Writes a file that gets its name when it is complete, and returns its size. Until then it is at another path in the
+ * same folder, so that it can be renamed. Only its owner can read it. `what` begins the message if it cannot be
+ * written.
  */
 export async function writeNewFile<T>(target: string, what: string, write: (path: string) => Promise<T>) {
   if (existsSync(target)) throw new SetupError(`${what}: the file exists; choose another name`)

@@ -26,7 +26,7 @@ export interface Io {
   readonly isTerminal: boolean
 }
 
-/** Messages name a command as `petstore keys create`; a person types the program as it was called. Quoted text stays. */
+/** Messages name a command as `petstore keys create`; a person types the program as called. Quoted text stays. */
 export function asCalled(message: string, program: string): string {
   return message.replace(/(?<![\w/"])petstore (?=[a-z])/g, () => `${program} `)
 }

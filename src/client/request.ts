@@ -53,7 +53,7 @@ export interface ResponseAttempt extends RequestAttempt, ResponseDetails {
 
 export interface RequestOptions extends Omit<CallOptions, 'signal'> {
   readonly apiKey: string
-  /** The longest wait before the first retry; it doubles for each further one. The actual wait is random. Default: 250. */
+  /** The longest wait before the first retry; doubled for each further one. The actual wait is random. Default: 250. */
   readonly backoffMs?: number | undefined
   /** The longest wait before any retry. Default: 8,000. */
   readonly backoffMaxMs?: number | undefined

@@ -17,9 +17,9 @@ export const addedMax = 30
 const shownCharsMax = 400
 
 /**
- * Checks a server against the interface, one check after another. Throws SetupError if nothing can be checked; its cause
- * is the error of `fetch`, if there was one. No result contains the key. Findings quote the server: escape them for a
- * terminal. If `beforeWriting` rejects, nothing is written.
+ * Checks a server against the interface, one check after another. Throws SetupError if nothing can be checked; its
+ * cause is the error of `fetch`, if there was one. No result contains the key. Findings quote the server: escape them
+ * for a terminal. If `beforeWriting` rejects, nothing is written.
  */
 export async function conform(
   target: Target,

@@ -101,7 +101,7 @@ export class App {
     this.#discardMs = discardMs
   }
 
-  /** Handles one request, and never rejects. SQLite's reads wait for no input, so they are answered in the same tick. */
+  /** Handles one request, and never rejects. SQLite's reads wait for nothing, so they are answered in the same tick. */
   fetch(request: Request, peers?: PeerLookup): Promise<Response> {
     const incoming = new IncomingRequest(request, this.#environmentKey, peers)
     this.#metrics.requestStarted()

@@ -7,8 +7,8 @@ import { errorReply, type Reply } from './response.ts'
 type ReadBody = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly refusal: Reply }
 
 /**
- * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, UTF-8 and JSON, in this order. A missing
- * body is reported before its type.
+ * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, UTF-8 and JSON, in this order. A
+ * missing body is reported before its type.
  */
 export async function readJsonBody(request: Request, bodyMs: number): Promise<ReadBody> {
   const length = Number(request.headers.get('content-length') ?? Number.NaN)

@@ -3,8 +3,8 @@ import type { IncomingRequest } from './request.ts'
 /** CPU time in one event-loop tick. Requests that arrive later in the same tick are deferred to the next one. */
 const tickMsMax = 10
 /**
- * After so much, chunked requests are refused in the same tick: while they wait, Bun goes on to buffer their chunks. Not
- * earlier, because a client that is refused connects again at once, and this makes the tick longer.
+ * After so much, chunked requests are refused in the same tick: while they wait, Bun goes on to buffer their chunks.
+ * Not earlier, because a client that is refused connects again at once, and this makes the tick longer.
  */
 const busyMs = 300
 /** A new process compiles its code, so its first ticks are long without an attack. */

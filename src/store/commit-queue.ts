@@ -39,7 +39,7 @@ export class CommitQueue<Write, Result> {
     return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes, isWritable }
   }
 
-  /** On the monotonic clock; undefined if the last write succeeded, or failed too long ago to say anything about now. */
+  /** On the monotonic clock; undefined if the last write succeeded, or failed too long ago to matter now. */
   get failedAtMs(): number | undefined {
     const failedAtMs = this.#failedAtMs ?? Number.NEGATIVE_INFINITY
     return performance.now() < failedAtMs + failureMsMax ? failedAtMs : undefined

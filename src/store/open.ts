@@ -37,7 +37,7 @@ export function isPostgres(url: string): boolean {
   return /^postgres(ql)?:/.test(url)
 }
 
-/** `sqlite:pets.db` is relative to the working directory; `sqlite:/var/pets.db` and `sqlite:///var/pets.db` are absolute. */
+/** `sqlite:pets.db` is relative to the working folder; `sqlite:/a/pets.db` and `sqlite:///a/pets.db` are absolute. */
 export function sqliteFile(url: string): string {
   return url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')
 }

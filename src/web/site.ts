@@ -59,7 +59,7 @@ export function forgetKey() {
 /** Relative to the page, which a proxy may serve under another path. Without user and password, which fetch refuses. */
 export const urlOf = (path: string) => new URL(path, location.origin + location.pathname)
 
-/** Without retries: the page shows each failure at once, and the person decides. Throws a TypeError for an invalid key. */
+/** Without retries: the page shows each failure at once, and the person decides. TypeError for an invalid key. */
 export function newClient(apiKey = session.key) {
   return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey, retries: 0 })
 }

@@ -124,7 +124,7 @@ export class PostgresCatalogue implements Catalogue {
     if (row) throw storeNotEmpty(this.#address.location)
   }
 
-  /** The items until the signal aborts; closes the connection when the next one is not requested or does not arrive in time. */
+  /** The items until the signal aborts. Closes the connection if the next one is requested or arrives too late. */
   async *#watched<T>(items: AsyncIterable<T>, sql: SQL, signal?: AbortSignal): AsyncGenerator<T> {
     const timer = setTimeout(() => void sql.close({ timeout: 0 }), this.#idleMsMax)
     try {
@@ -156,7 +156,7 @@ export class PostgresCatalogue implements Catalogue {
   }
 }
 
-/** One transaction, unless the signal aborts before COMMIT. Throws OutcomeUnknown if the connection is lost during it. */
+/** One transaction, unless the signal aborts before COMMIT. OutcomeUnknown if the connection is lost during COMMIT. */
 async function commit<T>(sql: SQL, signal: AbortSignal | undefined, work: (transaction: TransactionSQL) => Promise<T>) {
   let committing = false
   try {

@@ -21,12 +21,12 @@ function codeOf(error: unknown): string {
   return certificate.test(code) ? code : ''
 }
 
-// No connection, or the server is starting, stopping or no longer the primary: a standby answers 25006 to a write, and 0A000
-// to a connection that asks for a primary.
+// No connection, or the server is starting, stopping or no longer the primary: a standby answers 25006 to a write, and
+// 0A000 to a connection that asks for a primary.
 const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P|25006|0A000)/
 
-// Time-outs, locks, a full disk, too many connections, a changed password; 42P01 while a replica has no tables yet; 25001 if
-// another isolation level was set.
+// Time-outs, locks, a full disk, too many connections, a changed password; 42P01 while a replica has no tables yet;
+// 25001 if another isolation level was set.
 const temporary = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25001|25P0|42P01|53|58|28|3D)/
 
 // A prepared statement is missing in this session, or a start-up parameter is refused; 08P01 has other meanings, too.
@@ -94,7 +94,7 @@ function entryFor(error: unknown): Entry | undefined {
   return entries.find(([start]) => start.test(text))
 }
 
-/** The first match counts. A problem is StoreUnreachable, so worth another attempt, unless its entry says StoreError. */
+/** The first match counts. A problem is StoreUnreachable, worth another attempt, unless its entry says StoreError. */
 const entries: readonly Entry[] = [
   [pooler, 'pooler', 'the address looks like a connection pooler in transaction mode', StoreError],
   [/^28000/, 'host-rules', 'pg_hba.conf of the server does not admit this user from here'],

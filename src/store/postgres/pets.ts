@@ -13,8 +13,8 @@ import { workMsMax } from './server.ts'
 
 export const statements = {
   list: `SELECT ${petColumns} FROM pets WHERE id > $1 ORDER BY id LIMIT $2`,
-  // With `status = $1 ORDER BY id` the planner may walk the primary key and skip other statuses, which is expensive if the
-  // status is rare. Only the index on both columns has this order.
+  // With `status = $1 ORDER BY id` the planner may walk the primary key and skip other statuses, which is expensive if
+  // the status is rare. Only the index on both columns has this order.
   listByStatus: `
     SELECT ${petColumns} FROM pets
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
@@ -163,7 +163,7 @@ async function createAll(sql: SQL, requests: readonly CreateRequest[]): Promise<
   })
 }
 
-/** Of several requests with one idempotency key, only the first is unique. `places` says where that of each request is. */
+/** Of several requests with one idempotency key, the first is unique. `places` has its index for each request. */
 function removeDuplicates(requests: readonly CreateRequest[]) {
   const unique: CreateRequest[] = []
   const placeOfKey = new Map<string, number>()

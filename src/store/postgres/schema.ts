@@ -6,8 +6,8 @@ import { connectForLongWork, lockMsMax, longTransaction, type Server } from './s
 
 const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
 
-// The checks are the rules of POST /pets, which also guard changes by SQL. COLLATE "C": these indexes do not depend on the sort order
-// of the system's C library, which an upgrade can change.
+// The checks are the rules of POST /pets, which also guard changes by SQL. COLLATE "C": these indexes do not depend on
+// the sort order of the system's C library, which an upgrade can change.
 const firstSchema = `
   CREATE TABLE pets (
     id bigint PRIMARY KEY CHECK (id > 0),

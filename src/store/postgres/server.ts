@@ -25,8 +25,8 @@ const presentPrimaryMsMax = 1_000
 export interface Server {
   readonly host: PostgresHost
   /**
-   * As configured on the server, but never `off`: a commit must be on disk before it is reported. Set for each session, so
-   * that a later change of the configuration has no effect.
+   * As configured on the server, but never `off`: a commit must be on disk before it is reported. Set for each session,
+   * so that a later change of the configuration has no effect.
    */
   readonly synchronousCommit: string
   /** ALTER ROLE statements for settings that sessions behind a pooler lack. */

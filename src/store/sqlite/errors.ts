@@ -13,8 +13,8 @@ export function sqliteUnavailable(error: unknown): unknown {
 }
 
 /**
- * Remembers that SQLite has reported damage. Reads may be wrong and writes may be lost after that, so both are refused until
- * the server restarts.
+ * Remembers that SQLite has reported damage. Reads may be wrong and writes may be lost after that, so both are refused
+ * until the server restarts.
  */
 export class DamageGuard {
   readonly #onDamage: (damage: StoreDamaged) => void

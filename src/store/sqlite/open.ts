@@ -17,7 +17,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
   try {
     provideFile(file, create, what)
     using opening = new DisposableStack()
-    // Stays open: if the writer thread has ended, this is the last connection, which moves the write-ahead log into the file.
+    // Stays open: if the writer thread has ended, this last connection moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     const isNew = prepare(anchor, file, steps)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
@@ -42,7 +42,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
         await writer.queue.close()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
-        // Last: it moves the write-ahead log into the file, and only the writer thread waits if the disk does not answer.
+        // Last: it moves the write-ahead log into the file, and only the thread waits if the disk does not answer.
         await writer.close()
       },
     }
@@ -52,8 +52,8 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
 }
 
 /**
- * When the process ends, the last connection moves the write-ahead log into the file, and would damage it further. An open read
- * transaction prevents that.
+ * When the process ends, the last connection moves the write-ahead log into the file, and would damage it further. An
+ * open read transaction prevents that.
  */
 function preventCheckpoint(database: Database): void {
   try {
@@ -64,7 +64,7 @@ function preventCheckpoint(database: Database): void {
   }
 }
 
-/** Creates or checks the file before SQLite does, which reports missing folders and missing rights with the same code. */
+/** Creates or checks the file before SQLite does, which has one code for missing folders and missing rights. */
 function provideFile(file: string, create: boolean, what: string): void {
   if (!existsSync(file)) {
     if (!create) throw new StoreError('missing', `${what}: it does not exist`)

@@ -178,7 +178,7 @@ async function attachStore(database: Database, file: string, steps: readonly str
   }
 }
 
-/** The animals go to the write-ahead log and, after COMMIT, to the file: a disk that is full by then refuses every POST. */
+/** The animals go to the write-ahead log and, after COMMIT, to the file: a disk full by then refuses every POST. */
 function hasRoomFor(backupBytes: number, file: string): boolean {
   const { bavail, bsize } = statfsSync(file)
   const logBytes = 1.1 * backupBytes

@@ -14,8 +14,8 @@ const checkedBytesMax = 8 * 1024 ** 2
 const applicationId = 0x70657473n
 const applicationIdBefore1 = 0x50455453n
 
-// AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks are the rules of
-// POST /pets, which also guard changes by SQL. `length` ends at U+0000.
+// AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks are the rules
+// of POST /pets, which also guard changes by SQL. `length` ends at U+0000.
 const firstSchema = `
   CREATE TABLE pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
@@ -72,7 +72,7 @@ export function configure(database: Database, schema: string): void {
   database.run(`PRAGMA ${schema}.journal_size_limit = ${walBytesMax}`)
 }
 
-/** Makes the file ours, in WAL mode and up to date, and returns whether it was new. Refuses damaged and foreign files. */
+/** Makes the file ours, in WAL mode and up to date. Returns whether it was new. Refuses damaged and foreign files. */
 export function prepare(database: Database, file: string, steps: readonly string[]): boolean {
   const what = `Cannot open the store ${file}`
   claim(database, what)

@@ -2,14 +2,20 @@ import type { Database } from 'bun:sqlite'
 import type { DamageGuard } from './errors.ts'
 import type { Writer } from './writer.ts'
 
-/** SQLite reuses the write-ahead log only while no reader uses it, so reads share no transaction this long after a commit. */
+/** SQLite reuses the write-ahead log only while nobody reads it: no transaction is shared this long after a commit. */
 const quietMs = 100
 
+type TickState =
+  /** There was no read yet in this event-loop tick. */
+  | 'idle'
+  /** All reads of the tick use one transaction: locking the file costs more than a read. */
+  | 'shared'
+  /** Each read locks the file for itself, because there was a commit less than `quietMs` ago. */
+  | 'single'
+
 /**
- * Gives reads a snapshot of the file, and a version for the page cache. A read outside of a transaction locks the file, which
- * costs more than the read. States: `idle`, before the first read of an event-loop tick; `shared`, all reads of the tick
- * use one transaction; `single`, each read has its own, because there was a commit less than `quietMs` ago. A commit of our
- * own writer starts the tick again. A request sent after a commit of another process arrives in a later tick.
+ * Gives reads a snapshot of the file, and a version for the page cache. A commit of our own writer starts the tick
+ * again. A request sent after a commit of another process arrives in a later tick.
  */
 export class TickSnapshot {
   readonly #database: Database
@@ -17,7 +23,7 @@ export class TickSnapshot {
   readonly #guard: DamageGuard
   readonly #begin
   readonly #dataVersion
-  #state: 'idle' | 'shared' | 'single' = 'idle'
+  #state: TickState = 'idle'
   #shareFromMs = 0
   #sharedVersion: bigint | undefined
   #commits = 0

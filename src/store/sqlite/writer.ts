@@ -88,7 +88,7 @@ export class Writer {
     return this.#opened
   }
 
-  /** Resolves when the write is on disk. If the thread ends during the commit, it rejects and the write may be stored. */
+  /** Resolves when the write is on disk. Rejects if the thread ends during the commit: the write may be stored. */
   write<W extends Write>(write: W): Promise<ReturnType<Writes[W['type']]>> {
     const { damage } = this.#guard
     if (damage) return Promise.reject(damage)

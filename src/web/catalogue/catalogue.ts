@@ -236,7 +236,7 @@ const observer = new IntersectionObserver(
   { rootMargin: '240px' },
 )
 
-/** What is wrong with the text of a field, or '', as in pet.ts. The service checks the rest, and its message is shown. */
+/** What is wrong with the text of a field, or '', as in pet.ts. The service checks the rest; its message is shown. */
 const rules: Readonly<Record<string, (typed: string) => string>> = {
   name(typed) {
     if (!typed.trim()) return 'Enter a name'
