@@ -92,17 +92,20 @@ describe.skipIf(!programs)('two instances on a Patroni cluster, one with all hos
     ['Primary and its Patroni killed', 'leader', kill, node => deployed.cluster.start(node)],
     ['Primary and its Patroni frozen', 'leader', freeze, thaw],
     ['Synchronous standby and its Patroni frozen', 'sync_standby', freeze, thaw],
-  ])('%s: clients get only 200, 201 and 503, and are served again', async (_, role, happen, end = () => {}) => {
+  ])('%s: clients get only 200, 201 and 503, and are served again', async (event, role, happen, end = () => {}) => {
     const { cluster } = deployed
     try {
       await progress()
       const node = (await cluster.complete())[role]
+      for (const load of loads) load.longestPauseMs = 0
       await happen(node)
       await cluster.replaces(node, role)
       await progress()
       end(node)
       await cluster.complete()
       await progress()
+      const [named, proxied] = loads.map(({ longestPauseMs }) => `${(longestPauseMs / 1_000).toFixed(1)} s`)
+      process.stdout.write(`${event}: no creation for ${named} with all hosts named, ${proxied} through HAProxy\n`)
     } finally {
       for (const { wrong } of loads) expect(wrong.slice(0, 5)).toEqual([])
     }
@@ -115,6 +118,7 @@ describe.skipIf(!programs)('two instances on a Patroni cluster, one with all hos
     for (const load of loads) ledger.include(load)
     using client = new KeepAliveClient(await serve('reads-primary', urls.hosts), key)
     const found = await ledger.expectEachOnce(client)
+    process.stdout.write(`${ledger.acknowledged.size} animals acknowledged, none lost\n`)
     expect([...found.keys()]).toEqual(Array.from(found, (_, index) => `${index + 1}`))
     using reader = new KeepAliveClient(await serve('reads-replicas', urls.hosts, '--read-url', urls.replicas), key)
     expect(await allAnimals(reader)).toEqual(found)

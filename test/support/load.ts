@@ -128,6 +128,9 @@ export class Load extends Ledger {
   /** Requests that succeeded. */
   completed = 0
   unavailable = 0
+  /** The longest time between two acknowledged animals. Set it to 0 to measure from here on. */
+  longestPauseMs = 0
+  #acknowledgedAt = performance.now()
   #stopping = false
   /** The service has ended, or our patience with it. */
   #gone = false
@@ -166,8 +169,11 @@ export class Load extends Ledger {
     const send = () => this.#ask(client, { method: 'POST', path: '/v1/pets', headers, body })
     let reply = await send()
     while (!reply && keyed && !this.#gone) reply = await send()
-    if (reply) this.acknowledge(body, reply)
-    else this.uncertain.add(body)
+    if (!reply) return void this.uncertain.add(body)
+    this.acknowledge(body, reply)
+    const now = performance.now()
+    this.longestPauseMs = Math.max(this.longestPauseMs, now - this.#acknowledgedAt)
+    this.#acknowledgedAt = now
   }
 
   async #read(client: KeepAliveClient): Promise<void> {
