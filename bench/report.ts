@@ -17,15 +17,17 @@ export interface Sample {
   readonly peakMb: number
 }
 
-type Figure = 'requestsPerSecond' | 'cpuMicroseconds' | 'p99Ms' | 'peakMb'
+type Figure = 'requestsPerSecond' | 'cpuMicroseconds' | 'p99Ms'
 
-/** Markdown: the first contender against the others under all loads, then a table for each load. */
+/** Markdown: the first contender against the others, then the figures of all, with a column for each load. */
 export function tablesOf({ contenders }: Part, samples: readonly Sample[]): string {
   const names = contenders.map(({ name }) => name)
   const [first = '', ...others] = names
   const measured = allLoads.filter(load => samples.some(each => each.load === load))
+  const titles = measured.map(load => loads[load])
   const samplesOf = (name: string, load: Load) => samples.filter(each => each.contender === name && each.load === load)
   const cell = (name: string, load: Load, figure: Figure) => show(samplesOf(name, load).map(each => each[figure]))
+  const cells = (name: string) => measured.map(load => cell(name, load, 'requestsPerSecond'))
   /** What the first contender has, divided by what this one has in the same round. */
   const ratio = (name: string, load: Load, figure: Figure) => {
     const pairs = samplesOf(name, load).flatMap(theirs => {
@@ -34,25 +36,25 @@ export function tablesOf({ contenders }: Part, samples: readonly Sample[]): stri
     })
     return show(pairs)
   }
-  const overview = table(
-    [`Requests per second, ${first} against`, ...measured.map(load => loads[load])],
-    others.map(name => [name, ...measured.map(load => ratio(name, load, 'requestsPerSecond'))]),
+  const ratios = (title: string, figure: Figure) =>
+    table(
+      [`${title}, ${first} against`, ...titles],
+      others.map(name => [name, ...measured.map(load => ratio(name, load, figure))]),
+    )
+  const [main = 'mix'] = measured
+  /** A server is started for each round, and its peak is complete after the last load. */
+  const peaks = (name: string) => {
+    const ofServer = samples.filter(({ contender }) => contender === name)
+    return Object.values(Object.groupBy(ofServer, ({ round }) => round)).map((all = []) =>
+      Math.max(...all.map(each => each.peakMb)),
+    )
+  }
+  const comparison = [ratios('Requests per second', 'requestsPerSecond'), ratios('CPU time', 'cpuMicroseconds')]
+  const figures = table(
+    ['Requests per second', ...titles, `p99 of ${loads[main]}, ms`, 'Memory, MB'],
+    names.map(name => [name, ...cells(name), cell(name, main, 'p99Ms'), show(peaks(name))]),
   )
-  const details = measured.map(load => {
-    const head = ['Requests per second', 'CPU time, µs', `CPU time, ${first} against it`, 'p99, ms', 'Memory, MB']
-    const rows = names
-      .filter(name => samplesOf(name, load).length > 0)
-      .map(name => [
-        name,
-        cell(name, load, 'requestsPerSecond'),
-        cell(name, load, 'cpuMicroseconds'),
-        ratio(name, load, 'cpuMicroseconds'),
-        cell(name, load, 'p99Ms'),
-        cell(name, load, 'peakMb'),
-      ])
-    return table([loads[load], ...head], rows)
-  })
-  return [...(others.length > 0 ? [overview] : []), ...details].join('\n\n')
+  return [...(others.length > 0 ? comparison : []), figures].join('\n\n')
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

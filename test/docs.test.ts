@@ -14,15 +14,15 @@ import { projectFolder } from './support/process.ts'
 import timings from './timings.json' with { type: 'json' }
 
 const documents = [
-  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'src/client/README.md'],
   ...readdirSync(join(projectFolder, 'docs')).flatMap(name => (name.endsWith('.md') ? [`docs/${name}`] : [])),
 ]
 
 const textOf = (document: string) => readFileSync(join(projectFolder, document), 'utf8')
 
-/** The anchors of a document's headings, as GitHub makes them. */
-function anchorsIn(document: string): string[] {
-  return [...textOf(document).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+/** The anchors of a text's headings, as GitHub makes them. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
     heading
       .toLowerCase()
       .replace(/[^\w\- ]/g, '')
@@ -34,7 +34,8 @@ test.each(documents)('every link of %s leads to a file and a heading that exist'
   for (const [link, path = '', anchor] of textOf(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)) {
     const target = path === '' ? document : join(dirname(document), path)
     expect([link, existsSync(join(projectFolder, target))]).toEqual([link, true])
-    if (anchor !== undefined) expect([link, anchorsIn(target)]).toEqual([link, expect.arrayContaining([anchor])])
+    if (anchor !== undefined)
+      expect([link, anchorsOf(textOf(target))]).toEqual([link, expect.arrayContaining([anchor])])
   }
 })
 
@@ -43,6 +44,54 @@ test.each(documents)('every test that %s names exists', document => {
     const file = join(projectFolder, path)
     expect([path, existsSync(file) || existsSync(`${file}.test.ts`)]).toEqual([path, true])
   }
+})
+
+test.each(documents.filter(document => textOf(document).split('\n').length > 150))(
+  '%s is long, so it begins with links to its sections',
+  document => {
+    const [contents = ''] = textOf(document).split(/^## /m)
+    const linked = [...contents.matchAll(/\]\(#([^)]*)\)/g)].map(([, anchor]) => anchor)
+    const headings = textOf(document).match(/^## .*$/gm) ?? []
+    // The README begins with what a stranger does first.
+    const expected = document === 'README.md' ? ['documents'] : anchorsOf(headings.join('\n'))
+    expect(linked).toEqual(expect.arrayContaining(expected))
+  },
+)
+
+test('the chart of docs/scaling.md shows the figures of its tables', () => {
+  const text = textOf('docs/scaling.md')
+  const rows = text.matchAll(
+    /^\| Requests per second, 10,000 animals against .*\n.*\n\| [^|]* \| ([\d.]+) .*? \| ([\d.]+) /gm,
+  )
+  const percents = [...rows].flatMap(([, pages, creations]) => [pages, creations].map(ratio => 100 / Number(ratio)))
+  expect(percents).toHaveLength(4)
+  expect(text).toContain(`bar [${percents.map(Math.round).join(', ')}]`)
+})
+
+describe('docs/troubleshooting.md', () => {
+  const page = textOf('docs/troubleshooting.md')
+  const sources = ['deploy/nginx.conf', ...new Bun.Glob('src/**/*.ts').scanSync(projectFolder)]
+    .filter(file => !file.endsWith('.test.ts'))
+    .map(textOf)
+    .join('\n')
+  /** Messages are in the first column, or in the response of a request; … is a part that differs. */
+  const messages = [...page.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
+    [...cell.matchAll(/`([^`]+ [^`]+)`/g)].map(([, message = '']) => message),
+  )
+  /** The program puts a message together from these. */
+  const partsOf = (message: string) =>
+    message.split(/…|: |; | is "|expected | \([^)]*\)?|5000|1024/).map(part => part.trim())
+
+  test.each(messages)('the program has the message %s', message => {
+    const parts = partsOf(message).filter(part => part.includes(' '))
+    expect(parts.filter(part => !sources.includes(part))).toEqual([])
+  })
+
+  test('it has every alert of deploy/alerts.yaml', () => {
+    const alerts = [...textOf('deploy/alerts.yaml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
+    const rows = [...page.matchAll(/^\| `(Petstore\w+)` \|/gm)].map(([, name]) => name)
+    expect(rows).toEqual(alerts)
+  })
 })
 
 test('every file that test/timings.json names exists', () => {

@@ -39,6 +39,17 @@ const sampleOf = async (page: Page, id: OperationId) =>
   (await panelOf(page, id).locator('.sample code').textContent()) ?? ''
 
 describeInBrowser('the reference page', () => {
+  test('sends a request and shows its response, as in docs/interface.md', () =>
+    visit({ ...desktop, colorScheme: 'light' }, async (page, service, screen) => {
+      await stock(service, 2)
+      await screen.goTo('/docs')
+      await page.locator('.operation').nth(2).waitFor()
+      await screen.typeKey(service.key)
+      await goTo(page, 'listPets')
+      expect(await send(page, 'listPets')).toContain('200 OK')
+      await screen.picture('reference')
+    }))
+
   test.each(looks)('is accessible and fits, closed, and open with responses (%s)', (_look, options) =>
     visit(options, async (page, service, screen) => {
       await screen.goTo('/docs')
