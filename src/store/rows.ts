@@ -9,9 +9,14 @@ export type PetRow = { id: bigint; name: string; categoryId: bigint; status: Pet
 
 export const petColumns = 'id, name, category_id AS "categoryId", status'
 
-export function petOf({ id, name, categoryId, status }: PetRow): Pet {
-  return status === null ? { id, name, categoryId } : { id, name, categoryId, status }
+/** Copies only a row without a status: a row with one is an animal as it is. */
+export function petOf(row: PetRow): Pet {
+  if (hasStatus(row)) return row
+  const { id, name, categoryId } = row
+  return { id, name, categoryId }
 }
+
+const hasStatus = (row: PetRow): row is PetRow & { status: PetStatus } => row.status !== null
 
 export function correctedRow(row: PetRow, correction: PetCorrection): PetRow {
   const { name = row.name, categoryId = row.categoryId, status = row.status } = correction
