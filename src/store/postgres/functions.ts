@@ -65,4 +65,7 @@ export const functions = `
     )
     SELECT coalesce(known_id, new_id), coalesce(known_fingerprint, fingerprint), known_id IS NULL
     FROM numbered ORDER BY place;
+    -- With a record in the log, COMMIT waits for a synchronous standby, also if every animal was created before: the
+    -- first COMMIT may not have reached the standby.
+    PERFORM pg_logical_emit_message(true, 'petstore', '');
   END $$;`
