@@ -26,7 +26,6 @@ export class StoreUnreachable extends StoreError {}
 export interface StoreTrouble {
   readonly message: string
   readonly problem?: StoreProblem | undefined
-  /** An AggregateError if several hosts have troubles of their own. */
   readonly cause?: unknown
 }
 

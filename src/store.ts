@@ -7,8 +7,8 @@ import type { Page, PageRequest } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
 /**
- * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless the
- * answer to a commit was lost; `createOnce` makes a retry safe. Reads see every earlier write of this process, except
+ * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless a write
+ * was sent and its answer came late or not at all; `createOnce` makes a retry safe. Reads see every earlier write of this process, except
  * on a replica. A write of another process is visible in the next event-loop tick at the latest.
  */
 export interface PetStore {
@@ -111,7 +111,7 @@ export interface Stores {
   readonly newStorePath?: string
   /** Opens the files or connections that writing needs, and checks the rights. */
   startWriting(): Promise<void>
-  /** Whether no server that takes writes can be reached at present. */
+  /** Whether it takes no writes at present, as far as is known. */
   isReadOnly(): boolean
   activity(): StoreActivity
   close(): Promise<void>
@@ -125,15 +125,6 @@ export interface StoreActivity {
   readonly isWritable: boolean
   /** By name. Absent if the engine has no connections. */
   readonly pools?: Readonly<Record<string, PoolActivity>>
-  /** Absent without a replica. */
-  readonly replica?: ReplicaActivity
-}
-
-export interface ReplicaActivity {
-  /** Otherwise animals are read from the primary. */
-  readonly isUsed: boolean
-  /** By how much it is behind the primary. Absent if it does not answer. */
-  readonly lagBytes: number | undefined
 }
 
 export interface PoolActivity {

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { StoreError, StoreUnavailable, StoreUnreachable } from '../errors.ts'
+import { StoreError, StoreUnavailable } from '../errors.ts'
 import { connectionProblem, explained, withAdvice } from './advice.ts'
 
 test('one line says what happened and what to do, if there is something to do', () => {
@@ -8,17 +8,6 @@ test('one line says what happened and what to do, if there is something to do', 
   const pooler = new StoreUnavailable('PostgreSQL: 26000', { problem: 'pooler' })
   expect(withAdvice(pooler)).toBe('PostgreSQL: 26000; set PETSTORE_DATABASE_POOLER=true')
   expect(withAdvice(new StoreUnavailable('PostgreSQL: 57014'))).toBe('PostgreSQL: 57014')
-})
-
-test('each of several hosts has its own advice', () => {
-  const [first, second] = [
-    'Cannot open the store a:5432: the server does not answer (08006)',
-    'Cannot use b:5432: a bug',
-  ]
-  const cause = new AggregateError([new StoreUnreachable('no-answer', first), new Error(second)])
-  expect(withAdvice(new StoreUnreachable('no-primary', 'None of the hosts takes writes', { cause }))).toBe(
-    `None of the hosts takes writes: ${first}; start it, or check host and port in DATABASE_URL; ${second}`,
-  )
 })
 
 test.each([

@@ -25,7 +25,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'refused-value': 'correct it in a copy of the backup',
   'ignored-animals': 'look for triggers in the store',
   'no-answer': 'start it, or check host and port in DATABASE_URL',
-  'no-primary': 'start the primary, or name it in DATABASE_URL',
+  'no-primary': 'name the primary in DATABASE_URL, or a proxy that finds it',
   temporary: 'try again',
   'wrong-address': 'check host and port in DATABASE_URL',
   'wrong-tls': 'check that it is PostgreSQL and supports the sslmode in DATABASE_URL',
@@ -46,9 +46,8 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'listed-rights': 'GRANT these rights',
 }
 
-/** What happened and what to do. Of several PostgreSQL hosts, each has its own advice. */
-export function withAdvice({ message, problem, cause }: StoreTrouble): string {
-  if (cause instanceof AggregateError) return `${message}: ${cause.errors.map(withAdvice).join('; ')}`
+/** What happened and what to do. */
+export function withAdvice({ message, problem }: StoreTrouble): string {
   return problem ? `${message}; ${advice[problem]}` : message
 }
 

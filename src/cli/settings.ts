@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { oneOf, oneOfText } from '../field.ts'
 import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
-import { databaseUrlProblem, isPostgres, openStores, replicaUrlProblem } from '../store/open.ts'
+import { databaseUrlProblem, isPostgres, openStores, readUrlProblem } from '../store/open.ts'
 import type { Stores } from '../store.ts'
 import { type Command, integer, optional, setting, suggestion, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
@@ -39,10 +39,10 @@ export const settings = {
     problem: url => `is invalid: ${databaseUrlProblem(url)}`,
   }),
   readUrl: optional('PETSTORE_READ_URL', '--read-url <url>', 'the store itself', {
-    help: 'PostgreSQL only: read animals from this replica, which may lag behind; one host',
+    help: 'PostgreSQL only: a second address for reads, such as a replica, which may lag behind',
     expected: postgresUrl,
-    read: url => (replicaUrlProblem(url) === undefined ? url : undefined),
-    problem: url => `is invalid: ${replicaUrlProblem(url)}`,
+    read: url => (readUrlProblem(url) === undefined ? url : undefined),
+    problem: url => `is invalid: ${readUrlProblem(url)}`,
   }),
   databasePooler: {
     ...switchOption('--database-pooler', 'PostgreSQL only: the address is a connection pooler, such as PgBouncer'),

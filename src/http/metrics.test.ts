@@ -42,8 +42,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
     reading: { connectionsMax: 10, connectionsBusy: 10, waiting: 3 },
     writing: { connectionsMax: 2, connectionsBusy: 1, waiting: 0 },
   }
-  const replica = { isUsed: true, lagBytes: 96 }
-  const activity = { writesWaiting: 3, commitSizes, isWritable: false, pools, replica }
+  const activity = { writesWaiting: 3, commitSizes, isWritable: false, pools }
   const text = textOf(metrics, { activity, sweep, build })
   expect(text.split('\n')).toEqual(
     expect.arrayContaining([
@@ -52,8 +51,6 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
       'petstore_http_requests_total{operation="none",status="404"} 1',
       'petstore_http_requests_total{operation="createPet",status="500"} 0',
       'petstore_http_requests_total{operation="createPet",status="503"} 0',
-      'petstore_replica_used 1',
-      'petstore_replica_lag_bytes 96',
       '# TYPE petstore_http_request_duration_seconds histogram',
       'petstore_http_request_duration_seconds_bucket{operation="listPets",le="0.0005"} 0',
       'petstore_http_request_duration_seconds_bucket{operation="listPets",le="0.001"} 1',

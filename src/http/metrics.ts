@@ -62,7 +62,7 @@ export class Metrics {
 
   /** In Prometheus' text format. */
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
-    const { writesWaiting, commitSizes, isWritable, pools = {}, replica } = activity
+    const { writesWaiting, commitSizes, isWritable, pools = {} } = activity
     const writableHelp =
       '0 if the last write failed less than 2 minutes ago or no connection for writing is open, otherwise 1.'
     const deletedHelp = 'Expired idempotency keys that were deleted.'
@@ -78,7 +78,6 @@ export class Metrics {
       metric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
       metric('petstore_commit_writes', 'histogram', 'Writes in each commit.', histogramSamples(commitSizes)),
       ...poolMetrics(Object.entries(pools)),
-      ...replicaMetrics(replica),
       metric('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, sweep.keysDeleted),
       metric('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, sweep.completedAtMs / 1_000),
       ...processMetrics(build),
@@ -143,17 +142,6 @@ function poolMetrics(pools: readonly [string, PoolActivity][]): readonly string[
     metric('petstore_pool_connections_max', 'gauge', 'Connections that may be open.', samples('connectionsMax')),
     metric('petstore_pool_connections_busy', 'gauge', 'Connections in use.', samples('connectionsBusy')),
     metric('petstore_pool_waiting', 'gauge', 'Statements that wait for a connection.', samples('waiting')),
-  ]
-}
-
-function replicaMetrics(replica: StoreActivity['replica']): readonly string[] {
-  if (!replica) return []
-  const { isUsed, lagBytes } = replica
-  const lagHelp = 'How much of the write-ahead log of the primary it has not replayed.'
-  const usedHelp = 'Whether animals are read from the replica: 1, or from the primary: 0.'
-  return [
-    metric('petstore_replica_used', 'gauge', usedHelp, isUsed ? 1 : 0),
-    ...(lagBytes === undefined ? [] : [metric('petstore_replica_lag_bytes', 'gauge', lagHelp, lagBytes)]),
   ]
 }
 

@@ -7,7 +7,7 @@ test.each([
   ...files.split(' ').map(file => `sqlite:${file}`),
   'sqlite:with space.db',
   'postgres://somebody:hunter2@db/pets',
-  'postgresql://somebody@db1,db2:6543/pets?sslmode=require',
+  'postgresql://somebody@db:6543/pets?sslmode=require',
 ])('%s is valid', url => {
   expect(databaseUrlProblem(url)).toBeUndefined()
 })
@@ -18,14 +18,12 @@ const withOptions = 'sqlite:pets\0.db sqlite:pets.db?mode=ro sqlite:pets.db#part
 const paths = 'hunter2 /var/lib/petstore.db data/pets-1.db ~/pets.db sqlite'
 const withoutStore = ':memory: sqlite3:pets.db SQLITE:pets.db file:pets.db http://example.com/pets C:\\hunter2.db'
 const otherStores = ['', ' ', ' sqlite:pets.db', 'mysql://somebody:hunter2@db/pets']
-const withoutDatabase =
-  'postgres: postgres:pets.db postgres://u:hunter2@db postgres://u:hunter2@@db/pets postgres://u:hunter2/@db/pets'
 
 test.each<[string, ...string[]]>([
   ['expected a file after sqlite:', ...withoutFile.split(' '), ...withOptions.split(' ')],
   ['it looks like a path; put sqlite: in front of it', ...paths.split(' ')],
   ['expected sqlite:FILE, ', ...withoutStore.split(' '), ...otherStores],
-  ['expected postgres://USER:PASSWORD@HOST:PORT/DATABASE', ...withoutDatabase.split(' ')],
+  ['expected postgres://USER:PASSWORD@HOST:PORT/DATABASE', 'postgres:', 'postgres:hunter2.db'],
 ])('%s…, without the password', (problem, ...urls) => {
   for (const url of urls) {
     expect(databaseUrlProblem(url), url).toStartWith(problem)

@@ -32,9 +32,15 @@ async function refusedLine(databaseUrl: string, env: Readonly<Record<string, str
 
 // Each waits for the time limit of a connection.
 describe.concurrent('serve reports in one line', () => {
-  test('two hosts that do not answer', async () => {
-    const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:1,nowhere.invalid:2/pets`)
-    for (const text of ['does not answer', '127.0.0.1:1', 'nowhere.invalid:2']) expect(line).toContain(text)
+  test('a host that does not answer', async () => {
+    expect(await refusedLine(unreachable)).toMatch(
+      /127\.0\.0\.1:1\/pets: the server does not answer \(.*DATABASE_URL$/m,
+    )
+  })
+
+  test('a host without an address', async () => {
+    const line = await refusedLine(unreachable.replace('127.0.0.1', 'nowhere.invalid'))
+    expect(line).toMatch(/nowhere\.invalid:1\/pets: its host has no known address; check host .* in DATABASE_URL$/m)
   })
 
   test.each<[string, (socket: Bun.Socket) => void]>([
@@ -129,12 +135,12 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     expect(line).toMatch(message)
   })
 
-  test('serve starts without its replica, and logs that it reads from the primary', async () => {
+  test('serve starts if the second address for reads does not answer, and logs it', async () => {
     await using database = await cluster.newDatabase()
     const env = { PETSTORE_API_KEY: key, DATABASE_URL: database.url, PETSTORE_READ_URL: unreachable }
     await using server = await startServer({ env })
     expect((await server.fetch('/pets', key)).status).toBe(200)
-    const left = /^error Reading from the primary, because the replica 127\.0\.0\.1:1 fails: /
+    const left = /^error Reading from 127\.0\.0\.1:\d+, because 127\.0\.0\.1:1 fails: /
     expect(loggedBy(await server.stop('SIGTERM'))).toContainEqual(expect.stringMatching(left))
   })
 

@@ -41,11 +41,6 @@ export class PatroniCluster {
     this.#folder.start(name, ...this.#patroni, 'patroni.yml')
   }
 
-  /** The address of a database, naming all nodes. */
-  url(database: string): string {
-    return `postgres://postgres@${this.nodes.map(({ port }) => `127.0.0.1:${port}`).join()}/${database}`
-  }
-
   /** What the first node that answers says about all. */
   async #members(): Promise<readonly Member[]> {
     const asked = this.nodes.map(async ({ restPort }) => {

@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
+import { withAdvice } from '../../src/cli/advice.ts'
 import { App } from '../../src/http/app.ts'
 import type { Log } from '../../src/log.ts'
 import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
-import { workMax } from '../../src/store/postgres/pool.ts'
+import { waitingMax } from '../../src/store/postgres/connections.ts'
 import type { OnStoreEvent } from '../../src/store.ts'
 import { advance, eventually, settle, standingClock } from '../support/clock.ts'
 import { KeepAliveClient, type Outcome, type Sent, withClients } from '../support/connections.ts'
@@ -20,13 +23,16 @@ import {
 } from '../support/postgres.ts'
 import { createKey, loggedBy, until } from '../support/process.ts'
 import { plainParts } from '../support/service.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
 import { serveOnClock } from './serve-on-clock.ts'
 
 const restarts = 3
+const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore' AND datname = current_database()`
+const endSessions = `SELECT pg_terminate_backend(pid) ${sessionsOfOurs}`
 
 const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d): ./
 const silent = /^PostgreSQL did not answer within 5000 ms$/
-const locked = /^PostgreSQL: 55P03: canceling statement due to lock timeout$/
+const locked = /^PostgreSQL: 57014: canceling statement due to statement timeout$/
 
 /** On an empty database that goes with the cluster. */
 const serveOn = async (cluster: Cluster) => serveFrom((await cluster.newDatabase()).url)
@@ -84,11 +90,11 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
       }
       await load.makesProgress()
     })
-    expect(logged).toContainEqual(expect.stringMatching(/^error No PostgreSQL server is usable: /))
-    expect(logged).toContain(`warn Now using PostgreSQL at ${cluster.host}`)
+    expect(logged).toContainEqual(expect.stringMatching(/^error Cannot connect to PostgreSQL at /))
+    expect(logged).toContain(`warn Connected again to PostgreSQL at ${cluster.host} for writing`)
   })
 
-  test.concurrent('if it is frozen until nobody waits for it any more, clients get 503, and it goes on', async () => {
+  test.concurrent('if it is frozen, clients get 503, and it goes on', async () => {
     await using cluster = await startCluster()
     await using serving = await serveOn(cluster)
     await serving.underLoad(silent, async load => {
@@ -98,12 +104,25 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
       const reading = serving.fetch('/pets', key)
       await serving.healthIs(503)
       expect((await reading).status).toBe(503)
-      // Nobody waits for a server that is known not to answer.
-      const cause = '"cause":"no PostgreSQL server is usable'
-      await until('requests that do not wait', () => serving.stderr.includes(cause) || undefined)
+      await load.getsUnavailable()
       cluster.thaw()
       await load.makesProgress()
     })
+  })
+
+  test.concurrent('if its sessions are ended all the time, clients read, and every acknowledged animal is stored once', async () => {
+    await using database = await sharedDatabase()
+    await using serving = await serveFrom(database.url)
+    await using admin = new SQL(database.url, { max: 1 })
+    const load = new Load(serving.port, key)
+    for (let round = 0; round < 20; round++) {
+      await load.makesProgress(10)
+      await admin.unsafe(endSessions)
+      expect((await serving.fetch('/pets', key)).status).toBe(200)
+    }
+    await load.stop()
+    using client = new KeepAliveClient(serving.port, key)
+    await load.expectEachOnce(client)
   })
 
   test.concurrent('if it is frozen and clients are waiting, the service stops with exit code 0', async () => {
@@ -112,7 +131,7 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', server.databaseUrl))
     await load.makesProgress()
     cluster.freeze()
-    await until('the loss to be noticed', () => server.stderr.includes('No PostgreSQL server') || undefined)
+    await until('the loss to be noticed', () => server.stderr.includes('is silent for 5 s') || undefined)
     const ended = await server.stop('SIGTERM')
     await load.stop()
     expect([ended.exitCode, loggedBy(ended)]).toEqual([0, expect.arrayContaining(['info Stopping'])])
@@ -136,14 +155,150 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
       for (const id of [1n, 2n]) {
         expect(await stores.pets.create({ name: 'Rex', categoryId: 1n })).toMatchObject({ id })
         await stores.pets.list({ limit: 1 })
-        // The second time, an attempt to find a server has failed.
-        await until('the attempt', () => events.some(event => event.startsWith('No PostgreSQL')) || undefined)
+        // The second time, an attempt to open another one has failed.
+        await until('the attempt', () => events.some(event => event.startsWith('Cannot connect')) || undefined)
       }
     } finally {
       cluster.thaw()
     }
     await stores.close()
   })
+
+  test.concurrent('a process that was suspended for 7 s replaces no connection', async () => {
+    await using database = await sharedDatabase()
+    await using serving = await serveFrom(database.url)
+    const load = new Load(serving.port, key)
+    await load.makesProgress(100)
+    process.kill(serving.pid, 'SIGSTOP')
+    await Bun.sleep(7_000)
+    process.kill(serving.pid, 'SIGCONT')
+    await load.makesProgress(100)
+    await load.stop()
+    expect(serving.stderr).not.toContain('is silent')
+  })
+
+  /** A store of its own, what it logs, and the processes of its connections. */
+  async function openStore(url: string) {
+    const events: string[] = []
+    const onEvent: OnStoreEvent = (level, event) => void events.push(`${level} ${withAdvice(event)}`)
+    const stores = await openStores(url, { create: true, onEvent })
+    await stores.startWriting()
+    await using stack = new AsyncDisposableStack()
+    stack.defer(async () => stores.close())
+    const admin = stack.use(new SQL(url, { max: 1 }))
+    const outcomes = (work: readonly Promise<unknown>[]) =>
+      Promise.all(
+        work.map(each =>
+          each.then(
+            () => 'done',
+            (error: unknown) => (error as Error).name,
+          ),
+        ),
+      )
+    const reads = (count: number) => Array.from({ length: count }, async () => stores.pets.list({ limit: 1 }))
+    const writes = (count: number) =>
+      Array.from({ length: count }, async () => stores.pets.create({ name: 'Rex', categoryId: 1n }))
+    const works = async () => {
+      const seen = await outcomes([...reads(100), ...writes(100)])
+      return seen.every(outcome => outcome === 'done') || undefined
+    }
+    const backends = async () =>
+      (await admin.unsafe(`SELECT pid ${sessionsOfOurs} ORDER BY pid`)).map((row: { pid: number }) => row.pid)
+    expect(await works()).toBe(true)
+    await until('all connections', async () => (await works()) && ((await backends()).length === 12 || undefined))
+    return Object.assign(stack.move(), { stores, admin, events, outcomes, reads, writes, works, backends })
+  }
+
+  test.concurrent('with more work than the database can do, requests get 503, no connection is replaced, and then it works at once', async () => {
+    await using cluster = await startCluster()
+    await using database = await cluster.newDatabase()
+    await using store = await openStore(database.url)
+    const before = await store.backends()
+    const { admin, outcomes, reads, writes } = store
+    {
+      // Longer than the limit of a statement and of a request.
+      await using _ = await lockedBy(database.url, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
+      const crowd = outcomes([...reads(2_000), ...writes(2_000)])
+      await Bun.sleep(7_000)
+      expect(new Set(await crowd)).toEqual(new Set(['StoreUnavailable']))
+    }
+    expect(await store.works()).toBe(true)
+    await admin.unsafe('ALTER TABLE pets RENAME TO all_pets')
+    await admin.unsafe('CREATE VIEW pets AS SELECT all_pets.* FROM all_pets, LATERAL pg_sleep(0.05) AS slow')
+    const slow = await outcomes(reads(2_000))
+    expect(slow.filter(outcome => outcome === 'StoreUnavailable').length).toBeGreaterThan(900)
+    await admin.unsafe('DROP VIEW pets')
+    await admin.unsafe('ALTER TABLE all_pets RENAME TO pets')
+    await until('it to work', store.works)
+    expect([await store.backends(), store.events]).toEqual([before, []])
+  })
+
+  test.concurrent('if it becomes read-only, reads go on, also on new connections, and creations get 503 until it takes writes again', async () => {
+    await using cluster = await startCluster()
+    await using database = await cluster.newDatabase()
+    await using store = await openStore(database.url)
+    const { admin, outcomes, reads, writes, stores } = store
+    // For sessions that begin later: those that began meanwhile stay read-only.
+    const set = (value: string) =>
+      admin.unsafe(
+        `ALTER DATABASE ${new URL(database.url).pathname.slice(1)} SET default_transaction_read_only = ${value}`,
+      )
+    await set('on')
+    await admin.unsafe(endSessions)
+    expect(new Set(await outcomes(reads(200)))).toEqual(new Set(['done']))
+    const pids = new Set<number>()
+    for (let number = 0; number < 100; number++) {
+      expect(await outcomes(writes(1))).toEqual(['StoreUnavailable'])
+      for (const pid of await store.backends()) pids.add(pid)
+    }
+    // Not a new connection for each write.
+    expect(pids.size).toBeLessThan(60)
+    expect([stores.activity().isWritable, stores.isReadOnly()]).toEqual([false, true])
+    await set('off')
+    await until('it to work', store.works)
+    expect([stores.activity().isWritable, stores.isReadOnly()]).toEqual([true, false])
+  })
+
+  const login = 'check user and password in DATABASE_URL'
+  const rules = 'add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS'
+  test.concurrent.each([
+    [
+      'a changed password',
+      'host all owner 127.0.0.1/32 scram-sha-256',
+      "ALTER ROLE owner PASSWORD 'other'",
+      'refuses this user \\(28P01\\)',
+      login,
+    ],
+    [
+      'a demand for TLS',
+      'host all owner 127.0.0.1/32 trust',
+      "COPY (SELECT 'hostssl all owner 127.0.0.1/32 trust' UNION ALL SELECT 'host all postgres 127.0.0.1/32 trust') TO '%'; SELECT pg_reload_conf()",
+      'does not admit this user .*\\(28000\\)',
+      rules,
+    ],
+  ])(
+    'after %s, the log has the cause in the words of the start, and what to do',
+    async (_, rule, change, cause, advice) => {
+      await using cluster = await startCluster()
+      const [file, ours] = [join(cluster.data, 'pg_hba.conf'), 'host all postgres 127.0.0.1/32 trust']
+      writeFileSync(file, `${rule}\n${ours}\n`)
+      await ask(cluster.url(), 'SELECT pg_reload_conf()')
+      await ask(cluster.url(), "CREATE ROLE owner LOGIN PASSWORD 'secret'")
+      await ask(cluster.url(), 'CREATE DATABASE pets OWNER owner')
+      const url = `postgres://owner:secret@${cluster.host}/pets`
+      await using serving = await serveFrom(url)
+      await ask(cluster.url(), change.replace('%', file))
+      await ask(cluster.url(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'owner'")
+      await serving.healthIs(503)
+      expect((await serving.fetch('/pets', key)).status).toBe(503)
+      const line = `${cause}.*; ${advice}`
+      await until(
+        'the cause of the request',
+        () => new RegExp(`store unavailable.*${line}`).test(serving.stderr) || undefined,
+      )
+      expect(serving.stderr).toMatch(new RegExp(`Cannot connect to PostgreSQL at .*${line}`))
+    },
+  )
 
   test.concurrent('with a lock on the animals, all requests get 503, and later all succeed', async () => {
     await using database = await sharedDatabase()
@@ -177,8 +332,8 @@ describeWithOwnPostgres('on a clock that stands still', () => {
   const serve = () => serveOnClock({ PETSTORE_API_KEY: key, DATABASE_URL: database.url, PETSTORE_DRAIN_TIME: '2s' })
 
   /** As if over HTTP, from an app of its own. */
-  async function startApp(options: { readonly connectionsMax?: number } = {}) {
-    const stores = await openStores(database.url, { create: true, ...options })
+  async function startApp(options: { readonly connectionsMax?: number } = {}, url = database.url) {
+    const stores = await openStores(url, { create: true, ...options })
     await stores.startWriting()
     const causes: string[] = []
     const log: Log = {
@@ -204,16 +359,22 @@ describeWithOwnPostgres('on a clock that stands still', () => {
 
   const answered = (sent: readonly Promise<Outcome>[]) => sent.map(each => Bun.peek.status(each) === 'fulfilled')
 
-  /** Moves the clock a little for each statement that PostgreSQL answers, until the work is done again. */
-  const expectAgain = (send: (sent: Sent) => Promise<Outcome>, sent: Sent, status: number) =>
-    eventually('success', async () => {
+  /** Moves the clock a little for each statement that PostgreSQL answers, until the work is done. */
+  async function completed<T>(work: Promise<T>): Promise<T> {
+    while (Bun.peek.status(work) === 'pending') {
       await advance(100)
       await ask(database.url, 'SELECT 1')
-      const outcome = await send(sent)
+    }
+    return work
+  }
+
+  const expectAgain = (send: (sent: Sent) => Promise<Outcome>, sent: Sent, status: number) =>
+    eventually('success', async () => {
+      const outcome = await completed(send(sent))
       return (outcome.kind === 'answered' && outcome.reply.status === status) || undefined
     })
 
-  test('a server that does not answer is waited for 5 s by each request, and not at all once this is known', async () => {
+  test('a server that does not answer is waited for 5 s by each request', async () => {
     using _ = standingClock()
     await using app = await startApp()
     cluster.freeze()
@@ -222,16 +383,41 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     await settle()
     await advance(2_000)
     const late = app.send(create(3))
-    await advance(2_999)
+    await advance(2_500)
     expect(answered([...early, late])).toEqual([false, false, false, false, false])
-    await advance(1)
-    // Nobody waits for a server that is known not to answer, not even the creation that came later.
-    await expectAll(Promise.all([...early, late, app.send(list)]), 503)
-    const known = 'store unavailable: no PostgreSQL server is usable: PostgreSQL did not answer within 5000 ms'
-    expect(app.causes).toContain(known)
+    await advance(500)
+    await expectAll(Promise.all(early), 503)
+    expect(app.causes).toContain('store unavailable: PostgreSQL did not answer within 5000 ms')
+    const later = app.send(list)
+    await settle()
+    await advance(5_000)
+    await expectAll(Promise.all([late, later]), 503)
     cluster.thaw()
     await expectAgain(app.send, list, 200)
     await expectAgain(app.send, create(4), 201)
+  })
+
+  test('connections that fall silent are replaced after 5 s, the unused ones too; nothing is sent twice', async () => {
+    await using proxy = await startProxy(Number(new URL(database.url).port))
+    using _ = standingClock()
+    await using app = await startApp({}, database.url.replace(cluster.host, proxy.host))
+    proxy.silence()
+    const [reading, adding] = [app.send(list), app.send({ ...create(99), headers: {} })]
+    await settle()
+    await advance(4_500)
+    expect(answered([reading, adding])).toEqual([false, false])
+    await advance(500)
+    await expectAll(Promise.all([adding]), 503)
+    await reading
+    // Far more at once than connections: none of them may lead nowhere.
+    const crowd = await completed(Promise.all([...lists(200), ...creates(50)].map(app.send)))
+    expect(crowd.map(outcome => outcome.kind === 'answered' && outcome.reply.status)).toEqual([
+      ...Array(200).fill(200),
+      ...Array(50).fill(201),
+    ])
+    await using sql = new SQL(database.url, { max: 1 })
+    const [found] = await sql`SELECT count(*)::int AS count FROM pets WHERE name = ${JSON.parse(animalBody(99)).name}`
+    expect(found.count).toBeLessThan(2)
   })
 
   test('a creation that hangs delays no list', async () => {
@@ -263,12 +449,15 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     cluster.freeze()
     using _frozen = { [Symbol.dispose]: () => cluster.thaw() }
     const surplus = 50
-    const crowds = [lists(workMax + surplus), creates(writesWaitingMax + surplus)].map(crowd => crowd.map(app.send))
+    // A connection for reading gets 16 at once.
+    const crowds = [lists(16 + waitingMax + surplus), creates(writesWaitingMax + surplus)].map(crowd =>
+      crowd.map(app.send),
+    )
     const counts = () => crowds.map(crowd => answered(crowd).filter(Boolean).length)
     await settle()
-    await advance(4_999)
+    await advance(4_500)
     expect(counts()).toEqual([surplus, surplus])
-    await advance(1)
+    await advance(500)
     for (const crowd of crowds) await expectAll(Promise.all(crowd), 503)
     cluster.thaw()
     await expectAgain(app.send, list, 200)
@@ -316,7 +505,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     // The driver does not notice that a server which is stopping closes a new connection.
     while (Bun.peek.status(sending) === 'pending') await served.advance(100)
     expect((await sending).map(response => response?.status)).toEqual([503, 503])
-    await eventually('the loss', () => served.stderr.includes('No PostgreSQL server') || undefined)
+    await eventually('the loss', () => served.stderr.includes('Cannot connect') || undefined)
     await served.signal()
     await served.advance(300)
     expect(await served.ended()).toBe(0)

@@ -5,10 +5,10 @@ import { withAdvice } from '../../src/cli/advice.ts'
 import { StoreError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { PostgresCatalogue } from '../../src/store/postgres/catalogue.ts'
+import { Connections } from '../../src/store/postgres/connections.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
-import { Pool } from '../../src/store/postgres/pool.ts'
-import { connect, planSettings } from '../../src/store/postgres/server.ts'
-import { type PostgresAddress, type PostgresHost, parsePostgresUrl } from '../../src/store/postgres/url.ts'
+import { sessionSettings } from '../../src/store/postgres/server.ts'
+import { parsePostgresUrl } from '../../src/store/postgres/url.ts'
 import type { OnStoreEvent } from '../../src/store.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
@@ -234,37 +234,20 @@ describeWithPostgres('PostgreSQL: connections', () => {
     })
   const sessionsOf = (name: string) => rows(`SELECT pid FROM pg_stat_activity WHERE usename = '${name}'`)
 
-  test('with a limit of the role, the database or the server below the pool, the log says so; with enough, it says nothing', async () => {
-    const warning = (allowed: string, needed: number) =>
-      expect.stringMatching(
-        new RegExp(
-          `^warn PostgreSQL allows ${allowed} connections .* may use ${needed}; raise .* or lower --database-pool of the servers$`,
-        ),
-      )
-    const loggedAs = async (user: { readonly url: string }, connectionsMax?: number) => {
-      await using stores = await servingAs(user, connectionsMax)
-      return stores.logged
-    }
-    await using role = await newUser(6)
-    expect(await loggedAs(role)).toEqual([warning('6', 13)])
-    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT -1`)
-    await run(`ALTER DATABASE ${databaseName()} CONNECTION LIMIT 7`)
-    expect(await loggedAs(role)).toEqual([warning('7', 13)])
-    expect(await loggedAs(database, 500)).toEqual([warning('\\d+', 503)])
-    expect(await loggedAs(database, 10)).toEqual([])
-  })
-
-  test('with a limit below the pool, it reads with fewer', async () => {
+  test('with a limit below the pool, it reads and writes with fewer, and says so once', async () => {
     await using role = await newUser(6)
     await using stores = await servingAs(role)
     const crowd = () => Promise.all(Array.from({ length: 200 }, () => stores.pets.list({ limit: 5 })))
     // A fast server answers a crowd before the last connection is open.
-    await until('all connections', async () => {
+    await until('all connections, and one that is refused', async () => {
       await crowd()
-      return (await sessionsOf(role.name)).length === 6 || undefined
+      return ((await sessionsOf(role.name)).length === 6 && stores.logged.length > 0) || undefined
     })
     await crowd()
     expect((await stores.pets.create(rex)).id).toBe(1n)
+    const refused =
+      /^error Cannot connect to PostgreSQL at \S+ for reading: .*\(53300: .*\); raise the server's max_connections/
+    expect(stores.logged).toEqual([expect.stringMatching(refused)])
   })
 
   test('without a free one, a server does not start, and a running one says what to do and when it can write again', async () => {
@@ -291,37 +274,25 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(stores.activity().isWritable).toBe(true)
   })
 
-  test('if none of several hosts is usable any more, the log says of each what happened and what to do', async () => {
-    await using role = await newUser()
-    using closed = Bun.listen({ port: 0, hostname: '127.0.0.1', socket: { data() {} } })
-    const { port } = closed
-    closed.stop(true)
-    await using stores = await servingAs({ url: role.url.replace(/(:\d+)\//, `$1,127.0.0.1:${port}/`) })
-    await run(`ALTER ROLE ${role.name} NOLOGIN`)
-    await run(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role.name}'`)
-    const failure = await until('an outage', async () => {
-      const error = await failureOf(() => stores.pets.create(rex))
-      return String(error).includes('no PostgreSQL server is usable') ? (error as StoreUnavailable) : undefined
-    })
-    const login = String.raw`Cannot open the store \S+: .* \(28000\); add a line there, .*`
-    const refused = String.raw`Cannot open the store 127\.0\.0\.1:${port}: .* \(ERR_\w+: .*\); .*host and port in DATABASE_URL`
-    expect(withAdvice(failure)).toMatch(new RegExp(`^no PostgreSQL server is usable: .*: ${login}; ${refused}$`))
-    expect(stores.logged.at(-1)).toMatch(
-      new RegExp(`^error No PostgreSQL server is usable: retrying until one is .*: ${login}; ${refused}$`),
-    )
-  })
-
   test('the activity counts busy connections, and statements that wait for one', async () => {
     await created()
     await using stores = await servingAs({ url: database.url }, 2)
     await using admin = new SQL(database.url, { max: 1 })
     const idle = { connectionsMax: 2, connectionsBusy: 0, waiting: 0 }
     expect(stores.activity().pools).toEqual({ reading: idle, writing: idle })
+    const lists = () => Array.from({ length: 5 }, () => stores.pets.list({ limit: 1 }))
+    // Until both connections for reading are open.
+    await until('a second connection', async () => {
+      const reading = Promise.all(lists())
+      const isBusy = stores.activity().pools?.['reading']?.connectionsBusy === 2
+      await reading
+      return isBusy || undefined
+    })
     const work: unknown[] = []
     await admin.begin(async locked => {
       await locked`LOCK TABLE pets IN ACCESS EXCLUSIVE MODE`
-      work.push(stores.pets.create(rex), ...Array.from({ length: 5 }, () => stores.pets.list({ limit: 1 })))
-      // Two reads and a write: the other reads have no connection.
+      work.push(stores.pets.create(rex), ...lists())
+      // Two reads and a write: the other reads wait behind them.
       await until('the statements', async () => (await rows(waitingForLocks)).length === 3 || undefined)
       expect(stores.activity().pools).toEqual({
         reading: { connectionsMax: 2, connectionsBusy: 2, waiting: 3 },
@@ -343,7 +314,7 @@ describeWithPostgres('PostgreSQL: connections', () => {
       const creating = Promise.resolve(stores.pets.create(rex))
       await eventually('the creation', () => Bun.peek.status(creating) !== 'pending' || undefined)
       expect(await creating).toMatchObject({ id })
-      // Connections are checked every 10 s. The clock moves a little for each statement that PostgreSQL answers.
+      // Meanwhile it tries again to open the other one. The clock moves a little for each statement that is answered.
       for (let second = 0; second < 10; second++) {
         await advance(1_000)
         await run('SELECT 1')
@@ -352,27 +323,68 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(await sessionsOf(role.name)).toHaveLength(1)
   })
 
-  test('work that has waited too long for a recovery is not sent later', async () => {
-    const [host] = (parsePostgresUrl(database.url) as PostgresAddress).hosts
-    const recovery = Promise.withResolvers<void>()
-    const lost = Promise.withResolvers<void>()
-    const pool = new Pool({
-      ...{ clients: 1, connectionsMax: 1, msMax: 1_000, onLost: lost.resolve, recovery: () => recovery.promise },
-      connect: onclose => connect(host as PostgresHost, {}, { onclose }),
-    })
-    await pool.write(sql => sql`SELECT 1`)
-    await run(endOurSessions)
-    await lost.promise
+  test('work that has waited too long for a connection is not sent later', async () => {
+    using _ = standingClock()
+    const address = parsePostgresUrl(database.url)
+    const writing = new Connections({ use: 'writing', address, connectionsMax: 1, onEvent() {} })
+    const first = Promise.withResolvers<void>()
     const sent: string[] = []
-    const writing = pool.write(async () => sent.push('late'))
-    await expect(writing).rejects.toThrow('PostgreSQL did not answer within 1000 ms')
-    recovery.resolve()
-    await pool.read(async () => sent.push('next'))
-    expect(sent).toEqual(['next'])
-    await pool.close()
+    const busy = writing.run(async () => sent.push('first') && first.promise).catch(() => {})
+    await eventually('a connection', () => sent[0])
+    const late = writing.run(async () => sent.push('late')).catch(error => error)
+    await advance(5_000)
+    expect(await late).toMatchObject({ message: 'PostgreSQL did not answer within 5000 ms' })
+    first.resolve()
+    await busy
+    const next = writing.run(async () => sent.push('next'))
+    await eventually('the next', () => Bun.peek.status(next) !== 'pending' || undefined)
+    expect(sent).toEqual(['first', 'next'])
+    const closing = writing.close()
+    while (Bun.peek.status(closing) === 'pending') await advance(100)
   })
 
-  test('after all are ended at once, however often, also during a recovery, every read succeeds', async () => {
+  test('closing rejects a read that does not end, and leaves no session', async () => {
+    const address = parsePostgresUrl(database.url)
+    const reading = new Connections({ use: 'reading', address, connectionsMax: 2, onEvent() {} })
+    const sleeping = reading.run(sql => sql.unsafe('SELECT pg_sleep(60)')).catch(error => error)
+    await until(
+      'the statement',
+      async () => (await rows(`${ourSessions} AND query LIKE '%pg_sleep%'`)).length || undefined,
+    )
+    await reading.close()
+    expect(await sleeping).toBeInstanceOf(StoreUnavailable)
+    await endOfOurSessions()
+  })
+
+  test('a creation whose connection is lost is not sent again', async () => {
+    await using stores = await opened()
+    await stores.pets.create(rex)
+    await using other = new SQL(database.url, { max: 1 })
+    let creating: Promise<unknown> | undefined
+    await other.begin(async locked => {
+      await locked`SELECT petstore_lock_ids()`
+      creating = failureOf(() => stores.pets.create(rex))
+      await until('it to wait', async () => (await rows(waitingForLocks)).length || undefined)
+      await run(endOurSessions)
+    })
+    expect(await creating).toBeInstanceOf(StoreUnavailable)
+    expect((await stores.pets.create(rex)).id).toBe(2n)
+  })
+
+  test('a crowd at DATABASE_URL fails no look-up of a key if the second address for reads does not answer', async () => {
+    await created()
+    const readUrl = 'postgres://127.0.0.1:1/pets'
+    await using stores = closing(await openStores(database.url, { create: false, connectionsMax: 1, readUrl }))
+    await stores.pets.list({ limit: 1 })
+    await run('ALTER TABLE pets RENAME TO all_pets')
+    await run('CREATE VIEW pets AS SELECT all_pets.* FROM all_pets, LATERAL pg_sleep(0.02) AS slow')
+    await run("INSERT INTO all_pets VALUES (1, 'Rex', 1, NULL)")
+    const crowd = Array.from({ length: 100 }, () => stores.pets.list({ limit: 1 }))
+    expect(await stores.keys.find('nobody')).toBeUndefined()
+    await Promise.all(crowd)
+  })
+
+  test('after all are ended at once, however often, also while they are opened again, every read succeeds', async () => {
     await created()
     await using stores = await servingAs({ url: database.url })
     await using admin = new SQL(database.url, { max: 1 })
@@ -380,10 +392,9 @@ describeWithPostgres('PostgreSQL: connections', () => {
     for (let round = 0; round < 30; round++) {
       // Nothing is left of the round before.
       await crowd()
-      // A recovery begins, whose own session will be ended, too.
-      if (round % 2 === 1) await admin.unsafe(`${endOurSessions} AND query = 'SELECT 1'`)
       const reading = crowd()
       await admin.unsafe(endOurSessions)
+      if (round % 2 === 1) await admin.unsafe(endOurSessions)
       await reading
     }
   })
@@ -415,7 +426,6 @@ describeWithPostgres('PostgreSQL: connections', () => {
       isOver = true
       await Promise.all(reading)
     }
-    // A search for the server may still be running.
     await until('both to be writable', () => both.every(stores => stores.activity().isWritable) || undefined)
   })
 })
@@ -427,8 +437,7 @@ const endOurSessions = ourSessions.replace('pid', 'pg_terminate_backend(pid)')
 describeWithPostgres('PostgreSQL: export and import', () => {
   const copying = `SELECT 1 FROM pg_stat_activity WHERE query LIKE 'COPY%' AND datname = current_database()`
   const endOfSession = () => until('the end of the session', async () => ((await rows(copying))[0] ? undefined : true))
-  const catalogueWith = (idleMsMax: number) =>
-    new PostgresCatalogue(parsePostgresUrl(database.url) as PostgresAddress, idleMsMax)
+  const catalogueWith = (idleMsMax: number) => new PostgresCatalogue(parsePostgresUrl(database.url), idleMsMax)
 
   test.each<[string, number, () => Promise<unknown>]>([
     ['loses its connection fails', 60_000, () => run(`${endOurSessions} AND query LIKE 'COPY%'`)],
@@ -574,7 +583,7 @@ describeWithPostgres('PostgreSQL: the cost of requests', () => {
 
   test('expired idempotency keys are deleted in batches that read few blocks, with any query plan', async () => {
     await created()
-    await using sql = new SQL(database.url, { max: 1, connection: planSettings })
+    await using sql = new SQL(database.url, { max: 1, connection: sessionSettings })
     await sql.unsafe(`PREPARE sweep AS ${statements.deleteExpiredKeys}`)
     const execute = `EXECUTE sweep (1000000, 0, ${batch})`
     // Planned while the table is empty, then used as it is, then planned for its size.

@@ -20,8 +20,8 @@ import { freePort, loggedBy, outputFile, petstore, temporaryFolder, until } from
 
 const pgbouncer = await findPgbouncer()
 const modes = ['session', 'transaction']
-const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']
-const otherSettings = ['default_transaction_isolation', 'synchronous_commit', 'enable_seqscan', 'transaction_read_only']
+const limits = ['statement_timeout', 'idle_in_transaction_session_timeout']
+const otherSettings = ['default_transaction_isolation', 'enable_seqscan', 'plan_cache_mode', 'tcp_keepalives_idle']
 
 /** PgBouncer in front of the database of this address, as configured by default but for these lines. */
 async function startPooler(url: string, ...lines: readonly string[]) {
@@ -42,18 +42,24 @@ async function startPooler(url: string, ...lines: readonly string[]) {
   own(folder.path)
   const pooled = `postgres://postgres@127.0.0.1:${port}${pathname}`
   const command = [...asPostgresWithUs, pgbouncer ?? '', inside('pgbouncer.ini')]
-  const child = Bun.spawn(command, { stdout: 'ignore', stderr: Bun.file(outputFile('pgbouncer')) })
-  stack.defer(async () => {
+  const start = () => Bun.spawn(command, { stdout: 'ignore', stderr: Bun.file(outputFile('pgbouncer')) })
+  let child = start()
+  const kill = async () => {
     child.kill('SIGKILL')
     await child.exited
-  })
+  }
+  stack.defer(kill)
   const isUp = async () => {
     await using sql = new SQL(pooled.replace(/[^/]*$/, 'pgbouncer'), { max: 1, prepare: false })
     await sql.unsafe('SHOW VERSION').simple()
     return true
   }
   await until('PgBouncer', () => isUp().catch(() => undefined))
-  return Object.assign(stack.move(), { url: pooled })
+  const signal = (name: NodeJS.Signals) => child.kill(name)
+  const restart = () => {
+    child = start()
+  }
+  return Object.assign(stack.move(), { url: pooled, signal, kill, restart })
 }
 
 describe.skipIf(!pgbouncer)('behind PgBouncer (skipped if it is not installed)', () => {
@@ -81,6 +87,25 @@ function testPooler(): void {
     }
     const logged = loggedBy(await serving.stop('SIGTERM')).filter(line => line.startsWith('warn '))
     expect(logged).toEqual(limits.map(name => expect.stringMatching(`run ALTER ROLE postgres SET ${name} = '`)))
+  })
+
+  test('one in transaction mode that is frozen, or killed and started again: clients get 503, and it goes on', async () => {
+    const { url } = await cluster.newDatabase()
+    await using pooler = await startPooler(url, 'pool_mode = transaction')
+    await using serving = await serveFrom(pooler.url, '--database-pooler')
+    await serving.underLoad(/^PostgreSQL did not answer within 5000 ms$/, async load => {
+      await load.makesProgress(100)
+      pooler.signal('SIGSTOP')
+      const reading = serving.fetch('/pets', key)
+      await load.getsUnavailable()
+      expect((await reading).status).toBe(503)
+      pooler.signal('SIGCONT')
+      await load.makesProgress(100)
+      await pooler.kill()
+      await load.getsUnavailable()
+      pooler.restart()
+      await load.makesProgress(100)
+    })
   })
 
   const ignoring = `ignore_startup_parameters = ${[...limits, ...otherSettings].join()}`

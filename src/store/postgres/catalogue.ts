@@ -6,13 +6,15 @@ import { withTimeout } from '../../timeout.ts'
 import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petColumns, petOf, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, postgresStoreError, postgresUnavailable } from './errors.ts'
 import { bigints } from './pets.ts'
-import { connectForLongWork, findServer, lockMsMax, longTransaction, workMsMax } from './server.ts'
+import { connectForLongWork, longTransaction, workMsMax } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** Exported at a time: fewer writes are faster. */
 const chunkCharsMin = 64 * 1024
 /** A read or an import without progress is ended: meanwhile PostgreSQL cannot vacuum. */
 const idleMsDefault = 600_000
+/** For each statement of a correction or a removal. */
+const changeMsMax = 3_000
 /** A COPY lasts as long as its source or its reader needs. */
 const withoutTimeLimit = `${longTransaction}; SET LOCAL statement_timeout = 0`
 
@@ -37,7 +39,7 @@ export class PostgresCatalogue implements Catalogue {
   /** A single statement sees the data of one moment. */
   async *read(): AsyncGenerator<string> {
     try {
-      await using connection = await this.#connect()
+      await using connection = connectForLongWork(this.#address)
       using sql = await connection.sql.reserve()
       // In the order of the index: a sort could need as much disk as the table.
       await sql.unsafe(`BEGIN READ ONLY; ${withoutTimeLimit}; SET LOCAL enable_sort = off`)
@@ -104,10 +106,9 @@ export class PostgresCatalogue implements Catalogue {
 
   async #change<T>(signal: AbortSignal | undefined, work: (transaction: TransactionSQL) => Promise<T>): Promise<T> {
     try {
-      await using connection = await this.#connect()
+      await using connection = connectForLongWork(this.#address)
       const change = commit(connection.sql, signal, async transaction => {
-        // lock_timeout would start again for each lock that a statement waits for.
-        await transaction.unsafe(`${longTransaction}; SET LOCAL statement_timeout = ${lockMsMax}`)
+        await transaction.unsafe(`${longTransaction}; SET LOCAL statement_timeout = ${changeMsMax}`)
         return work(transaction)
       })
       return await withTimeout(change, workMsMax, () => {
@@ -140,15 +141,11 @@ export class PostgresCatalogue implements Catalogue {
 
   async #run<T>(work: (sql: SQL) => Promise<T>): Promise<T> {
     try {
-      await using connection = await this.#connect()
+      await using connection = connectForLongWork(this.#address)
       return await work(connection.sql)
     } catch (error) {
       throw this.#errorOf(error)
     }
-  }
-
-  async #connect() {
-    return connectForLongWork(await findServer(this.#address.hosts))
   }
 
   #errorOf(error: unknown): unknown {

@@ -18,11 +18,9 @@ describe('while the service runs', () => {
     ['the driver has no connection', 'ERR_CLOSED ERR_REFUSED ERR_TIMEOUT ERR_FAILED', true],
     ['the driver closed an idle or old connection', 'ERR_POSTGRES_IDLE_TIMEOUT ERR_POSTGRES_LIFETIME_TIMEOUT', true],
     ['the server is starting, stopping or crashed', '08006 57P01 57P02 57P03', true],
-    ['the server is a standby', '25006 0A000', true],
-    ['a statement was cancelled, or a transaction was idle', '57014 ERR_POSTGRES_QUERY_CANCELLED 25P03', false],
+    ['a statement was cancelled, or a transaction was idle', '57014 25P03', false],
     ['a lock, a serialization failure, a deadlock', '55P03 40001 40P01', false],
-    ['disk or memory full, a failing disk', '53100 53200 58030', false],
-    ['the password was changed, the user is refused, the database was dropped', '28P01 28000 3D000', false],
+    ['memory full, a failing disk', '53200 58030', false],
     ['a replica has no tables yet', '42P01', false],
   ])('%s: unavailable, with code and message, and known whether another connection may succeed', (_, codes, isLost) => {
     for (const short of codes.split(' ')) {
@@ -30,10 +28,8 @@ describe('while the service runs', () => {
       const error = errorWith(code)
       expect(isConnectionLost(error), code).toBe(isLost)
       expect(postgresUnavailable(error)).toBeInstanceOf(StoreUnavailable)
-      // The message about a refused login names the user.
-      const message = code.startsWith('28') ? code : `${code}: the database says`
       expect(postgresUnavailable(error)).toMatchObject({
-        message: `PostgreSQL: ${message}`,
+        message: `PostgreSQL: ${code}: the database says`,
         problem: undefined,
         cause: error,
       })
@@ -44,11 +40,19 @@ describe('while the service runs', () => {
     ['pooler', pooler, '26000 42P05'],
     ['missing-right', 'the user lacks a right', '42501'],
     ['no-free-connection', 'the server has no free connection', '53300'],
+    ['no-primary', 'the server takes no writes', '25006'],
+    ['disk-full', 'its disk is full', '53100'],
+    ['refused-user', 'the server refuses this user', '28P01'],
+    ['host-rules', 'pg_hba.conf of the server does not admit this user from here', '28000'],
+    ['no-database', 'the server has no such database', '3D000'],
+    ['wrong-tls', 'the server closed the connection', 'ERR_POSTGRES_TLS_NOT_AVAILABLE'],
   ])('the problem is %s, "%s", with what the server says, for %s', (problem, happened, codes) => {
     for (const code of codes.split(' ')) {
       const error = postgresUnavailable(errorWith(code))
       expect(error).toBeInstanceOf(StoreUnavailable)
-      expect(error).toMatchObject({ problem, message: `PostgreSQL: ${happened} (${code}: the database says)` })
+      // The message about a refused login names the user.
+      const shown = code.startsWith('28') ? code : `${code}: the database says`
+      expect(error).toMatchObject({ problem, message: `PostgreSQL: ${happened} (${shown})` })
     }
   })
 

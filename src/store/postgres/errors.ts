@@ -1,12 +1,5 @@
 import { SQL } from 'bun'
-import {
-  IdsExhausted,
-  StoreError,
-  type StoreProblem,
-  type StoreTrouble,
-  StoreUnavailable,
-  StoreUnreachable,
-} from '../../errors.ts'
+import { IdsExhausted, StoreError, type StoreProblem, StoreUnavailable, StoreUnreachable } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 
 const certificate = /^\w*(CERT|SELF_SIGNED)|^UNABLE_TO_|^ERR_TLS_/
@@ -21,30 +14,24 @@ function codeOf(error: unknown): string {
   return certificate.test(code) ? code : ''
 }
 
-// No connection, or the server is starting, stopping or no longer the primary: a standby answers 25006 to a write, and
-// 0A000 to a connection that asks for a primary.
-const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P|25006|0A000)/
+// No connection, or the server is starting or stopping.
+const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P)/
 
 // Time-outs, locks, a full disk, too many connections, a changed password; 42P01 while a replica has no tables yet;
 // 25001 if another isolation level was set.
-const temporary = /^(ERR_POSTGRES_QUERY_CANCELLED|57014|55P03|40001|40P01|25001|25P0|42P01|53|58|28|3D)/
+const temporary = /^(ERR_POSTGRES_TLS|57014|55P03|40001|40P01|25001|25006|25P0|42P01|42501|53|58|28|3D)/
 
 // A prepared statement is missing in this session, or a start-up parameter is refused; 08P01 has other meanings, too.
 const pooler = /^(26000|42P05|08P01: .*(startup parameter|bind message))/
 
-/** Whether another connection or another host may succeed. */
+/** Whether another connection may succeed. */
 export function isConnectionLost(error: unknown): boolean {
   const code = codeOf(error)
   return lost.test(code) || certificate.test(code)
 }
 
-const hasCode = (code: string) => (error: unknown) => codeOf(error) === code
-/** Whether the driver closed a connection because nobody used it. */
-export const isIdleTimeout = hasCode('ERR_POSTGRES_IDLE_TIMEOUT')
-/** Whether the server runs, but refuses further connections. */
-export const isOutOfConnections = hasCode('53300')
-/** Whether an administrator, or a server that stops, has ended the session. */
-export const isSessionEnded = hasCode('57P01')
+/** Whether the server refused a write because it is a standby, or read-only. */
+export const isReadOnly = (error: unknown) => codeOf(error) === '25006'
 
 /** Whether the server itself refused the statement, which means that nothing has changed. */
 export function isRefusedByServer(error: unknown): error is Error {
@@ -56,22 +43,16 @@ export function postgresUnavailable(error: unknown): unknown {
   const code = codeOf(error)
   // All other integers are checked before: only the counter of ids can overflow.
   if (code === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
+  const text = described(error)
+  if (!isConnectionLost(error) && !temporary.test(code) && !pooler.test(text)) return error
   const [, problem, happened] = entryFor(error) ?? []
-  if (problem && lastingProblems.includes(problem)) {
-    return new StoreUnavailable(`PostgreSQL: ${happened} (${described(error)})`, { problem, cause: error })
-  }
-  if (!isConnectionLost(error) && !temporary.test(code)) return error
-  return new StoreUnavailable(`PostgreSQL: ${described(error)}`, { cause: error })
+  const isPassing = !problem || passingProblems.includes(problem) || code.startsWith('ERR_POSTGRES_CONNECTION')
+  if (isPassing) return new StoreUnavailable(`PostgreSQL: ${text}`, { cause: error })
+  return new StoreUnavailable(`PostgreSQL: ${happened} (${text})`, { problem, cause: error })
 }
 
-/** In these outages the operator has to act; others end by themselves. */
-const lastingProblems: readonly StoreProblem[] = ['pooler', 'missing-right', 'no-free-connection']
-
-/** Why a server is not usable. */
-export function outageOf(error: unknown): StoreTrouble {
-  const outage = postgresUnavailable(error)
-  return outage instanceof Error ? outage : { message: String(outage) }
-}
+/** Outages that end by themselves. In others the operator has to act. */
+const passingProblems: readonly StoreProblem[] = ['temporary', 'no-answer', 'locked']
 
 /** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
 function described(error: unknown): string {
@@ -109,6 +90,7 @@ const entries: readonly Entry[] = [
   [/^53100/, 'disk-full', 'its disk is full'],
   [/^ERR_POSTGRES_(TLS|CONNECTION_CLOSED)/, 'wrong-tls', 'the server closed the connection'],
   [/^ERR_POSTGRES_CONNECTION_FAILED/, 'wrong-address', 'no PostgreSQL server answers'],
+  [/^25006/, 'no-primary', 'the server takes no writes'],
   [lost, 'no-answer', 'the server does not answer'],
   [/^ERR_POSTGRES_/, 'wrong-address', 'the server is not a supported PostgreSQL', StoreError],
   [/^42501/, 'missing-right', 'the user lacks a right', StoreError],

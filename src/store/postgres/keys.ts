@@ -1,41 +1,29 @@
 import type { KeyStore } from '../../store.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
-import { isConnectionLost } from './errors.ts'
+import type { Connections, Reader } from './connections.ts'
 import { bigints } from './pets.ts'
-import type { Pool } from './pool.ts'
-import type { Primary } from './primary.ts'
-import type { Replica } from './replica.ts'
 
-/**
- * Keys are read from the primary: a replica may not know yet that one is revoked. Only if the primary's connections are
- * lost, or it does not answer, keys are looked up on the replica.
- */
-export function createPostgresKeys({ reading, writing }: Primary, replica?: Replica): KeyStore {
+export function createPostgresKeys(reader: Reader, writing: Connections): KeyStore {
   return {
     async find(hash) {
       const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = $1`
-      const findIn = (pool: Pick<Pool, 'read'>) => pool.read(sql => sql.unsafe<KeyRow[]>(select, [hash]))
-      const [row] = await findIn(reading).catch((error: Error) => {
-        const isAway = !reading.isReachable || isConnectionLost(error.cause)
-        if (!replica || !isAway) throw error
-        return findIn(replica)
-      })
+      const [row] = await reader.run(sql => sql.unsafe<KeyRow[]>(select, [hash]))
       return row && keyOf(row)
     },
     async list() {
-      const rows = await reading.read(sql => sql.unsafe<KeyRow[]>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`))
+      const rows = await reader.run(sql => sql.unsafe<KeyRow[]>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`))
       return rows.map(keyOf)
     },
     async create(key) {
       const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${keyColumns}`
-      const [row] = await writing.write(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
+      const [row] = await writing.run(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
       return keyOf(row)
     },
     async createFirst(key) {
       const insert = `
         INSERT INTO api_keys (${newKeyColumns}) SELECT $1, $2, $3, $4, $5::bigint, $6::bigint
         WHERE NOT EXISTS (SELECT 1 FROM api_keys) RETURNING ${keyColumns}`
-      const [row] = await writing.write(sql =>
+      const [row] = await writing.run(sql =>
         sql.begin(async transaction => {
           // Only one instance at a time can see that there is no key yet.
           await transaction`LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`
@@ -46,11 +34,11 @@ export function createPostgresKeys({ reading, writing }: Primary, replica?: Repl
     },
     async revoke(id, at) {
       const update = 'UPDATE api_keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL'
-      const { count } = await writing.write(sql => sql.unsafe(update, [msOf(at), id]))
+      const { count } = await writing.run(sql => sql.unsafe(update, [msOf(at), id]))
       return count > 0
     },
     async recordUses(uses) {
-      await writing.write(async sql =>
+      await writing.run(async sql =>
         sql.unsafe(recordUses, [
           bigints(sql, uses, ({ id }) => id),
           bigints(sql, uses, ({ lastUsedAt }) => msOf(lastUsedAt)),

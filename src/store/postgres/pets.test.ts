@@ -10,7 +10,8 @@ const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
 
 test('after an error of one animal, the animals of the batch are created one by one', async () => {
-  const creations = batchedCreations(async requests => {
+  const creations = batchedCreations(async choose => {
+    const requests = choose()
     if (requests.some(({ pet }) => pet.name === 'b')) throw new IdsExhausted('no id is left')
     return requests.map(({ pet }) => created(pet))
   })
@@ -25,7 +26,8 @@ test('after an error of one animal, the animals of the batch are created one by 
 
 test('an error of the server fails the whole batch at once', async () => {
   let calls = 0
-  const creations = batchedCreations(async () => {
+  const creations = batchedCreations(async choose => {
+    choose()
     calls++
     throw new StoreUnavailable('no answer')
   })
@@ -39,7 +41,8 @@ test('an animal that waits too long is refused, and never created', async () => 
   using _ = standingClock()
   const names: string[] = []
   const commit = Promise.withResolvers<void>()
-  const creations = batchedCreations(async requests => {
+  const creations = batchedCreations(async choose => {
+    const requests = choose()
     names.push(...requests.map(({ pet }) => pet.name))
     await commit.promise
     return requests.map(({ pet }) => created(pet))
@@ -54,4 +57,22 @@ test('an animal that waits too long is refused, and never created', async () => 
   await creations.queue.close()
   expect(names).toEqual(['a'])
   expect(creations.queue.activity().isWritable).toBe(true)
+})
+
+test('an animal that waits too long for a connection is refused, and never sent', async () => {
+  using _ = standingClock()
+  const connection = Promise.withResolvers<void>()
+  let sent: readonly unknown[] | undefined
+  const creations = batchedCreations(async choose => {
+    await connection.promise
+    sent = choose()
+    return []
+  })
+  const adding = creations.add(named('a')).catch(error => error)
+  await settle()
+  await advance(workMsMax)
+  expect(await adding).toBeInstanceOf(StoreUnavailable)
+  connection.resolve()
+  await creations.queue.close()
+  expect(sent).toEqual([])
 })

@@ -5,10 +5,8 @@ import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } f
 import { withTimeout } from '../../timeout.ts'
 import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
+import type { Connections, Reader } from './connections.ts'
 import { isRefusedByServer } from './errors.ts'
-import type { Pool } from './pool.ts'
-import type { Primary } from './primary.ts'
-import type { Replica } from './replica.ts'
 import { workMsMax } from './server.ts'
 
 export const statements = {
@@ -33,17 +31,16 @@ export const statements = {
     ) SELECT count(*)::int AS count, max(created_at_ms) AS last_ms FROM deleted`,
 } as const
 
-/** Reads from the replica if there is one, and commits new animals in batches. */
-export function createPostgresPets({ reading, writing }: Primary, replica?: Replica) {
-  const reader = replica ?? reading
-  const { queue, add } = batchedCreations(batch => writing.write(sql => createAll(sql, batch)))
+/** Commits new animals in batches. */
+export function createPostgresPets(reader: Reader, writing: Connections) {
+  const { queue, add } = batchedCreations(choose => writing.run(sql => createAll(sql, choose())))
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
       const rows = limit + 1
       const statement = status ? statements.listByStatus : statements.list
       const values = status ? [status, after, rows] : [after, rows]
-      return pageOf(await reader.read(sql => sql.unsafe<PetRow[]>(statement, values)), limit)
+      return reader.run(async sql => pageOf(await sql.unsafe<PetRow[]>(statement, values), limit))
     },
     get: getTogether(reader),
     async create(pet) {
@@ -55,7 +52,7 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
-      const [{ count, last_ms }] = await writing.write(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
+      const [{ count, last_ms }] = await writing.run(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
       // A complete sweep starts again at the oldest: another instance may have failed to delete what it had locked.
       sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
@@ -66,15 +63,17 @@ export function createPostgresPets({ reading, writing }: Primary, replica?: Repl
 }
 
 /** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
-function getTogether(reader: Pick<Pool, 'read'>): PetStore['get'] {
+function getTogether(reader: Reader): PetStore['get'] {
   let asked = new Map<bigint, PromiseWithResolvers<Pet | undefined>>()
   const readAsked = async () => {
     const pets = asked
     asked = new Map()
     try {
       const ids = [...pets.keys()]
-      const rows = await reader.read(sql => sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)]))
-      for (const row of rows) pets.get(row.id)?.resolve(petOf(row))
+      await reader.run(async sql => {
+        const rows = await sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)])
+        for (const row of rows) pets.get(row.id)?.resolve(petOf(row))
+      })
       for (const { resolve } of pets.values()) resolve(undefined)
     } catch (error) {
       for (const { reject } of pets.values()) reject(error)
@@ -93,20 +92,24 @@ interface CreateRequest {
   isLate: boolean
 }
 
-/** Commits creations in batches, and each within a time limit. */
-export function batchedCreations(create: (requests: readonly CreateRequest[]) => Promise<readonly Creation[]>) {
+type Create = (choose: () => readonly CreateRequest[]) => Promise<readonly Creation[]>
+
+/** Commits creations in batches, and each within a time limit. `create` chooses when it has a connection. */
+export function batchedCreations(create: Create) {
   const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number | undefined> => {
-    // A late one must not be created after its 503: the client may have sent the animal again.
-    const inTime = batch.filter(({ write }) => !write.isLate)
-    if (inTime.length === 0) return undefined
+    let sent: typeof batch = []
     try {
-      const creations = await create(inTime.map(({ write }) => write))
-      for (const [index, { resolve }] of inTime.entries()) resolve(creations[index] as Creation)
-      return inTime.length
+      const creations = await create(() => {
+        // One that has got its 503 is not sent any more: the client may have sent the animal again.
+        sent = batch.filter(({ write }) => !write.isLate)
+        return sent.map(({ write }) => write)
+      })
+      for (const [index, { resolve }] of sent.entries()) resolve(creations[index] as Creation)
+      return sent.length > 0 ? sent.length : undefined
     } catch (error) {
-      if (inTime.length === 1 || !isOfOnePet(error)) throw error
+      if (sent.length < 2 || !isOfOnePet(error)) throw error
       let committed = 0
-      for (const single of inTime) {
+      for (const single of sent) {
         try {
           committed += (await commit([single])) ?? 0
         } catch (cause) {
@@ -137,6 +140,7 @@ type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean
 
 /** One round trip and one transaction, however many animals and idempotency keys. */
 async function createAll(sql: SQL, requests: readonly CreateRequest[]): Promise<Creation[]> {
+  if (requests.length === 0) return []
   const { unique, places } = removeDuplicates(requests)
   const keyColumns = unique.some(({ key }) => key)
     ? [

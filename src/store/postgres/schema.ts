@@ -2,7 +2,8 @@ import type { SQL } from 'bun'
 import { StoreError } from '../../errors.ts'
 import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
 import { functions } from './functions.ts'
-import { connectForLongWork, lockMsMax, longTransaction, type Server } from './server.ts'
+import { connectForLongWork, longTransaction } from './server.ts'
+import type { PostgresAddress } from './url.ts'
 
 const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
 
@@ -85,8 +86,9 @@ export const missingRights = `
 const migrationLock = 0x50455453
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-export async function migrate(server: Server, location: string, create: boolean, steps: readonly string[]) {
-  await using connection = connectForLongWork(server)
+export async function migrate(address: PostgresAddress, create: boolean, steps: readonly string[]): Promise<boolean> {
+  const { location } = address
+  await using connection = connectForLongWork(address)
   const { sql } = connection
   const found = await versionIn(sql, location)
   if (found === 0 && !create) throw new StoreError('missing', `Cannot open the store ${location}: it does not exist`)
@@ -98,7 +100,7 @@ export async function migrate(server: Server, location: string, create: boolean,
       // Another instance may have applied it meanwhile.
       if ((await versionIn(transaction, location)) >= version) return
       // Running instances wait behind this step. If another program has locked a table, they must not wait for long.
-      await transaction.unsafe(`SET LOCAL lock_timeout = ${lockMsMax}`)
+      await transaction.unsafe(`SET LOCAL lock_timeout = '3s'`)
       await transaction.unsafe(step)
       await transaction`DELETE FROM petstore_schema_version`
       await transaction`INSERT INTO petstore_schema_version (version) VALUES (${version})`

@@ -1,58 +1,90 @@
-/** One database, on one host or on several (a primary and its standbys). */
+/** One database: a server, or a proxy or a pooler in front of it. */
 export interface PostgresAddress {
-  readonly hosts: readonly PostgresHost[]
+  /** Name and port, for people. */
+  readonly host: string
   /** For people: without user and password. */
   readonly location: string
-}
-
-export interface PostgresHost {
-  readonly name: string
-  /** For the driver, with user and password. */
+  /** For the driver: without the options that it does not know. */
   readonly url: string
+  readonly applicationName: string
+  /** How long opening a connection may take. */
+  readonly connectSecondsMax: number
   /** Whether it is a connection pooler, which may run each transaction in another session. */
   readonly pooled: boolean
 }
 
+const schemeForm = /^postgres(?:ql)?:\/\//
 const form =
-  /^postgres(?:ql)?:\/\/(?:(?<user>[^\s/?#@:]*)(?::(?<password>[^\s/?#@]*))?@)?(?<hosts>[^\s/?#@]+)\/(?<database>[^\s/?#]+)(?:\?(?<options>[^#]*))?$/
-const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[1-9]\d{0,4})?$/
-const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full']
-const portDefault = 5432
+  /^(?:(?<credentials>[^\s/?#@]*)@)?(?<host>\[[^\s/?#@\]]*\]|[^\s/?#@:]*)(?::(?<port>[^\s/?#@]*))?(?:\/(?<database>[^\s?#]*))?(?:\?(?<options>[^\s#]*))?$/
+const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)$/
+const example = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
+const portDefault = '5432'
+const connectSecondsDefault = 2
 
-export const postgresUrlExpected =
-  'expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with further hosts after commas, sslmode as the only option, and @ / ? # % in a password written as %40 %2F %3F %23 %25'
+const optionForms: Readonly<Record<string, { readonly valid: RegExp; readonly expected: string }>> = {
+  sslmode: {
+    valid: /^(disable|prefer|require|verify-ca|verify-full)$/,
+    expected: 'disable, prefer, require, verify-ca or verify-full',
+  },
+  application_name: { valid: /^[\x20-\x7e]{1,63}$/, expected: '1 to 63 visible ASCII characters' },
+  connect_timeout: { valid: /^[1-5]$/, expected: 'seconds from 1 to 5' },
+}
 
-/** Undefined if the URL is invalid. */
-export function parsePostgresUrl(url: string, pooled = false): PostgresAddress | undefined {
-  const { user, password, hosts = '', database = '', options = '' } = form.exec(url)?.groups ?? {}
-  const hostList = hosts.split(',')
-  // URL.canParse refuses ports above 65535 and invalid IPv6 addresses.
-  const isHost = (name: string) => hostForm.test(name) && URL.canParse(`postgres://${name}`)
-  const sslMode = sslModeOf(options)
-  if (!hostList.every(isHost) || sslMode === undefined || !isDecodable(url)) return undefined
-  const credentials = user === undefined ? '' : `${user}${password === undefined ? '' : `:${password}`}@`
-  const names = hostList.map(host => (/:\d+$/.test(host) ? host : `${host}:${portDefault}`))
+/** What is wrong with the address. Never shows a value, which may be part of a password, except that of sslmode. */
+export function postgresUrlProblem(url: string): string | undefined {
+  const rest = url.replace(schemeForm, '')
+  if (rest === url || rest === '' || /\s/.test(url)) return `expected ${example}`
+  // Unescaped, a part of the password looks like a host or an option.
+  if (/#|%00|[/?@].*@/.test(rest) || !isDecodable(rest)) {
+    return 'write @ / ? # and % in the user or the password as %40 %2F %3F %23 and %25'
+  }
+  const { host = '', port = portDefault, database = '', options } = form.exec(rest)?.groups ?? {}
+  if (/^[^/?]*,/.test(rest.replace(/^[^@]*@/, ''))) {
+    return 'it names several hosts: name one, a proxy that finds the primary or the address of the cluster'
+  }
+  if (!hostForm.test(host) || !URL.canParse(`postgres://${host}`))
+    return `the host is missing or invalid: expected ${example}`
+  if (!/^[1-9]\d*$/.test(port) || Number(port) > 65_535) return 'the port is invalid: expected 1 to 65535'
+  if (database === '' || /[/]|^(\.|%2e){1,2}$/i.test(database))
+    return `the database is missing or invalid: expected ${example}`
+  return optionProblem([...new URLSearchParams(options)])
+}
+
+function optionProblem(options: readonly (readonly [name: string, value: string])[]): string | undefined {
+  for (const [index, [name, value]] of options.entries()) {
+    const known = Object.hasOwn(optionForms, name) ? optionForms[name] : undefined
+    if (!known) {
+      const shown = /^[a-z_]{1,40}$/.test(name) ? `the option ${name}` : 'an option'
+      return `${shown} is not supported: expected ${Object.keys(optionForms).join(', ')}`
+    }
+    if (options.findIndex(([other]) => other === name) < index) return `the option ${name} is given twice`
+    const shown = /^sslmode=[\w-]{0,20}$/.test(`${name}=${value}`) ? `sslmode=${value}` : `the value of ${name}`
+    if (!known.valid.test(value)) return `${shown} is not supported: expected ${known.expected}`
+  }
+  return undefined
+}
+
+/** Parses an address without a {@link postgresUrlProblem}. */
+export function parsePostgresUrl(url: string, pooled = false): PostgresAddress {
+  const { credentials, host, port, database, options } = form.exec(url.replace(schemeForm, ''))?.groups ?? {}
+  const given = new URLSearchParams(options)
+  const sslMode = given.get('sslmode')
+  const named = `${host}:${port ?? portDefault}`
+  const user = credentials === undefined ? '' : `${credentials}@`
   return {
-    hosts: names.map(name => ({ name, url: `postgres://${credentials}${name}/${database}${sslMode}`, pooled })),
-    location: `postgres://${names.join(',')}/${database}`,
+    host: named,
+    location: `postgres://${named}/${database}`,
+    url: `postgres://${user}${named}/${database}${sslMode === null ? '' : `?sslmode=${sslMode}`}`,
+    applicationName: given.get('application_name') ?? 'petstore',
+    connectSecondsMax: Number(given.get('connect_timeout') ?? connectSecondsDefault),
+    pooled,
   }
 }
 
-/** The query for the driver, or undefined if an option is not supported. The pool itself looks for the primary. */
-function sslModeOf(query: string): string | undefined {
-  const options = new URLSearchParams(query)
-  const sslMode = options.get('sslmode')
-  const target = options.get('target_session_attrs')
-  options.delete('sslmode')
-  options.delete('target_session_attrs')
-  if (options.size > 0 || !['read-write', 'primary', null].includes(target)) return undefined
-  if (sslMode === null) return ''
-  return sslModes.includes(sslMode) ? `?sslmode=${sslMode}` : undefined
-}
-
-function isDecodable(url: string): boolean {
+function isDecodable(text: string): boolean {
   try {
-    return decodeURIComponent(url) !== ''
+    decodeURIComponent(text)
+    return true
   } catch {
     return false
   }
