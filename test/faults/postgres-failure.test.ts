@@ -164,19 +164,6 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     await stores.close()
   })
 
-  test.concurrent('a process that was suspended for 7 s replaces no connection', async () => {
-    await using database = await sharedDatabase()
-    await using serving = await serveFrom(database.url)
-    const load = new Load(serving.port, key)
-    await load.makesProgress(100)
-    process.kill(serving.pid, 'SIGSTOP')
-    await Bun.sleep(7_000)
-    process.kill(serving.pid, 'SIGCONT')
-    await load.makesProgress(100)
-    await load.stop()
-    expect(serving.stderr).not.toContain('is silent')
-  })
-
   /** A store of its own, what it logs, and the processes of its connections. */
   async function openStore(url: string) {
     const events: string[] = []

@@ -8,7 +8,7 @@ import type { PostgresAddress } from './url.ts'
 
 /** Work that waits for a connection, at most. */
 export const waitingMax = 1_024
-/** Time is counted in ticks, so that after a pause of this process its connections do not look hung. */
+/** One timer counts the time of all work: a timer for each work costs more. */
 const tickMs = 250
 /**
  * The driver sends what it was given, even after `cancel()`; what waits with us can be refused at its deadline. For
