@@ -52,7 +52,9 @@ async function attackWithAnimals<T>(attack: (server: Server) => Promise<T>): Pro
   })
   expect(result.cpuMs / completed).toBeLessThan(cpuMsMax)
   const stopped = await server.stop('SIGTERM')
-  expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
+  // This process reads the log, and may be too busy for every line of an attacker's requests.
+  const logged = loggedBy(stopped).filter(line => line !== 'warn Dropped log lines: the log was not read')
+  expect([stopped.exitCode, logged]).toEqual([0, ['info Stopping']])
   return result.attacked
 }
 

@@ -307,8 +307,13 @@ describeWithPostgres('PostgreSQL: connections', () => {
     await using role = await newUser()
     using _ = standingClock()
     await using stores = await servingAs(role)
-    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 1`)
     const ofRole = `FROM pg_stat_activity WHERE usename = '${role.name}'`
+    // The second opens while the first works.
+    await eventually(
+      'both',
+      async () => (await rows(`SELECT 1 ${ofRole} AND state = 'idle'`)).length === 2 || undefined,
+    )
+    await run(`ALTER ROLE ${role.name} CONNECTION LIMIT 1`)
     await run(`SELECT pg_terminate_backend(pid) ${ofRole} AND pid = (SELECT max(pid) ${ofRole})`)
     for (let id = 1n; id <= 5n; id++) {
       const creating = Promise.resolve(stores.pets.create(rex))

@@ -44,8 +44,8 @@ interface Connection {
   backend: string
   /** Since work last began or ended. */
   silentTicks: number
-  /** The server has become read-only. The next tick replaces the connection. */
-  isReadOnly: boolean
+  /** It was lost while it began, or its server has become read-only. The next tick removes it. */
+  isStale: boolean
 }
 
 interface ConnectionsOptions {
@@ -151,7 +151,7 @@ export class Connections implements Reader {
     } catch (error) {
       const isLost = isConnectionLost(error)
       if (isLost) this.#remove(connection)
-      connection.isReadOnly ||= isReadOnly(error)
+      connection.isStale ||= isReadOnly(error)
       if (isLost && task.triesLeft > 0 && task.ticksLeft > 0 && !this.#isClosed) this.#waiting.unshift(task)
       else task.reject(postgresUnavailable(error))
     }
@@ -162,8 +162,11 @@ export class Connections implements Reader {
 
   async #open(): Promise<void> {
     const { use, address, onEvent } = this.#options
-    const sql = connect(address, () => this.#remove(connection))
-    const connection: Connection = { sql, tasks: [], backend: '', silentTicks: 0, isReadOnly: false }
+    const sql = connect(address, () => {
+      connection.isStale = true
+      this.#remove(connection)
+    })
+    const connection: Connection = { sql, tasks: [], backend: '', silentTicks: 0, isStale: false }
     this.#opening = sql
     const where = `PostgreSQL at ${address.host} for ${use}`
     try {
@@ -215,7 +218,7 @@ export class Connections implements Reader {
     // Before rejecting: a caller may add work at once. One without work that is silent for as long is suspect, too.
     const silent = this.#connections.filter(each => ++each.silentTicks >= workMsMax / tickMs)
     if (silent.some(each => each.tasks.length > 0)) this.#abandon(silent)
-    for (const connection of this.#connections) if (connection.isReadOnly) this.#remove(connection)
+    for (const connection of this.#connections) if (connection.isStale) this.#remove(connection)
     for (const task of tasks) if (--task.ticksLeft === 0) task.reject(late(task.msMax))
     this.#waiting = this.#waiting.filter(({ ticksLeft }) => ticksLeft > 0)
     if (!this.isUsable) this.#dispatch()
