@@ -5,7 +5,7 @@ import { generateApiKey, hashSecret, issueApiKey, type Permission } from '../api
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore } from '../store.ts'
-import { type Authentication, Authenticator, permissionRefusal } from './auth.ts'
+import { type Authentication, Authenticator, lookUpsMax, permissionRefusal } from './auth.ts'
 import { UsageRecorder } from './key-usage.ts'
 import { type Caller, IncomingRequest, idempotencyKey, prefersStrict } from './request.ts'
 import type { Reply } from './response.ts'
@@ -195,14 +195,28 @@ describe('a credential', () => {
     expect(await lookupsFor(first, third, second)).toEqual([second.hash])
   })
 
-  test('is not remembered in a header of more than 300 characters, which could fill the memory', async () => {
+  test('is remembered once, however it is padded', async () => {
     const { key } = await newKey()
-    const lookupsFor = async (chars: number) => {
-      for (let i = 0; i < 3; i++)
-        expect(await outcome(`Bearer ${key.padStart(chars - 'Bearer '.length)}`)).toBe('accepted')
-      return lookups.splice(0).length
-    }
-    expect([await lookupsFor(300), await lookupsFor(301)]).toEqual([1, 3])
+    for (const padding of [' ', '  ', ' '.repeat(1_000)])
+      expect(await outcome(`bearer${padding}${key}`)).toBe('accepted')
+    expect(lookups).toHaveLength(1)
+  })
+
+  test('is refused without a query while too many others are looked up, unless it was verified before', async () => {
+    const { header } = await newKey()
+    let answer = Promise.resolve()
+    start({ keys: { ...keys, find: hash => answer.then(() => keys.find(hash)) } })
+    await outcome(header)
+    const held = Promise.withResolvers<void>()
+    answer = held.promise
+    const waiting = Array.from({ length: lookUpsMax }, () => outcome(`Bearer ${generateApiKey()}`))
+    const refused = await refusal(`Bearer ${generateApiKey()}`)
+    expect([codeOf(refused), refused?.headers.get('retry-after')]).toEqual(['rate_limited', '1'])
+    const verifiedBefore = outcome(header, verifiedForMs)
+    held.resolve()
+    expect(await verifiedBefore).toBe('accepted')
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['invalid_api_key']))
+    expect(await outcome((await newKey()).header)).toBe('accepted')
   })
 
   describe('while the store is unavailable', () => {

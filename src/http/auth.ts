@@ -9,8 +9,8 @@ import { errorReply, type Reply } from './response.ts'
 /** While the store is unavailable, a metrics key is accepted for this time after it was verified. */
 const scraperMsMax = 24 * 60 * 60 * 1_000
 
-/** Longer headers are not cached: one key padded with spaces must not fill the memory. */
-const cachedHeaderCharsMax = 300
+/** Keys that are looked up at the same time, at most, besides those that were verified before. */
+export const lookUpsMax = 8_192
 
 interface Verified {
   readonly caller: Caller
@@ -34,8 +34,9 @@ export class Authenticator {
   readonly #verifiedForMs: number
   readonly #verifiedKeysMax: number
   readonly #environmentHash: Buffer | undefined
-  /** By the whole Authorization header: the time of a lookup reveals only an exact match. */
+  /** By the key: the time of a lookup reveals only an exact match. */
   readonly #verified = new Map<string, Verified>()
+  #lookUps = 0
 
   /** A revoked key is accepted for at most `verifiedForMs`. */
   constructor(parts: {
@@ -55,7 +56,7 @@ export class Authenticator {
 
   /** The caller, if the key was verified a moment ago. Counts as a use. */
   recognize({ request, startedMs }: IncomingRequest): Caller | undefined {
-    const known = this.#verified.get(request.headers.get('authorization') ?? '')
+    const known = this.#verified.get(tokenOf(request.headers.get('authorization') ?? '') ?? '')
     const now = Date.now()
     if (!known || startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) return undefined
     known.usage.lastUsedAtMs = now
@@ -68,7 +69,7 @@ export class Authenticator {
       const caller = this.recognize(incoming)
       return caller ? { ok: true, caller } : await this.verify(incoming)
     } catch (error) {
-      const known = this.#verified.get(incoming.request.headers.get('authorization') ?? '')
+      const known = this.#verified.get(tokenOf(incoming.request.headers.get('authorization') ?? '') ?? '')
       const isKnown =
         known?.caller.permission === 'metrics' &&
         incoming.startedMs < known.verifiedMs + scraperMsMax &&
@@ -80,37 +81,52 @@ export class Authenticator {
 
   async verify({ request }: IncomingRequest): Promise<Authentication> {
     const header = request.headers.get('authorization') ?? ''
-    const bearer = /^bearer(?: +(\S.*))?$/i.exec(header)
-    if (!bearer && header !== '') return missingKey('Authorization does not begin with "Bearer "')
-    const token = bearer?.[1]
-    if (token === undefined) return missingKey()
+    const token = tokenOf(header)
+    if (token === undefined && /^(bearer)?$/i.test(header)) return missingKey()
+    if (token === undefined) return missingKey('Authorization does not begin with "Bearer "')
     if (!/^[\x21-\x7e]+$/.test(token)) return invalidKey('Malformed credential: expected one API key after Bearer')
+    if (this.#lookUps >= lookUpsMax && !this.#verified.has(token)) return tooManyKeys()
     const keyHash = hashSecret(token)
     const isFromEnvironment =
       this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(keyHash))
     const askedMs = performance.now()
     // The store's record decides: the environment neither revives a revoked key nor promotes a read-only one.
-    const key = isWellFormedApiKey(token) ? await this.#keys.find(keyHash) : undefined
-    this.#verified.delete(header)
+    const key = isWellFormedApiKey(token) ? await this.#lookUp(keyHash) : undefined
+    this.#verified.delete(token)
     if (!key && isFromEnvironment) {
-      return this.#accept(header, { keyName: 'PETSTORE_API_KEY', permission: 'all', keyHash }, askedMs)
+      return this.#accept(token, { keyName: 'PETSTORE_API_KEY', permission: 'all', keyHash }, askedMs)
     }
     if (!key) return invalidKey('Unknown API key: check it for typos')
     const reason = whyInvalid(key, new Date())
     if (reason) return invalidKey(`The API key is ${reason}: use another one`)
-    return this.#accept(header, { keyName: key.name, permission: key.permission, keyHash }, askedMs, key)
+    return this.#accept(token, { keyName: key.name, permission: key.permission, keyHash }, askedMs, key)
+  }
+
+  async #lookUp(keyHash: string): Promise<ApiKey | undefined> {
+    this.#lookUps++
+    try {
+      return await this.#keys.find(keyHash)
+    } finally {
+      this.#lookUps--
+    }
   }
 
   /** Remembers the caller, from the time when the store was asked: its answer may take seconds. */
-  #accept(header: string, caller: Caller, verifiedMs: number, key?: ApiKey): Authentication {
+  #accept(token: string, caller: Caller, verifiedMs: number, key?: ApiKey): Authentication {
     const usage = this.#usage.recordUse(caller, key?.id)
-    if (header.length > cachedHeaderCharsMax) return { ok: true, caller }
     // A Map iterates in insertion order: the first entry is the oldest.
     if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
-    this.#verified.set(header, { caller, usage, verifiedMs, expiresAtMs })
+    this.#verified.set(token, { caller, usage, verifiedMs, expiresAtMs })
     return { ok: true, caller }
   }
+}
+
+/** The credential in the header; undefined if there is none, or another scheme. */
+function tokenOf(header: string): string | undefined {
+  // Nearly every client writes it so.
+  if (header.startsWith('Bearer ') && header[7] !== ' ') return header.slice(7)
+  return /^bearer +(.+)$/i.exec(header)?.[1]
 }
 
 const challenge = 'Bearer realm="petstore"'
@@ -122,6 +138,11 @@ function missingKey(what = 'The API key is missing'): Authentication {
 
 function invalidKey(message: string): Authentication {
   return { ok: false, refusal: refusedKey('invalid_api_key', message) }
+}
+
+function tooManyKeys(): Authentication {
+  const message = 'Too many API keys are being looked up: retry in 1 s'
+  return { ok: false, refusal: errorReply('rate_limited', message, { 'Retry-After': '1' }) }
 }
 
 function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_permission', message: string): Reply {

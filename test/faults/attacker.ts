@@ -1,17 +1,22 @@
 // Attacks a server on 127.0.0.1 from a process of its own: `bun attacker.ts '{"port":…}'`. When its stdin ends, or after
-// a minute, it prints how many connections got which first response, and ends.
+// a minute, it prints how many connections got which first response, and ends. For keys that it tried, it counts every response.
 import type { Socket } from 'bun'
+import { generateApiKey } from '../../src/api-key.ts'
 
-/** What an attacker does on each connection: it sends `first`, and then `endless` again and again, or leaves. */
+/**
+ * What an attacker does on each connection: it sends `first`, and then `endless` again and again, or leaves. Or it tries
+ * a random key of the correct form after each response.
+ */
 export interface Attack {
   readonly connections: number
-  readonly first: string
+  readonly first?: string
   readonly endless?: string
   readonly leaves?: boolean
+  readonly triesKeys?: boolean
 }
 
 const { port, ...attack }: Attack & { readonly port: number } = JSON.parse(process.argv[2] ?? '')
-const { connections, first, endless = '', leaves = false } = attack
+const { connections, first = '', endless = '', leaves = false, triesKeys = false } = attack
 const blockBytes = 100_000
 const block = Buffer.from(endless.repeat(Math.ceil(blockBytes / (endless.length || blockBytes))))
 const shownCharsMax = 2_000
@@ -30,21 +35,35 @@ function send(socket: Socket<State>): void {
   }
 }
 
+function tryKey(socket: Socket<State>): void {
+  socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${generateApiKey()}\r\n\r\n`)
+}
+
+function count({ data: { received } }: Socket<State>): void {
+  const [, status = 'none'] = /^HTTP\/1.1 (\d+)/.exec(received) ?? []
+  const [, code] = /"code":"(\w+)"/.exec(received) ?? []
+  const response = code ? `${status} ${code}` : status
+  responses[response] = (responses[response] ?? 0) + 1
+}
+
 const handlers = {
   open(socket: Socket<State>) {
     socket.write(first)
     if (leaves) socket.end()
+    else if (triesKeys) tryKey(socket)
     else send(socket)
   },
   drain: send,
-  data({ data: state }: Socket<State>, bytes: Buffer) {
+  data(socket: Socket<State>, bytes: Buffer) {
+    const { data: state } = socket
     if (state.received.length < shownCharsMax) state.received += bytes.toString('latin1')
+    if (!triesKeys) return
+    count(socket)
+    state.received = ''
+    tryKey(socket)
   },
-  close({ data: { received } }: Socket<State>) {
-    const [, status = 'none'] = /^HTTP\/1.1 (\d+)/.exec(received) ?? []
-    const [, code] = /"code":"(\w+)"/.exec(received) ?? []
-    const response = code ? `${status} ${code}` : status
-    responses[response] = (responses[response] ?? 0) + 1
+  close(socket: Socket<State>) {
+    count(socket)
     if (leaves) setTimeout(connect, restMs)
     else connect()
   },

@@ -1,13 +1,18 @@
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { exchange } from '../support/connections.ts'
+import { issueApiKey } from '../../src/api-key.ts'
+import { openStores } from '../../src/store/open.ts'
+import { exchange, KeepAliveClient } from '../support/connections.ts'
 import { expectOthersServed } from '../support/load.ts'
-import { loggedBy, type Server, startServer } from '../support/process.ts'
+import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
+import { freePort, loggedBy, type Server, startServer } from '../support/process.ts'
 import type { Attack } from './attacker.ts'
 
 const key = 'a-key-for-attacks-0123456789'
 const attackMs = 2_000
+const floodMs = 8_000
+const restMs = 20
 const credential = `Authorization: Bearer ${key}\r\n`
 const head = (line: string, headers = '') => `${line} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`
 const chunked = 'Transfer-Encoding: chunked\r\n'
@@ -19,6 +24,8 @@ const posted = head('POST /v1/pets', chunked)
 const stored = Array.from({ length: 100 }, (_, index) =>
   JSON.stringify({ name: String(index).padStart(4).padEnd(1_990, '🐕'), categoryId: index, status: 'sold' }),
 )
+
+const [first = ''] = stored
 
 /**
  * Four innocent clients complete at least ten requests in each second for which the server has computed. The time that
@@ -90,7 +97,6 @@ test.each<[string, Attack, string | undefined]>([
 
 test('beside 256 new connections at a time, 50 pipelined reads get their responses, or the connection is closed', async () => {
   const reads = head('GET /v1/pets?limit=1', credential).repeat(50)
-  const [first = ''] = stored
   const attack = { connections: 256, first: head('GET /', close) }
   await attackWithAnimals(async ({ port }) => {
     let isOver = false
@@ -104,4 +110,71 @@ test('beside 256 new connections at a time, 50 pipelined reads get their respons
     }
     await attacking
   })
+})
+
+/** Keys that are stored at this address, and that no server has verified yet. */
+async function storedKeys(url: string, count: number): Promise<readonly string[]> {
+  const stores = await openStores(url, { create: true })
+  const issued = Array.from({ length: count }, () =>
+    issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() }),
+  )
+  for (const { record } of issued) await stores.keys.create(record)
+  await stores.close()
+  return issued.map(({ key }) => key)
+}
+
+/** Four clients, each with one key after another, get these responses until the flood is over. */
+async function outcomesDuring(flood: Promise<unknown>, port: number, keys: readonly string[]) {
+  let isOver = false
+  flood.finally(() => {
+    isOver = true
+  })
+  const outcomes: Record<string, number> = {}
+  let next = 0
+  const requests = [
+    { method: 'GET', path: '/v1/pets' },
+    { method: 'POST', path: '/v1/pets', body: first },
+  ] as const
+  const ask = async () => {
+    while (!isOver) {
+      using client = new KeepAliveClient(port, keys[next++ % keys.length] ?? '')
+      for (const request of requests) {
+        const outcome = await client.send(request)
+        const shown = outcome.kind === 'answered' ? `${request.method} ${outcome.reply.status}` : outcome.kind
+        outcomes[shown] = (outcomes[shown] ?? 0) + 1
+      }
+      await Bun.sleep(restMs)
+    }
+  }
+  await Promise.all(Array.from({ length: 4 }, ask))
+  return outcomes
+}
+
+describeWithPostgres('while 2,500 connections try random keys on PostgreSQL, no request fails', () => {
+  test.each([
+    ['with keys that were verified before', 4, false],
+    ['with keys that are used for the first time', 1_000, false],
+    ['after a restart of the server', 4, true],
+  ])(
+    '%s',
+    async (_, keyCount, restarts) => {
+      await using database = await sharedDatabase()
+      const keys = await storedKeys(database.url, keyCount)
+      const port = freePort()
+      const options = { env: { DATABASE_URL: database.url }, args: ['serve', '--port', `${port}`] }
+      await using stack = new AsyncDisposableStack()
+      const server = stack.use(await startServer(options))
+      if (keyCount === 4) for (const key of keys) expect((await server.fetch('/pets', key)).status).toBe(200)
+      const flood = attackFor(floodMs, port, { connections: 2_500, triesKeys: true })
+      if (restarts) {
+        await server.says('that keys are tried', () => server.stderr.includes('"status":401') || undefined)
+        await server.stop('SIGKILL')
+        stack.use(await startServer(options))
+      }
+      const outcomes = await outcomesDuring(flood, port, keys)
+      expect(outcomes).toEqual({ 'GET 200': expect.any(Number), 'POST 201': expect.any(Number) })
+      expect(await flood).toMatchObject({ '401 invalid_api_key': expect.any(Number) })
+    },
+    60_000,
+  )
 })

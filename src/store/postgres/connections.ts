@@ -20,9 +20,15 @@ const retryTicks = 20
 
 export type Work<T> = (sql: SQL) => Promise<T>
 
+export interface RunOptions {
+  readonly msMax?: number
+  /** Before all that waits, and without a place among it: for a caller that has few of them. */
+  readonly isFirst?: boolean
+}
+
 /** Where work that only reads is done: on one server, or on one of two. */
 export interface Reader {
-  run<T>(work: Work<T>): Promise<T>
+  run<T>(work: Work<T>, options?: Pick<RunOptions, 'isFirst'>): Promise<T>
 }
 
 interface Task {
@@ -105,16 +111,18 @@ export class Connections implements Reader {
   }
 
   /** Rejects after `msMax`. Reads that lost their connection are sent again, until then; writes never are. */
-  run<T>(work: Work<T>, msMax = workMsMax): Promise<T> {
+  run<T>(work: Work<T>, { msMax = workMsMax, isFirst = false }: RunOptions = {}): Promise<T> {
     const { use, connectionsMax } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<T>()
     if (this.#isClosed) reject(new StoreUnavailable('the store is closed'))
-    else if (this.isFull) reject(new StoreUnavailable(`${waitingMax} statements are waiting already`))
+    else if (this.isFull && !isFirst) reject(new StoreUnavailable(`${waitingMax} statements are waiting already`))
     else {
       this.#ticking ??= setInterval(() => this.#tick(), tickMs)
       // All connections can be lost one after the other.
       const triesLeft = use === 'reading' ? connectionsMax + 1 : 1
-      this.#waiting.push({ work, resolve, reject, msMax, ticksLeft: msMax / tickMs, triesLeft })
+      const task = { work, resolve, reject, msMax, ticksLeft: msMax / tickMs, triesLeft }
+      if (isFirst) this.#waiting.unshift(task)
+      else this.#waiting.push(task)
       this.#dispatch()
     }
     return promise
@@ -245,7 +253,7 @@ export class Connections implements Reader {
 
 const abort = (sql: SQL) => void sql.close({ timeout: 0 }).catch(() => {})
 
-const late = (msMax: number) => new StoreUnavailable(`PostgreSQL did not answer within ${msMax} ms`)
+export const late = (msMax: number) => new StoreUnavailable(`PostgreSQL did not answer within ${msMax} ms`)
 
 /** How long the first of two servers may take for a read. */
 const firstMsMax = 1_000
@@ -259,10 +267,10 @@ const trialEveryMs = 5_000
 export function readFrom(first: Connections, second: Connections, onEvent: OnStoreEvent): Reader {
   /** Undefined while reads begin on the first. */
   let nextTrialMs: number | undefined
-  const onFirst = async <T>(work: Work<T>): Promise<T> => {
+  const onFirst = async <T>(work: Work<T>, isFirst: boolean): Promise<T> => {
     const wasAway = nextTrialMs !== undefined
     try {
-      const result = await first.run(work, firstMsMax)
+      const result = await first.run(work, { msMax: firstMsMax, isFirst })
       if (wasAway) nextTrialMs = undefined
       return result
     } catch (error) {
@@ -273,15 +281,15 @@ export function readFrom(first: Connections, second: Connections, onEvent: OnSto
       throw error
     }
   }
-  const onSecond = <T>(work: Work<T>) => second.run(work, workMsMax - firstMsMax)
+  const onSecond = <T>(work: Work<T>, isFirst: boolean) => second.run(work, { msMax: workMsMax - firstMsMax, isFirst })
   return {
-    run(work) {
-      // A crowd is no failure: it must not move the look-ups of keys to a replica, or to where nothing answers.
-      if (first.isFull || (first.isUsable && second.isDown)) return first.run(work)
+    run(work, { isFirst = false } = {}) {
+      // A crowd is no failure: it must not move reads to where nothing answers.
+      if (first.isFull || (first.isUsable && second.isDown)) return first.run(work, { isFirst })
       const isFirstAway = nextTrialMs !== undefined && performance.now() < nextTrialMs
-      if (isFirstAway) return onSecond(work).catch(() => onFirst(work))
+      if (isFirstAway) return onSecond(work, isFirst).catch(() => onFirst(work, isFirst))
       if (nextTrialMs !== undefined) nextTrialMs = performance.now() + trialEveryMs
-      return onFirst(work).catch(() => onSecond(work))
+      return onFirst(work, isFirst).catch(() => onSecond(work, isFirst))
     },
   }
 }

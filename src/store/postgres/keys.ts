@@ -1,15 +1,33 @@
+import type { SQL } from 'bun'
+import type { ApiKey } from '../../api-key.ts'
 import type { KeyStore } from '../../store.ts'
+import { withTimeout } from '../../timeout.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
-import type { Connections, Reader } from './connections.ts'
-import { bigints } from './pets.ts'
+import { type Connections, late, type Reader } from './connections.ts'
+import { bigints, readTogether, texts } from './pets.ts'
+import { workMsMax } from './server.ts'
+
+/** A connection that hangs must not hold up all keys until it is replaced. */
+const lookUpAloneMs = 1_000
 
 export function createPostgresKeys(reader: Reader, writing: Connections): KeyStore {
-  return {
-    async find(hash) {
-      const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = $1`
-      const [row] = await reader.run(sql => sql.unsafe<KeyRow[]>(select, [hash]))
-      return row && keyOf(row)
+  // Unknown keys take no place from other reads: their look-ups are one statement, which goes first.
+  const lookUp = readTogether<string, ApiKey>(
+    (hashes, found) => {
+      const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = ANY ($1)`
+      const work = async (sql: SQL) => {
+        const rows = await sql.unsafe<KeyRow[]>(select, [texts(sql, hashes, hash => hash)])
+        for (const row of rows) found(row.hash, keyOf(row))
+      }
+      return reader.run(work, { isFirst: true })
     },
+    { aloneMs: lookUpAloneMs },
+  )
+  return {
+    find: hash =>
+      withTimeout(lookUp(hash), workMsMax, () => {
+        throw late(workMsMax)
+      }),
     async list() {
       const rows = await reader.run(sql => sql.unsafe<KeyRow[]>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`))
       return rows.map(keyOf)

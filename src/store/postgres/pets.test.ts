@@ -3,7 +3,7 @@ import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation } from '../../store.ts'
-import { batchedCreations } from './pets.ts'
+import { batchedCreations, readTogether } from './pets.ts'
 import { workMsMax } from './server.ts'
 
 const named = (name: string): NewPet => ({ name, categoryId: 1n })
@@ -75,4 +75,27 @@ test('an animal that waits too long for a connection is refused, and never sent'
   connection.resolve()
   await creations.queue.close()
   expect(sent).toEqual([])
+})
+
+test('look-ups wait for the statement before them, for a second at most if it hangs', async () => {
+  using _ = standingClock()
+  const statements: (readonly number[])[] = []
+  const answers = [Promise.resolve(), Promise.withResolvers<void>().promise, Promise.resolve()]
+  const lookUp = readTogether<number, string>(
+    (ids, found) => {
+      statements.push(ids)
+      for (const id of ids) found(id, `key ${id}`)
+      return answers.shift() ?? Promise.resolve()
+    },
+    { aloneMs: 1_000 },
+  )
+  expect(await Promise.all([lookUp(1), lookUp(1), lookUp(2)])).toEqual(['key 1', 'key 1', 'key 2'])
+  lookUp(3)
+  await settle()
+  const waiting = [lookUp(4), lookUp(5)]
+  await advance(999)
+  expect(statements).toEqual([[1, 2], [3]])
+  await advance(1)
+  expect(await Promise.all(waiting)).toEqual(['key 4', 'key 5'])
+  expect(statements).toEqual([[1, 2], [3], [4, 5]])
 })

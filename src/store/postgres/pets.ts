@@ -1,6 +1,6 @@
 import type { SQL } from 'bun'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
-import type { NewPet, Pet } from '../../pet.ts'
+import type { NewPet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
@@ -42,7 +42,12 @@ export function createPostgresPets(reader: Reader, writing: Connections) {
       const values = status ? [status, after, rows] : [after, rows]
       return reader.run(async sql => pageOf(await sql.unsafe<PetRow[]>(statement, values), limit))
     },
-    get: getTogether(reader),
+    get: readTogether((ids, found) =>
+      reader.run(async sql => {
+        const rows = await sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)])
+        for (const row of rows) found(row.id, petOf(row))
+      }),
+    ),
     async create(pet) {
       const creation = await add(pet)
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
@@ -62,25 +67,35 @@ export function createPostgresPets(reader: Reader, writing: Connections) {
   return { pets, queue }
 }
 
-/** The gets of one event-loop tick are one statement: it costs several times as much as a look-up. */
-function getTogether(reader: Reader): PetStore['get'] {
-  let asked = new Map<bigint, PromiseWithResolvers<Pet | undefined>>()
-  const readAsked = async () => {
-    const pets = asked
-    asked = new Map()
+/**
+ * Reads for all callers of an event-loop tick with one statement, which costs several times as much as a look-up. With
+ * `aloneMs`, the next statement waits until this one has ended, or for this time. `read` calls `found`.
+ */
+export function readTogether<Id, Value>(
+  read: (ids: readonly Id[], found: (id: Id, value: Value) => void) => Promise<void>,
+  { aloneMs = 0 } = {},
+): (id: Id) => Promise<Value | undefined> {
+  let asked = new Map<Id, PromiseWithResolvers<Value | undefined>>()
+  let isAlone = false
+  const readFor = async (callers: typeof asked) => {
     try {
-      const ids = [...pets.keys()]
-      await reader.run(async sql => {
-        const rows = await sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)])
-        for (const row of rows) pets.get(row.id)?.resolve(petOf(row))
-      })
-      for (const { resolve } of pets.values()) resolve(undefined)
+      await read([...callers.keys()], (id, value) => callers.get(id)?.resolve(value))
+      for (const { resolve } of callers.values()) resolve(undefined)
     } catch (error) {
-      for (const { reject } of pets.values()) reject(error)
+      for (const { reject } of callers.values()) reject(error)
     }
   }
+  const readAsked = async () => {
+    const reading = readFor(asked)
+    asked = new Map()
+    if (aloneMs === 0) return
+    isAlone = true
+    await withTimeout(reading, aloneMs, () => {})
+    isAlone = false
+    if (asked.size > 0) void readAsked()
+  }
   return id => {
-    if (asked.size === 0) setImmediate(readAsked)
+    if (asked.size === 0 && !isAlone) setImmediate(readAsked)
     return asked.getOrInsertComputed(id, () => Promise.withResolvers()).promise
   }
 }
@@ -180,7 +195,7 @@ function removeDuplicates(requests: readonly CreateRequest[]) {
 }
 
 /** One column of many rows as one parameter: the statement has the same text for any number of rows. */
-function texts<T>(sql: SQL, rows: readonly T[], value: (row: T) => string | null) {
+export function texts<T>(sql: SQL, rows: readonly T[], value: (row: T) => string | null) {
   return sql.array(rows.map(value), 'TEXT')
 }
 
