@@ -4,6 +4,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { createPages } from '../../src/web/pages.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { loggedBy, projectFolder, run, startServer, temporaryFolder } from '../support/process.ts'
+import { hasEvilRun, plant, plantedNames } from './planted.ts'
 
 const folder = temporaryFolder()
 const executable = join(folder.path, 'petstore')
@@ -42,7 +43,7 @@ test.skipIf(process.platform !== 'linux')('a key that nobody saw, with stdout cl
 /** Runs the commands that use a store. `otherUrl` is an empty store to import into. */
 async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Promise<void> {
   const command = [executable, 'serve', '--port', '0']
-  await Bun.write(join(cwd, '.env'), 'HOST=192.0.2.1\nPETSTORE_API_KEY=short\n')
+  for (const name of plantedNames) plant(cwd, name)
   await using server = await startServer({ command, cwd, env: { PATH: '', HOME: cwd, DATABASE_URL: databaseUrl } })
   const { origin, port } = new URL(server.url)
   expect(await petstore(cwd, databaseUrl, 'health', '-p', port)).toBe('ok\n')
@@ -71,6 +72,7 @@ async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Pro
   }
   const ended = await server.stop('SIGTERM')
   expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
+  expect(hasEvilRun(cwd)).toBe(false)
 }
 
 test('the executable alone serves, with its pages, and its commands work on SQLite', async () => {

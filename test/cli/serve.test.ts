@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { openCrowd } from '../support/connections.ts'
 import {
   loggedBy,
+  petstore,
   program,
   projectFolder,
   refusal,
@@ -15,20 +16,19 @@ import {
   until,
 } from '../support/process.ts'
 import { listKeys, pasteCurl, storeKey } from './child.ts'
+import { hasEvilRun, plant, plantedNames } from './planted.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'
 const added = `{"id":1,${rex.slice(1)}\n`
 
-test('the first start ignores .env, creates a private store and shows a key in curl lines; the second shows none', async () => {
+test('the first start creates a private store and shows a key in curl lines; the second shows none', async () => {
   using folder = temporaryFolder()
-  const ignored = 'PETSTORE_API_KEY=short\nHOST=192.0.2.1\nDATABASE_URL=sqlite:elsewhere.db\n'
-  writeFileSync(join(folder.path, '.env'), ignored)
   await using first = await startServer({ cwd: folder.path })
   expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
   const [, key = ''] = /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(shown only this once\)$/m.exec(first.stdout) ?? []
   expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
-  expect(readdirSync(folder.path).sort()).toEqual(['.env', 'data'])
+  expect(readdirSync(folder.path).sort()).toEqual(['data'])
   const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
   expect(mode('data')).toBe('700')
   const files = readdirSync(join(folder.path, 'data'))
@@ -42,6 +42,21 @@ test('the first start ignores .env, creates a private store and shows a key in c
   expect(second.stdout).not.toContain('pets_')
   expect(second.stdout).toContain('  New key    bin/petstore keys create --name NAME\n')
   expect(await (await second.fetch('/pets', key)).text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
+})
+
+test.each(plantedNames)('a file %s in the working folder or above it sets nothing and runs nothing', async name => {
+  using folder = temporaryFolder()
+  const cwd = join(folder.path, 'below')
+  for (const place of [folder.path, cwd]) plant(place, name)
+  // Both write in a thread.
+  for (const args of [
+    ['keys', 'create', '--name', 'till'],
+    ['backup', 'copy.db'],
+  ]) {
+    expect(await petstore(args, { cwd })).toMatchObject({ exitCode: 0 })
+  }
+  expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
+  expect([folder.path, cwd].filter(hasEvilRun)).toEqual([])
 })
 
 const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
