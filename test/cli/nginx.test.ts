@@ -3,10 +3,11 @@ import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { KeepAliveClient, type Outcome, unreadBytes, withClients } from '../support/connections.ts'
 import { expectOthersServed, key, Ledger, serveFrom } from '../support/load.ts'
-import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
+import { describeWithOwnPostgres, describeWithPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
 import {
   documentedConfiguration,
+  expectOthersReplace,
   expectOutageSurvived,
   nginx,
   restartPauseMs,
@@ -60,25 +61,28 @@ async function startPair() {
   return Object.assign(stack.move(), { port, instances, startOn, send })
 }
 
-testBehindNginx('behind nginx, a frozen instance delays a request by 12 s at most, and no read fails', async () => {
-  await using pair = await startPair()
-  const { instances, send } = pair
-  const [[frozenPort, frozen] = [0]] = instances
-  process.kill(frozen?.pid ?? 0, 'SIGSTOP')
-  try {
-    const reading = Array.from({ length: 20 }, () => send())
-    const creating = Array.from({ length: 20 }, () => send(adding))
-    await until('requests that wait for the frozen instance', () => unreadBytes(frozenPort) > 0 || undefined)
-    for (const { status } of await Promise.all(reading)) expect(status).toBe(200)
-    for (const response of await Promise.all(creating)) {
-      if (response.status === 201) continue
-      expect(response.status).toBe(504)
-      expect(await response.json()).toMatchObject({ code: 'gateway_timeout', status: 504 })
+testBehindNginx(
+  'behind nginx, a frozen instance delays requests by 12 s, and then the other one replaces it',
+  async () => {
+    await using pair = await startPair()
+    const { instances, send } = pair
+    const [[frozenPort, frozen] = [0]] = instances
+    process.kill(frozen?.pid ?? 0, 'SIGSTOP')
+    try {
+      const reading = Array.from({ length: 20 }, () => send())
+      const creating = Array.from({ length: 20 }, () => send(adding))
+      await until('requests that wait for the frozen instance', () => unreadBytes(frozenPort) > 0 || undefined)
+      for (const response of await Promise.all([...reading, ...creating])) {
+        if (response.status < 300) continue
+        expect(response.status).toBe(504)
+        expect(await response.json()).toMatchObject({ code: 'gateway_timeout', status: 504 })
+      }
+      for (const { status } of await Promise.all(Array.from({ length: 20 }, () => send()))) expect(status).toBe(200)
+    } finally {
+      process.kill(frozen?.pid ?? 0, 'SIGCONT')
     }
-  } finally {
-    process.kill(frozen?.pid ?? 0, 'SIGCONT')
-  }
-})
+  },
+)
 
 testBehindNginx(
   'behind nginx, requests that the runtime drops or refuses do not make those of others fail',
@@ -140,4 +144,16 @@ describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a whil
     await using _ = await startNginx(documentedConfiguration(port, one, two), port)
     await expectOutageSurvived(port, cluster, 3_000)
   })
+})
+
+describeWithPostgres('instances behind nginx, of which one alone loses the database', () => {
+  for (const instances of [2, 4]) {
+    testBehindNginx(`no read fails with ${instances} instances, and few creations`, () =>
+      expectOthersReplace(instances, async (stack, hosts) => {
+        const port = freePort()
+        stack.use(await startNginx(documentedConfiguration(port, ...hosts), port))
+        return port
+      }),
+    )
+  }
 })

@@ -1,22 +1,25 @@
+import { expect } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { exchange, KeepAliveClient } from '../support/connections.ts'
+import { exchange, KeepAliveClient, withClients } from '../support/connections.ts'
 import { nginx as findNginx } from '../support/debian.ts'
-import { key, Load } from '../support/load.ts'
-import type { Cluster } from '../support/postgres.ts'
+import { key, Load, serveFrom } from '../support/load.ts'
+import { type Cluster, sharedDatabase } from '../support/postgres.ts'
 import { outputFile, projectFolder, temporaryFolder, until } from '../support/process.ts'
+import { startProxy } from '../support/tcp-proxy.ts'
 
 /** The path of the program; undefined if it is not installed. */
 export const nginx = await findNginx()
 
-/** deploy/nginx.conf on `port` of 127.0.0.1, in front of one or two instances. */
-export function documentedConfiguration(port: number, first: string, second?: string): string {
+/** deploy/nginx.conf on `port` of 127.0.0.1, in front of these instances. */
+export function documentedConfiguration(port: number, ...instances: readonly string[]): string {
   const text = readFileSync(join(projectFolder, 'deploy/nginx.conf'), 'utf8')
     .replace('listen 8080', `listen 127.0.0.1:${port}`)
-    .replaceAll('petstore-1:8080', first)
+    .replace(/^.*petstore-1:8080(.*)\n.*petstore-2:8080.*\n/gm, (_, options) =>
+      instances.map(host => `  server ${host}${options}\n`).join(''),
+    )
   // A single instance needs one line, as documented.
-  if (second === undefined) return text.replace(/^.*(petstore-2|backup;).*\n/gm, '')
-  return text.replaceAll('petstore-2:8080', second)
+  return instances.length > 1 ? text : text.replace(/^.*backup;\n/gm, '')
 }
 
 const restartScript = readFileSync(join(projectFolder, 'deploy/rolling-restart.sh'), 'utf8')
@@ -56,6 +59,43 @@ export async function expectOutageSurvived(port: number, cluster: Cluster, downM
   await load.stop()
   using client = new KeepAliveClient(port, key)
   await load.expectEachOnce(client)
+}
+
+/**
+ * One of the instances of a database loses it, behind the balancer that `start` starts in front of these hosts: no read
+ * fails, and of the creations at most the share of one instance.
+ */
+export async function expectOthersReplace(
+  instances: number,
+  start: (stack: AsyncDisposableStack, hosts: readonly string[]) => Promise<number>,
+): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const { url } = stack.use(await sharedDatabase())
+  const { host, port: databasePort } = new URL(url)
+  const link = stack.use(await startProxy(Number(databasePort)))
+  const servers = [stack.use(await serveFrom(url.replace(host, link.host)))]
+  while (servers.length < instances) servers.push(stack.use(await serveFrom(url)))
+  const port = await start(
+    stack,
+    servers.map(server => new URL(server.url).host),
+  )
+  await link[Symbol.asyncDispose]()
+  const outcomes: Record<string, number> = {}
+  await withClients({ port, key, count: 8 }, async client => {
+    for (let requests = 0; requests < 200; requests++) {
+      const isRead = Math.random() < 0.5
+      const request = isRead
+        ? ({ method: 'GET' } as const)
+        : ({ method: 'POST', body: '{"name":"Rex","categoryId":7}' } as const)
+      const outcome = await client.send({ path: '/v1/pets', ...request })
+      const shown = outcome.kind === 'answered' ? `${request.method} ${outcome.reply.status}` : outcome.kind
+      outcomes[shown] = (outcomes[shown] ?? 0) + 1
+    }
+  })
+  const { 'GET 200': _, 'POST 201': created = 0, 'POST 503': refused = 0, ...others } = outcomes
+  expect(others).toEqual({})
+  // By turns. Each client may have begun one turn early.
+  expect(refused).toBeLessThanOrEqual((created + refused) / instances + 8)
 }
 
 /** Requests that the runtime drops or refuses itself, and those whose response can be lost; none adds an animal. */

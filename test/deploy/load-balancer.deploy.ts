@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expectOutageSurvived, restartPauseMs, sendOddRequests } from '../cli/nginx.ts'
+import { expectOthersReplace, expectOutageSurvived, restartPauseMs, sendOddRequests } from '../cli/nginx.ts'
 import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { expectOthersServed, key, serveFrom } from '../support/load.ts'
@@ -11,26 +11,36 @@ import { ProcessFolder } from './process-folder.ts'
 
 const programs = await findPrograms('the tests of load balancers', { haproxy: 'haproxy' })
 
-/** Two instances on one PostgreSQL server, behind HAProxy as documented. */
-async function deploy() {
-  await using stack = new AsyncDisposableStack()
+const serverLine = (number: number, host: string, options: string) =>
+  `  server petstore-${number} ${host}${options.replace(/1$/, String(number))}\n`
+
+/** HAProxy as documented, in front of these instances. Gives its port and its log. */
+async function startHaproxy(stack: AsyncDisposableStack, hosts: readonly string[]) {
   const folder = stack.use(new ProcessFolder())
-  const cluster = stack.use(await startCluster())
-  const { url } = await cluster.newDatabase()
-  const instances = [stack.use(await serveFrom(url)), stack.use(await serveFrom(url))] as const
   const port = freePort()
-  const documented = readFileSync(join(projectFolder, 'deploy/haproxy.cfg'), 'utf8')
-  let text = documented.replace('127.0.0.1:8080', `127.0.0.1:${port}`)
-  for (const [index, server] of instances.entries()) {
-    text = text.replace(`127.0.0.1:${8081 + index}`, `127.0.0.1:${server.port}`)
-  }
+  const text = readFileSync(join(projectFolder, 'deploy/haproxy.cfg'), 'utf8')
+    .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+    .replace(/^ {2}server petstore-1 127.0.0.1:8081(.*)\n.*petstore-2 .*\n/gm, (_, options: string) =>
+      hosts.map((host, index) => serverLine(index + 1, host, options)).join(''),
+    )
   writeFileSync(join(folder.folder('haproxy'), 'haproxy.cfg'), text)
   folder.start('haproxy', programs?.haproxy ?? '', '-db', '-f', 'haproxy.cfg')
   const isUp = () => fetch(`http://127.0.0.1:${port}/livez`).then(({ ok }) => ok || undefined)
   await until('HAProxy', () => isUp().catch(() => undefined)).catch(error => {
     throw new Error(`${error.message}\n${folder.log('haproxy')}`)
   })
-  return Object.assign(stack.move(), { cluster, instances, port, folder })
+  return { port, log: () => folder.log('haproxy') }
+}
+
+/** Two instances on one PostgreSQL server, behind HAProxy as documented. */
+async function deploy() {
+  await using stack = new AsyncDisposableStack()
+  const cluster = stack.use(await startCluster())
+  const { url } = await cluster.newDatabase()
+  const instances = [stack.use(await serveFrom(url)), stack.use(await serveFrom(url))] as const
+  const hosts = instances.map(server => new URL(server.url).host)
+  const { port, log } = await startHaproxy(stack, hosts)
+  return Object.assign(stack.move(), { cluster, instances, port, log })
 }
 
 setDefaultTimeout(120_000)
@@ -41,10 +51,14 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
 
   test('while PostgreSQL is down, clients get 503 with our own Error body, and nothing else', async () => {
     await using deployed = await deploy()
-    const { cluster, port, folder } = deployed
-    expect(folder.log('haproxy')).not.toMatch(/warning/i)
+    const { cluster, port, log } = deployed
+    expect(log()).not.toMatch(/warning/i)
     await expectOutageSurvived(port, cluster, 6_000)
   })
+
+  test.each([2, 4])('of %d instances, one alone loses the database: no read fails, and few creations', instances =>
+    expectOthersReplace(instances, async (stack, hosts) => (await startHaproxy(stack, hosts)).port),
+  )
 
   test('an instance that stops or freezes fails no read, and without any instance the error is an Error body', async () => {
     await using deployed = await deploy()
