@@ -1,6 +1,6 @@
 /** What is wrong with a store: one name for each advice. Engines share a name if the operator has to do the same. */
 export type StoreProblem =
-  | ('missing' | 'not-a-file' | 'foreign-file' | 'no-permission' | 'no-folder' | 'locked' | 'disk-full')
+  | ('missing' | 'not-a-file' | 'foreign-file' | 'no-permission' | 'read-only' | 'no-folder' | 'locked' | 'disk-full')
   | ('damaged' | 'before-1' | 'newer-schema' | 'not-empty' | 'invalid-id' | 'ids-exhausted')
   | ('nothing-to-copy' | 'unreadable' | 'no-read-permission' | 'not-a-backup' | 'bad-backup' | 'unclosed-backup')
   | ('refused-value' | 'ignored-animals')

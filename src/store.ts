@@ -111,8 +111,6 @@ export interface Stores {
   readonly newStorePath?: string
   /** Opens the files or connections that writing needs, and checks the rights. */
   startWriting(): Promise<void>
-  /** Whether it takes no writes at present, as far as is known. */
-  isReadOnly(): boolean
   activity(): StoreActivity
   close(): Promise<void>
 }
@@ -121,7 +119,10 @@ export interface StoreActivity {
   /** Writes that wait or are being committed. */
   readonly writesWaiting: number
   readonly commitSizes: Histogram
-  /** False if the last write failed in the last 2 minutes, or no connection for writing is open. */
+  /**
+   * False if the last write that was tried failed, in the last 2 minutes; if no connection for writing is open; or if the
+   * file is no longer the one that was opened.
+   */
   readonly isWritable: boolean
   /** By name. Absent if the engine has no connections. */
   readonly pools?: Readonly<Record<string, PoolActivity>>

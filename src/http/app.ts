@@ -18,7 +18,7 @@ import { type Asset, Health, type SiteRoute, siteRoutes } from './site.ts'
 import { TickBudget } from './tick-budget.ts'
 
 export interface AppParts extends PublishedUrls {
-  readonly stores: Pick<Stores, 'pets' | 'keys' | 'isReadOnly' | 'activity'>
+  readonly stores: Pick<Stores, 'pets' | 'keys' | 'activity'>
   readonly log: Log
   readonly advice: Advice
   readonly build: MetricSources['build']

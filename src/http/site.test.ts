@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../errors.ts'
+import { Histogram } from '../histogram.ts'
 import type { KeyStore, PetStore } from '../store.ts'
 import type { Reply } from './response.ts'
 import { Health } from './site.ts'
@@ -13,7 +14,7 @@ const hangs: Read = () => new Promise(() => {})
 let reads: number
 let readPets: Read
 let readKeys: Read
-let isReadOnly: boolean
+let isWritable: boolean
 let isDraining: boolean
 let health: Health
 
@@ -26,7 +27,7 @@ const start = (checkedForMs: number) => {
     stores: {
       pets: { list: counted(() => readPets()) } as unknown as PetStore,
       keys: { find: counted(() => readKeys()) } as unknown as KeyStore,
-      isReadOnly: () => isReadOnly,
+      activity: () => ({ writesWaiting: 0, commitSizes: new Histogram([]), isWritable }),
     },
     isDraining: () => isDraining,
     checkMs: 20,
@@ -36,7 +37,8 @@ const start = (checkedForMs: number) => {
 beforeEach(() => {
   reads = 0
   readPets = readKeys = answers
-  isReadOnly = isDraining = false
+  isWritable = true
+  isDraining = false
   start(0)
 })
 
@@ -61,7 +63,7 @@ test.each([
 })
 
 test('both say that nothing can be written, and are 503 while the server stops', async () => {
-  isReadOnly = true
+  isWritable = false
   expect([await readyz(), await healthz()]).toEqual(['200 read-only', '200 read-only'])
   isDraining = true
   expect([await readyz(), await healthz()]).toEqual(['503 draining', '503 draining'])

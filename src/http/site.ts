@@ -46,7 +46,7 @@ export function siteRoutes({ health, urls, pages, metricsText }: SiteParts): Rea
 }
 
 interface HealthParts {
-  readonly stores: Pick<Stores, 'pets' | 'keys' | 'isReadOnly'>
+  readonly stores: Pick<Stores, 'pets' | 'keys' | 'activity'>
   readonly checkMs: number
   readonly checkedForMs: number
   isDraining(): boolean
@@ -93,7 +93,7 @@ export class Health {
   /** As of the last check. */
   get #storeState(): string {
     if (!this.#isUp) return 'store'
-    return this.#parts.stores.isReadOnly() ? 'read-only' : 'ok'
+    return this.#parts.stores.activity().isWritable ? 'ok' : 'read-only'
   }
 
   async #check(): Promise<boolean> {

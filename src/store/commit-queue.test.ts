@@ -1,6 +1,6 @@
 import { expect, spyOn, test } from 'bun:test'
 import { StoreUnavailable } from '../errors.ts'
-import { CommitQueue, type QueuedWrite, writesWaitingMax } from './commit-queue.ts'
+import { CommitQueue, type QueuedWrite, WriteHealth, writesWaitingMax } from './commit-queue.ts'
 
 /** Resolves the writes with their numbers, except those that are refused. */
 function settle(batch: readonly QueuedWrite<number, number>[], refused: readonly number[] = []): number {
@@ -47,26 +47,16 @@ test('a write that fails rejects alone, and is not counted', async () => {
   expect(queue.activity().commitSizes.sum).toBe(2)
 })
 
-test('the store is writable until a whole batch fails, and again when a write succeeds', async () => {
-  let refused: number[] = []
-  const queue = new CommitQueue<number, number>(async batch => {
-    if (refused.length > 2) throw new Error('down')
-    return settle(batch, refused)
-  })
-  const isWritableAfter = async (...numbers: number[]) => {
-    refused = numbers
-    await Promise.allSettled([queue.add(0), queue.add(1)])
-    return queue.activity().isWritable
-  }
-  expect(queue.activity().isWritable).toBe(true)
-  expect(await isWritableAfter(0)).toBe(true)
-  expect(await isWritableAfter(0, 1)).toBe(false)
-  expect(await isWritableAfter(1)).toBe(true)
-  expect(await isWritableAfter()).toBe(true)
-  expect(await isWritableAfter(0, 1, 2)).toBe(false)
-  // A failure of long ago says nothing about now.
+test('the store takes writes until one fails, and again after a change or two minutes', () => {
+  const health = new WriteHealth()
+  expect(health.isGood).toBe(true)
+  health.noteFailure()
+  expect(health.isGood).toBe(false)
+  health.noteChange()
+  expect(health.isGood).toBe(true)
+  health.noteFailure()
   using _ = spyOn(performance, 'now').mockReturnValue(performance.now() + 120_000)
-  expect(queue.activity().isWritable).toBe(true)
+  expect(health.isGood).toBe(true)
 })
 
 test('writes beyond the limit are refused at once, all others are made, and batches are bounded', async () => {

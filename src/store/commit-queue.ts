@@ -9,16 +9,32 @@ const batchMax = 512
 /** Without further writes, a failed one means for this time that the store takes none. */
 const failureMsMax = 120_000
 
+/** Whether the store takes writes, as far as is known: the last one that was tried decides. */
+export class WriteHealth {
+  /** On the monotonic clock. */
+  #failedMs = Number.NEGATIVE_INFINITY
+
+  get isGood(): boolean {
+    return performance.now() >= this.#failedMs + failureMsMax
+  }
+
+  noteFailure(): void {
+    this.#failedMs = performance.now()
+  }
+
+  /** For a commit that changed something: another one succeeds even on a full disk. */
+  noteChange(): void {
+    this.#failedMs = Number.NEGATIVE_INFINITY
+  }
+}
+
 /** A write, and the promise of its caller. */
 export interface QueuedWrite<Write, Result> extends PromiseWithResolvers<Result> {
   readonly write: Write
 }
 
-/**
- * Resolves or rejects each write of the batch, and returns how many were committed; undefined if it tried none. If it
- * throws, all have failed.
- */
-type Commit<Write, Result> = (batch: readonly QueuedWrite<Write, Result>[]) => Promise<number | undefined>
+/** Resolves or rejects each write of the batch, and returns how many were committed. If it throws, all have failed. */
+type Commit<Write, Result> = (batch: readonly QueuedWrite<Write, Result>[]) => Promise<number>
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
@@ -28,21 +44,13 @@ export class CommitQueue<Write, Result> {
   #committing = 0
   #nextTick: NodeJS.Immediate | undefined
   #idle: PromiseWithResolvers<void> | undefined
-  #failedAtMs: number | undefined
 
   constructor(commit: Commit<Write, Result>) {
     this.#commit = commit
   }
 
-  activity(): StoreActivity {
-    const isWritable = this.failedAtMs === undefined
-    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes, isWritable }
-  }
-
-  /** On the monotonic clock; undefined if the last write succeeded, or failed too long ago to matter now. */
-  get failedAtMs(): number | undefined {
-    const failedAtMs = this.#failedAtMs ?? Number.NEGATIVE_INFINITY
-    return performance.now() < failedAtMs + failureMsMax ? failedAtMs : undefined
+  activity(): Pick<StoreActivity, 'writesWaiting' | 'commitSizes'> {
+    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
   }
 
   get #waiting(): number {
@@ -64,11 +72,6 @@ export class CommitQueue<Write, Result> {
     return queued.promise
   }
 
-  /** A write has failed, even if its commit goes on. */
-  noteFailure(): void {
-    this.#failedAtMs = performance.now()
-  }
-
   /** Refuses further writes, and resolves when the waiting ones are committed. */
   close(): Promise<void> {
     this.#idle ??= Promise.withResolvers()
@@ -80,15 +83,13 @@ export class CommitQueue<Write, Result> {
     if (this.#queue.length === 0 || this.#committing > 0) return
     const batch = this.#queue.splice(0, batchMax)
     this.#committing = batch.length
-    let committed: number | undefined = 0
+    let committed = 0
     try {
       committed = await this.#commit(batch)
     } catch (error) {
       for (const { reject } of batch) reject(error)
     }
-    if (committed) this.#commitSizes.observe(committed)
-    if (committed) this.#failedAtMs = undefined
-    else if (committed === 0) this.noteFailure()
+    if (committed > 0) this.#commitSizes.observe(committed)
     this.#committing = 0
     void this.#commitNext()
     if (this.#waiting === 0) this.#idle?.resolve()

@@ -19,6 +19,12 @@ describe('health', () => {
     expect(problem).toMatch(/^petstore: http:\/\/127\.0\.0\.1:\d+\/healthz does not answer \(ECONNREFUSED\): .*\n$/)
   })
 
+  test('is read-only, with exit code 0 and a hint, for a server that says so', async () => {
+    await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('read-only\n') })
+    const ended = await petstore(['health', '-p', `${other.port}`], { cwd: tmpdir(), env })
+    expect(ended).toEqual({ exitCode: 0, stdout: 'read-only\n', stderr: expect.stringContaining('log') })
+  })
+
   test.each<[string, () => Response, string]>([
     ['answers 200', () => new Response('Welcome'), '200'],
     ['answers 503', () => new Response('Busy', { status: 503 }), '503'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
 import { allAnimals, animalLines, animalOf, inspectStore, problemIn } from '../support/load.ts'
@@ -26,20 +26,31 @@ const noFreeze = obstacleTo(() => {
   command('fsfreeze', '--unfreeze', disk.path)
 })
 
+const noErrors = obstacleTo(() => {
+  using disk = realDisk()
+  makeReadOnly(disk.path)
+})
+
 const start = (cwd?: string) =>
   startServer({ ...(cwd && { cwd }), env: { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db' } })
 
-async function answered(client: KeepAliveClient, body?: string): Promise<Reply> {
-  const outcome = await client.send({ method: body ? 'POST' : 'GET', path: '/v1/pets', ...(body && { body }) })
+async function answered(client: KeepAliveClient, body?: string, path = '/v1/pets'): Promise<Reply> {
+  const outcome = await client.send({ method: body ? 'POST' : 'GET', path, ...(body && { body }) })
   if (outcome.kind !== 'answered') throw new Error(`Without an answer: ${outcome.kind}`)
   return outcome.reply
 }
 
-/** As the metrics say. */
-async function isWritable(client: KeepAliveClient): Promise<string | undefined> {
-  const outcome = await client.send({ method: 'GET', path: '/metrics' })
-  const text = outcome.kind === 'answered' ? outcome.reply.text : ''
-  return /^petstore_store_writable (\d)$/m.exec(text)?.[1]
+/** What the metrics, /healthz and the command say, each in its way. */
+async function expectWritable(client: KeepAliveClient, { port, cwd }: Server, expected: boolean): Promise<void> {
+  const [metrics, healthz] = [
+    await answered(client, undefined, '/metrics'),
+    await answered(client, undefined, '/healthz'),
+  ]
+  expect(metrics.text).toContain(`\npetstore_store_writable ${expected ? 1 : 0}\n`)
+  const text = expected ? 'ok' : 'read-only'
+  expect([healthz.status, healthz.text]).toEqual([200, text])
+  const stderr = expected ? '' : expect.stringContaining('the log of the server')
+  expect(await petstore(['health', '--port', `${port}`], { cwd })).toEqual({ exitCode: 0, stdout: `${text}\n`, stderr })
 }
 
 let made = 0
@@ -81,6 +92,10 @@ testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again 
   using client = new KeepAliveClient(server.port, key)
   const acknowledged = new Map<string, string>()
   expect(await add(client, acknowledged)).toBe(201)
+  const body = longAnimal(++made)
+  const keyed = { method: 'POST', path: '/v1/pets', headers: { 'Idempotency-Key': 'first' }, body } as const
+  const creation = await client.send(keyed)
+  if (creation.kind === 'answered') acknowledged.set(animalOf(creation.reply.text).id, body)
 
   // The disk runs full in the middle of what eight clients are adding.
   fill(filler, 256 * 1024)
@@ -95,11 +110,14 @@ testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again 
     expect(await add(client, acknowledged)).toBe(503)
     expect((await answered(client)).status).toBe(200)
   }
-  expect(await isWritable(client)).toBe('0')
+  await expectWritable(client, server, false)
+  // SQLite commits a replay, which changes nothing, also on a full disk.
+  expect(await client.send(keyed)).toEqual({ kind: 'answered', reply: expect.objectContaining({ status: 201 }) })
+  await expectWritable(client, server, false)
 
   rmSync(filler)
   for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
-  expect(await isWritable(client)).toBe('1')
+  await expectWritable(client, server, true)
   await expectExactly(acknowledged, server)
 })
 
@@ -167,6 +185,21 @@ testUnless(noMount, 'a restore onto a full disk says so and changes nothing, and
   await expectExactly(acknowledged, server)
 })
 
+testUnless(noErrors, 'a disk that becomes read-only: POST is 503, GET 200, and the log says what to do', async () => {
+  using disk = realDisk()
+  await using server = await start(disk.path)
+  using client = new KeepAliveClient(server.port, key)
+  expect(await add(client, new Map())).toBe(201)
+  makeReadOnly(disk.path)
+  expect(await add(client, new Map())).toBe(503)
+  expect((await answered(client)).status).toBe(200)
+  await expectWritable(client, server, false)
+  const ended = await server.stop('SIGTERM')
+  expect(ended.stderr).toMatch(/"store unavailable".*SQLITE_\w+; check the file and its disk/)
+  const problem = await refusal(['serve', '--port', '0', '--database-url', 'sqlite:new.db'], { cwd: disk.path })
+  expect(problem).toContain('the file system is read-only (EROFS)')
+})
+
 for (const isWriting of [true, false]) {
   const what = isWriting ? 'while it writes' : 'while nothing is written'
   testUnless(noFreeze, `a server on a disk frozen ${what} stops without its store, and loses nothing`, async () => {
@@ -218,8 +251,14 @@ function realDisk() {
     const image = join(folder, 'image')
     command('truncate', '--size=16M', image)
     command('mkfs.ext4', '-q', image)
-    return ['-o', 'loop', image]
+    return ['-o', 'loop,errors=remount-ro', image]
   })
+}
+
+/** As the kernel does after an error of the disk. */
+function makeReadOnly(path: string): void {
+  const [device = ''] = Bun.spawnSync(['findmnt', '-n', '-o', 'SOURCE', path]).stdout.toString().trim().split('\n')
+  writeFileSync(`/sys/fs/ext4/${basename(device)}/trigger_fs_error`, 'test')
 }
 
 /** Suspends all writes to a disk until disposed of; at the latest after a minute, even if this process is killed. */

@@ -94,6 +94,11 @@ const unknownKey = issueApiKey({ name: 'nobody', permission: 'read-write', creat
 
 const createdKey = (server: Serving, url: string) => createKey(server.cwd, 'till', '--database-url', url)
 
+async function healthOf({ url }: { readonly url: string }): Promise<string> {
+  const answer = await fetch(new URL('/healthz', url))
+  return `${answer.status} ${await answer.text()}`
+}
+
 describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   let primary: Cluster
   let standby: Cluster
@@ -283,10 +288,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   test('with PETSTORE_READ_URL but without the primary, stored keys still read, creations get 503 at once, and /healthz says read-only', async () => {
     await using serving = await serveFrom(url, '--read-url', at(standby, url))
     const stored = await createdKey(serving, url)
-    const health = async () => {
-      const answer = await fetch(new URL('/healthz', serving.url))
-      return `${answer.status} ${await answer.text()}`
-    }
+    const health = () => healthOf(serving)
     const healthIs = (text: string) => until(text, async () => (await health()) === text || undefined)
     await healthIs('200 ok')
     await primary.stop('SIGINT')
@@ -303,7 +305,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     await primary.start()
     // The last write has failed.
     expect(await health()).toBe('200 read-only')
-    await addedOnce(serving, 302)
+    await addedOnce(serving, 303)
     await healthIs('200 ok')
   })
 
@@ -343,6 +345,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
       for (let second = 0; second < 15; second++) {
         adding.push(addKey(), addKey())
         expect(await statusOf(serving)).toBe(200)
+        if (load.unavailable > 0) expect(await healthOf(serving)).toBe('200 read-only')
         // Two of each instance, at most.
         expect((await admin.unsafe(`SELECT 1 ${sessionsOfOurs} AND wait_event = 'SyncRep'`)).length).toBeLessThan(5)
         await Bun.sleep(1_000)

@@ -288,6 +288,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const used = { lastUsedAt: at(9), deprecatedUses: 5n, deprecatedLastUsedAt: at(8) }
       expect(await stores.keys.list()).toMatchObject([{ id, ...used }])
     })
+
+    test('uses that add up to more than the last integer stay there', async () => {
+      const { id, hash } = await stores.keys.create(newKey())
+      for (let calls = 0; calls < 3; calls++) {
+        await stores.keys.recordUses([{ id, lastUsedAt: new Date(), deprecatedUses: 2 ** 62 }])
+      }
+      expect((await stores.keys.find(hash))?.deprecatedUses).toBe(int64Max)
+    })
   })
 
   async function exported(): Promise<string> {

@@ -65,13 +65,22 @@ describe('SQLite: the file', () => {
     const add = async () => stores.pets.create(rex)
     expect((await add()).id).toBe(1n)
     expect(stores.activity()).toMatchObject({ writesWaiting: 0, commitSizes: { sum: 1 } })
+    const isWritable = () => stores.activity().isWritable
+    renameSync(file, `${file}.moved`)
+    expect(isWritable()).toBe(false)
+    renameSync(`${file}.moved`, file)
+    expect(isWritable()).toBe(true)
     renameSync(file, `${file}.moved`)
     expect(String(await failureOf(add))).toBe(`StoreUnavailable: ${file} was moved, replaced or deleted`)
     expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
     writeFileSync(file, '')
     expect(await failureOf(add)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
+    // Until a write succeeds, the last one that was tried counts, and one without a change is none.
+    expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(0)
+    expect(isWritable()).toBe(false)
     expect((await add()).id).toBe(2n)
+    expect(isWritable()).toBe(true)
   })
 
   test('a file that is missing, of another program, a folder or not a database is refused', async () => {

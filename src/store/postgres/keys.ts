@@ -1,16 +1,17 @@
 import type { SQL } from 'bun'
 import type { ApiKey } from '../../api-key.ts'
+import { int64Max } from '../../int64.ts'
 import type { KeyStore } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
-import { type Connections, late, type Reader } from './connections.ts'
+import { late, type Reader, type Writer } from './connections.ts'
 import { bigints, readTogether, texts } from './pets.ts'
 import { workMsMax } from './server.ts'
 
 /** A connection that hangs must not hold up all keys until it is replaced. */
 const lookUpAloneMs = 1_000
 
-export function createPostgresKeys(reader: Reader, writing: Connections): KeyStore {
+export function createPostgresKeys(reader: Reader, writer: Writer): KeyStore {
   // Unknown keys take no place from other reads: their look-ups are one statement, which goes first.
   const lookUp = readTogether<string, ApiKey>(
     (hashes, found) => {
@@ -34,14 +35,14 @@ export function createPostgresKeys(reader: Reader, writing: Connections): KeySto
     },
     async create(key) {
       const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${keyColumns}`
-      const [row] = await writing.run(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
+      const [row] = await writer.run(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
       return keyOf(row)
     },
     async createFirst(key) {
       const insert = `
         INSERT INTO api_keys (${newKeyColumns}) SELECT $1, $2, $3, $4, $5::bigint, $6::bigint
         WHERE NOT EXISTS (SELECT 1 FROM api_keys) RETURNING ${keyColumns}`
-      const [row] = await writing.run(sql =>
+      const [row] = await writer.run(sql =>
         sql.begin(async transaction => {
           // Only one instance at a time can see that there is no key yet.
           await transaction`LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`
@@ -52,11 +53,11 @@ export function createPostgresKeys(reader: Reader, writing: Connections): KeySto
     },
     async revoke(id, at) {
       const update = 'UPDATE api_keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL'
-      const { count } = await writing.run(sql => sql.unsafe(update, [msOf(at), id]))
+      const { count } = await writer.run(sql => sql.unsafe(update, [msOf(at), id]))
       return count > 0
     },
     async recordUses(uses) {
-      await writing.run(async sql =>
+      await writer.run(async sql =>
         sql.unsafe(recordUses, [
           bigints(sql, uses, ({ id }) => id),
           bigints(sql, uses, ({ lastUsedAt }) => msOf(lastUsedAt)),
@@ -72,7 +73,8 @@ export function createPostgresKeys(reader: Reader, writing: Connections): KeySto
 const recordUses = `
   UPDATE api_keys SET
     last_used_at_ms = greatest(api_keys.last_used_at_ms, use.last_used_at_ms),
-    deprecated_uses = api_keys.deprecated_uses + use.deprecated_uses,
+    -- Not above the last bigint, which a restored backup may have.
+    deprecated_uses = least(api_keys.deprecated_uses::numeric + use.deprecated_uses, ${int64Max}),
     deprecated_last_used_at_ms = nullif(greatest(api_keys.deprecated_last_used_at_ms, use.deprecated_last_used_at_ms), 0)
   FROM (
     SELECT given.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])

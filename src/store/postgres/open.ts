@@ -1,7 +1,8 @@
 import { StoreError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
+import { WriteHealth } from '../commit-queue.ts'
 import { PostgresCatalogue } from './catalogue.ts'
-import { Connections, readFrom } from './connections.ts'
+import { Connections, readFrom, writeTo } from './connections.ts'
 import { postgresStoreError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
@@ -41,19 +42,19 @@ export async function openPostgres(
     // Keys come from the second address only in an outage: it may not know yet that one is revoked.
     const animals = replica ? readFrom(replica, reading, onEvent) : reading
     const keys = replica ? readFrom(reading, replica, onEvent) : reading
-    const { pets, queue } = createPostgresPets(animals, writing)
-    const isWritable = () => writing.isUsable && queue.failedAtMs === undefined
+    // Two: uses of keys can be stored while every creation fails.
+    const [petHealth, keyHealth] = [new WriteHealth(), new WriteHealth()]
+    const { pets, queue } = createPostgresPets(animals, writeTo(writing, petHealth), petHealth)
     return {
       pets,
-      keys: createPostgresKeys(keys, writing),
+      keys: createPostgresKeys(keys, writeTo(writing, keyHealth)),
       catalogue: new PostgresCatalogue(address),
       location,
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(writing, location),
-      isReadOnly: () => !isWritable(),
       activity: () => ({
         ...queue.activity(),
-        isWritable: isWritable(),
+        isWritable: writing.isUsable && petHealth.isGood && keyHealth.isGood,
         pools: {
           reading: reading.activity,
           writing: writing.activity,

@@ -3,6 +3,7 @@ import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation } from '../../store.ts'
+import { WriteHealth } from '../commit-queue.ts'
 import { batchedCreations, readTogether } from './pets.ts'
 import { workMsMax } from './server.ts'
 
@@ -10,11 +11,12 @@ const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
 
 test('after an error of one animal, the animals of the batch are created one by one', async () => {
+  const health = new WriteHealth()
   const creations = batchedCreations(async choose => {
     const requests = choose()
     if (requests.some(({ pet }) => pet.name === 'b')) throw new IdsExhausted('no id is left')
     return requests.map(({ pet }) => created(pet))
-  })
+  }, health)
   const outcomes = await Promise.allSettled(['a', 'b', 'c'].map(name => creations.add(named(name))))
   expect(outcomes).toMatchObject([
     { value: created(named('a')) },
@@ -26,48 +28,49 @@ test('after an error of one animal, the animals of the batch are created one by 
 
 test('an error of the server fails the whole batch at once', async () => {
   let calls = 0
+  const health = new WriteHealth()
   const creations = batchedCreations(async choose => {
     choose()
     calls++
     throw new StoreUnavailable('no answer')
-  })
+  }, health)
   const outcomes = await Promise.allSettled(['a', 'b'].map(name => creations.add(named(name))))
   expect(outcomes).toMatchObject(Array(2).fill({ reason: expect.any(StoreUnavailable) }))
   expect(calls).toBe(1)
-  expect(creations.queue.activity().isWritable).toBe(false)
 })
 
 test('an animal that waits too long is refused, and never created', async () => {
   using _ = standingClock()
   const names: string[] = []
   const commit = Promise.withResolvers<void>()
+  const health = new WriteHealth()
   const creations = batchedCreations(async choose => {
     const requests = choose()
     names.push(...requests.map(({ pet }) => pet.name))
     await commit.promise
     return requests.map(({ pet }) => created(pet))
-  })
+  }, health)
   const first = creations.add(named('a')).catch(error => error)
   await settle()
   const second = creations.add(named('b')).catch(error => error)
   await advance(workMsMax)
   expect([await first, await second]).toEqual([expect.any(StoreUnavailable), expect.any(StoreUnavailable)])
-  expect(creations.queue.activity().isWritable).toBe(false)
+  expect(health.isGood).toBe(false)
   commit.resolve()
   await creations.queue.close()
   expect(names).toEqual(['a'])
-  expect(creations.queue.activity().isWritable).toBe(true)
 })
 
 test('an animal that waits too long for a connection is refused, and never sent', async () => {
   using _ = standingClock()
   const connection = Promise.withResolvers<void>()
   let sent: readonly unknown[] | undefined
+  const health = new WriteHealth()
   const creations = batchedCreations(async choose => {
     await connection.promise
     sent = choose()
     return []
-  })
+  }, health)
   const adding = creations.add(named('a')).catch(error => error)
   await settle()
   await advance(workMsMax)

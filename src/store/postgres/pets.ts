@@ -3,9 +3,9 @@ import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
+import { CommitQueue, type QueuedWrite, type WriteHealth } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
-import type { Connections, Reader } from './connections.ts'
+import type { Reader, Writer } from './connections.ts'
 import { isRefusedByServer } from './errors.ts'
 import { workMsMax } from './server.ts'
 
@@ -32,8 +32,13 @@ export const statements = {
 } as const
 
 /** Commits new animals in batches. */
-export function createPostgresPets(reader: Reader, writing: Connections) {
-  const { queue, add } = batchedCreations(choose => writing.run(sql => createAll(sql, choose())))
+export function createPostgresPets(reader: Reader, writer: Writer, health: WriteHealth) {
+  const create: Create = choose =>
+    writer.run(
+      sql => createAll(sql, choose()),
+      creations => creations.some(({ outcome }) => outcome === 'created'),
+    )
+  const { queue, add } = batchedCreations(create, health)
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
@@ -57,7 +62,10 @@ export function createPostgresPets(reader: Reader, writing: Connections) {
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
-      const [{ count, last_ms }] = await writing.run(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
+      const [{ count, last_ms }] = await writer.run(
+        sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values),
+        () => false,
+      )
       // A complete sweep starts again at the oldest: another instance may have failed to delete what it had locked.
       sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
@@ -110,8 +118,8 @@ interface CreateRequest {
 type Create = (choose: () => readonly CreateRequest[]) => Promise<readonly Creation[]>
 
 /** Commits creations in batches, and each within a time limit. `create` chooses when it has a connection. */
-export function batchedCreations(create: Create) {
-  const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number | undefined> => {
+export function batchedCreations(create: Create, health: WriteHealth) {
+  const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number> => {
     let sent: typeof batch = []
     try {
       const creations = await create(() => {
@@ -120,13 +128,13 @@ export function batchedCreations(create: Create) {
         return sent.map(({ write }) => write)
       })
       for (const [index, { resolve }] of sent.entries()) resolve(creations[index] as Creation)
-      return sent.length > 0 ? sent.length : undefined
+      return sent.length
     } catch (error) {
       if (sent.length < 2 || !isOfOnePet(error)) throw error
       let committed = 0
       for (const single of sent) {
         try {
-          committed += (await commit([single])) ?? 0
+          committed += await commit([single])
         } catch (cause) {
           single.reject(cause)
         }
@@ -139,7 +147,7 @@ export function batchedCreations(create: Create) {
     const request = { pet, key, isLate: false }
     return withTimeout(queue.add(request), workMsMax, () => {
       request.isLate = true
-      queue.noteFailure()
+      health.noteFailure()
       throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
     })
   }

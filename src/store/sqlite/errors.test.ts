@@ -9,7 +9,8 @@ test.each<[StoreProblem, string, ...string[]]>([
   ['locked', 'another process has locked it', 'SQLITE_BUSY', 'SQLITE_LOCKED', 'SQLITE_BUSY_RECOVERY'],
   ['disk-full', 'the disk is full', 'SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC', 'EDQUOT'],
   ['not-a-file', 'it is not a regular file', 'EISDIR'],
-  ['no-permission', 'no permission to write there', 'SQLITE_READONLY', 'EACCES', 'EPERM', 'EROFS'],
+  ['no-permission', 'no permission to write there', 'SQLITE_READONLY', 'EACCES', 'EPERM'],
+  ['read-only', 'the file system is read-only', 'EROFS'],
   ['no-folder', 'its folder cannot be used', 'SQLITE_CANTOPEN', 'SQLITE_IOERR_WRITE', 'ENOENT', 'ENOTDIR', 'EEXIST'],
 ])('a store that cannot be opened has the problem %s, "%s", for %s', (problem, happened, ...codes) => {
   for (const code of codes) {
@@ -29,6 +30,6 @@ test('an error of SQLite makes the store unavailable, with its code; any other i
   database.run('PRAGMA query_only = ON')
   const cause = await Promise.try(() => database.run('CREATE TABLE a (b)')).catch(error => error)
   expect(sqliteUnavailable(cause)).toBeInstanceOf(StoreUnavailable)
-  expect(sqliteUnavailable(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', cause })
+  expect(sqliteUnavailable(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', problem: 'read-only', cause })
   expect(failureOf(new Error('no'))).toEqual({ kind: 'bug', message: expect.stringMatching(/^Error: no\n +at /) })
 })

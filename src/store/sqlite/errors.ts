@@ -9,8 +9,17 @@ const temporary = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTO
 export function sqliteUnavailable(error: unknown): unknown {
   const code = error instanceof SQLiteError ? (error.code ?? '') : ''
   if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
-  return temporary.test(code) ? new StoreUnavailable(`SQLite: ${code}`, { cause: error }) : error
+  if (!temporary.test(code)) return error
+  const [, problem] = outages.find(([codes]) => codes.test(code)) ?? []
+  return new StoreUnavailable(`SQLite: ${code}`, { problem, cause: error })
 }
+
+/** Outages in which the operator has to act. */
+const outages: readonly (readonly [codes: RegExp, problem: StoreProblem])[] = [
+  [/^SQLITE_FULL/, 'disk-full'],
+  [/^SQLITE_READONLY/, 'read-only'],
+  [/^SQLITE_IOERR/, 'unreadable'],
+]
 
 /**
  * Remembers that SQLite has reported damage. Reads may be wrong and writes may be lost after that, so both are refused
@@ -49,20 +58,24 @@ export class DamageGuard {
 }
 
 /** An error in a form that can be copied between threads. */
-export type Failure = { readonly kind: keyof typeof errorClasses; readonly message: string }
+export type Failure = {
+  readonly kind: keyof typeof errorClasses
+  readonly message: string
+  readonly problem?: StoreProblem | undefined
+}
 
 const errorClasses = { damaged: StoreDamaged, unavailable: StoreUnavailable, 'ids exhausted': IdsExhausted, bug: Error }
 
 export function failureOf(cause: unknown): Failure {
   const error = sqliteUnavailable(cause)
   if (error instanceof StoreDamaged) return { kind: 'damaged', message: error.message }
-  if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message }
+  if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message, problem: error.problem }
   if (error instanceof IdsExhausted) return { kind: 'ids exhausted', message: error.message }
   return { kind: 'bug', message: error instanceof Error ? error.stack || error.message : String(error) }
 }
 
-export function errorOf({ kind, message }: Failure): Error {
-  return new errorClasses[kind](message)
+export function errorOf({ kind, message, problem }: Failure): Error {
+  return kind === 'unavailable' ? new StoreUnavailable(message, { problem }) : new errorClasses[kind](message)
 }
 
 /** What the code of an error means. */
@@ -74,7 +87,8 @@ const openProblems: Problems = [
   [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
   [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'disk-full', 'the disk is full'],
   [/^EISDIR/, 'not-a-file', 'it is not a regular file'],
-  [/^(SQLITE_READONLY|EACCES|EPERM|EROFS)/, 'no-permission', 'no permission to write there'],
+  [/^EROFS/, 'read-only', 'the file system is read-only'],
+  [/^(SQLITE_READONLY|EACCES|EPERM)/, 'no-permission', 'no permission to write there'],
   [/^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/, 'no-folder', 'its folder cannot be used'],
 ]
 

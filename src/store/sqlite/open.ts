@@ -36,8 +36,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
       location: file,
       ...(isNew && { newStorePath: resolve(file) }),
       startWriting: () => writer.start(),
-      isReadOnly: () => false,
-      activity: () => writer.queue.activity(),
+      activity: () => ({ ...writer.queue.activity(), isWritable: writer.isWritable }),
       async close() {
         await writer.queue.close()
         if (guard.damage) preventCheckpoint(anchor)

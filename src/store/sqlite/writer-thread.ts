@@ -45,7 +45,7 @@ export class Committer {
       // This connection may have lost its file: the next batch opens another one.
       this.close()
       const failure = failureOf(error)
-      return { values: [], failures: new Map(batch.map((_, index) => [index, failure])) }
+      return { values: [], failures: new Map(batch.map((_, index) => [index, failure])), changed: false }
     }
   }
 
@@ -61,6 +61,8 @@ function openFile(file: string) {
   const perform = (write: Write) => (writes[write.type] as (input: Write) => WriteResult)(write)
   // Inside the transaction of the batch, this is a savepoint.
   const performAlone = database.transaction(perform)
+  const totalChanges = database.query<{ rows: bigint }, []>('SELECT total_changes() AS rows')
+  let rowsChanged = 0n
   /** A failed write is rolled back alone; the others of its batch go on. After damage, COMMIT itself fails. */
   const commit = database.transaction((batch: readonly Write[]): CommittedBatch => {
     const failures = new Map<number, Failure>()
@@ -75,7 +77,9 @@ function openFile(file: string) {
         return undefined
       }
     })
-    return failures.size === 0 ? { values } : { values, failures }
+    const before = rowsChanged
+    rowsChanged = totalChanges.get()?.rows ?? 0n
+    return { values, changed: rowsChanged > before, ...(failures.size > 0 && { failures }) }
   })
   return { database, commit: commit.immediate }
 }
@@ -136,7 +140,8 @@ function prepareKeyWrites(database: Database): KeyWrites {
   const recordUse = database.query(
     `UPDATE api_keys SET
        last_used_at_ms = max(ifnull(last_used_at_ms, 0), $lastUsedAtMs),
-       deprecated_uses = deprecated_uses + $deprecatedUses,
+       -- An overflow is a REAL, which the column refuses. A restored backup may have the last integer.
+       deprecated_uses = min(deprecated_uses + $deprecatedUses, ${int64Max}),
        deprecated_last_used_at_ms = nullif(max(ifnull(deprecated_last_used_at_ms, 0), $deprecatedLastUsedAtMs), 0)
      WHERE id = $id`,
   )

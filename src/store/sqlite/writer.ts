@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation, IdempotencyKey, KeyUse } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { CommitQueue, type QueuedWrite } from '../commit-queue.ts'
+import { CommitQueue, type QueuedWrite, WriteHealth } from '../commit-queue.ts'
 import { DamageGuard, errorOf, type Failure } from './errors.ts'
 import { identityOf } from './schema.ts'
 
@@ -41,6 +41,8 @@ export interface CommittedBatch {
   readonly values: readonly WriteResult[]
   /** The writes that failed, by their index. */
   readonly failures?: ReadonlyMap<number, Failure>
+  /** Whether the file has changed. */
+  readonly changed: boolean
 }
 
 /** A thread that ended by itself starts again after this time. */
@@ -54,7 +56,9 @@ const threadModule = new URL('./writer-thread.ts', import.meta.url)
 /** Sends writes to the writer thread, which it starts when it is needed, and again if it ends by itself. */
 export class Writer {
   readonly queue = new CommitQueue<Write, WriteResult>(batch => this.#commit(batch))
-  readonly #openRequest: ThreadRequest
+  readonly #health = new WriteHealth()
+  readonly #file: string
+  readonly #identity: string | undefined
   readonly #guard: DamageGuard
   readonly #onEnd: (message: string) => void
   readonly #module: URL
@@ -71,7 +75,8 @@ export class Writer {
     file: string,
     { guard = new DamageGuard(), onEnd = (_message: string) => {}, module = threadModule } = {},
   ) {
-    this.#openRequest = { type: 'open', file, identity: identityOf(file) }
+    this.#file = file
+    this.#identity = identityOf(file)
     this.#guard = guard
     this.#onEnd = onEnd
     this.#module = module
@@ -80,6 +85,10 @@ export class Writer {
   /** How many batches the thread has answered, before their writes resolve: the file may have changed with each. */
   get commits(): number {
     return this.#commits
+  }
+
+  get isWritable(): boolean {
+    return this.#health.isGood && identityOf(this.#file) === this.#identity
   }
 
   /** Resolves when the file is open or the thread has ended: the first write reports a failure. */
@@ -122,7 +131,7 @@ export class Writer {
     this.#worker = worker
     this.#threadStarted.resolve()
     this.#threadStarted = Promise.withResolvers()
-    return this.#send(this.#openRequest).then(
+    return this.#send({ type: 'open', file: this.#file, identity: this.#identity }).then(
       () => {},
       () => {},
     )
@@ -141,20 +150,31 @@ export class Writer {
   }
 
   async #commit(batch: readonly QueuedWrite<Write, WriteResult>[]): Promise<number> {
-    void this.start()
-    if (!this.#worker) {
-      await withTimeout(this.#threadStarted.promise, startMsMax, () => {
-        throw new StoreUnavailable('the writer thread has not started')
-      })
-    }
-    const request = { type: 'commit', batch: batch.map(({ write }) => write) } as const
-    const { values = [], failures = new Map<number, Failure>() } = (await this.#send(request)) ?? {}
+    const { values, failures = new Map<number, Failure>(), changed } = await this.#sendBatch(batch)
     this.#commits++
+    if (changed) this.#health.noteChange()
+    else if (failures.size > 0) this.#health.noteFailure()
     for (const [index, failure] of failures) batch[index]?.reject(this.#guard.note(errorOf(failure)))
     // If a read has found damage meanwhile, the writes may be lost.
     if (this.#guard.damage) throw this.#guard.damage
     for (const [index, { resolve }] of batch.entries()) if (!failures.has(index)) resolve(values[index])
     return batch.length - failures.size
+  }
+
+  async #sendBatch(batch: readonly QueuedWrite<Write, WriteResult>[]): Promise<CommittedBatch> {
+    void this.start()
+    try {
+      if (!this.#worker) {
+        await withTimeout(this.#threadStarted.promise, startMsMax, () => {
+          throw new StoreUnavailable('the writer thread has not started')
+        })
+      }
+      const reply = await this.#send({ type: 'commit', batch: batch.map(({ write }) => write) })
+      return reply ?? { values: [], changed: false }
+    } catch (error) {
+      this.#health.noteFailure()
+      throw error
+    }
   }
 
   #onThreadEnd(failure: string): void {
