@@ -1,3 +1,4 @@
+import { readBytes } from '../client/request.ts'
 import { codeOf, SetupError } from '../errors.ts'
 import { oneOf } from '../field.ts'
 import { command } from './arguments.ts'
@@ -45,7 +46,9 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     // The certificate names the public host, not this address, and nothing secret is sent.
     const tls = { rejectUnauthorized: false }
     const response = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
-    return { status: response.status, text: (await response.text()).trim() }
+    // Another program may send a response without an end.
+    const bytes = await readBytes(response)
+    return { status: response.status, text: new TextDecoder().decode(bytes).trim() }
   } catch (cause) {
     const why = codeOf(cause) || (cause as Error).name
     const advice = 'start the server, or set --host, --port and --tls-cert (HOST, PORT, PETSTORE_TLS_CERT) as it does'

@@ -182,7 +182,7 @@ const bodyBytesMax = 16 * 1024 ** 2
 const bodyChunksMax = 100_000
 
 /** Undefined if the body is longer. */
-async function readBytes(response: Response): Promise<ArrayBuffer | undefined> {
+export async function readBytes(response: Response): Promise<ArrayBuffer | undefined> {
   // A fetch of the caller's may have no stream.
   if (!response.body?.getReader) return response.arrayBuffer()
   const reader = response.body.getReader()

@@ -1,3 +1,4 @@
+import { readBytes } from '../client/request.ts'
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject } from '../int64.ts'
 import { readJson } from '../json.ts'
@@ -158,6 +159,12 @@ export function absentId(): bigint {
   return 2n ** 63n - 2n - BigInt(Math.floor(Math.random() * 1e12))
 }
 
+async function readText(response: Response): Promise<string> {
+  const bytes = await readBytes(response)
+  if (!bytes) throw new Error('the body is too long')
+  return new TextDecoder().decode(bytes)
+}
+
 export const wrongBearer = `Bearer conform-wrong-key-${crypto.randomUUID()}`
 
 export interface Target {
@@ -168,6 +175,8 @@ export interface Target {
 }
 
 const responseMs = 10_000
+/** A server that answers slowly must not hold up the run for hours. */
+const runMsMax = 300_000
 
 /** Sends the requests of the checks, and remembers what later checks can use. */
 export class Probe {
@@ -177,6 +186,7 @@ export class Probe {
   readonly addedIds: bigint[] = []
   /** Every response from 400 on. */
   readonly errors: Exchange[] = []
+  readonly #endMs = performance.now() + runMsMax
 
   constructor(target: Target) {
     this.target = target
@@ -188,16 +198,18 @@ export class Probe {
     const { path, method = 'GET', headers, body, authorization = `Bearer ${this.target.key}` } = sent
     if (this.target.readOnly && method !== 'GET') throw new Skipped('it writes, and this run only reads')
     const request = `${method} ${path} ${typeof body === 'string' ? body : ''}`.trimEnd()
+    const leftMs = this.#endMs - performance.now()
+    if (leftMs <= 0) throw new Failed(`the end of the run within ${runMsMax / 1_000} s`, 'it takes longer')
     const received = fetch(`${this.target.baseUrl}${path}`, {
       method,
       headers: { ...(authorization !== null && { Authorization: authorization }), ...headers },
       ...(body !== undefined && { body }),
       // A redirect may lead to another server, which must not receive the key.
       redirect: 'manual',
-      signal: AbortSignal.timeout(responseMs),
+      signal: AbortSignal.timeout(Math.min(responseMs, leftMs)),
     })
     const exchange = await received
-      .then(async response => new Exchange(request, response, await response.text()))
+      .then(async response => new Exchange(request, response, await readText(response)))
       .catch((error: Error) => {
         throw new Failed(`a response to ${request} within ${responseMs / 1_000} s`, error.message, error)
       })

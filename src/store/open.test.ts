@@ -21,6 +21,8 @@ const otherStores = ['', ' ', ' sqlite:pets.db', 'mysql://somebody:hunter2@db/pe
 
 test.each<[string, ...string[]]>([
   ['expected a file after sqlite:', ...withoutFile.split(' '), ...withOptions.split(' ')],
+  ['the file name " pets.db" begins or ends with white space', 'sqlite: pets.db'],
+  ['the file name "/a/pets.db\\n" begins or ends with white space', 'sqlite:/a/pets.db\n'],
   ['it looks like a path; put sqlite: in front of it', ...paths.split(' ')],
   ['expected sqlite:FILE, ', ...withoutStore.split(' '), ...otherStores],
   ['expected postgres://USER:PASSWORD@HOST:PORT/DATABASE', 'postgres:', 'postgres:hunter2.db'],

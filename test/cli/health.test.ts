@@ -2,6 +2,13 @@ import { describe, expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { petstore, refusal, startServer } from '../support/process.ts'
 
+const endless = () =>
+  new ReadableStream({
+    pull(controller) {
+      controller.enqueue(new Uint8Array(2 ** 20))
+    },
+  })
+
 describe('health', () => {
   const proxy = 'http://127.0.0.1:9'
   const proxies = { HTTP_PROXY: proxy, http_proxy: proxy, ALL_PROXY: proxy, no_proxy: 'example.com' }
@@ -28,6 +35,7 @@ describe('health', () => {
   test.each<[string, () => Response, string]>([
     ['answers 200', () => new Response('Welcome'), '200'],
     ['answers 503', () => new Response('Busy', { status: 503 }), '503'],
+    ['answers without an end', () => new Response(endless()), '200'],
     ['redirects', () => Response.redirect('/healthz'), '302'],
     ['is a server that stops', () => new Response('draining\n', { status: 503 }), ''],
   ])('fails if the program on the port %s', async (_, fetch, answer) => {

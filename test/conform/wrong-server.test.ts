@@ -1,4 +1,4 @@
-import { expect, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { stringify } from '../../src/client/index.ts'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { conform } from '../../src/conform/run.ts'
@@ -185,4 +185,34 @@ const runs: readonly (readonly [server: string, defects: readonly Defect[], fail
 test.each(runs)('a server that %s fails a check for each defect', async (_, defects, failures) => {
   using server = startWrongServer(...defects)
   expect(await failuresOf(server)).toEqual(failures.map(form => expect.stringMatching(form)))
+})
+
+test('a response without an end is not read to its end', async () => {
+  let sent = 0
+  const endless = () =>
+    new ReadableStream({
+      pull(controller) {
+        sent += 2 ** 20
+        controller.enqueue(new Uint8Array(2 ** 20))
+      },
+    })
+  await using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response(endless()) })
+  const target = { baseUrl: `http://127.0.0.1:${server.port}/v1`, key, readOnly: true }
+  await expect(conform(target)).rejects.toThrow(/^Cannot reach/)
+  expect(sent).toBeLessThan(2 ** 26)
+})
+
+test('a server that answers slowly does not hold up the run for more than 300 s', async () => {
+  const now = performance.now.bind(performance)
+  let lateMs = 0
+  using _ = spyOn(performance, 'now').mockImplementation(() => now() + lateMs)
+  using server = startWrongServer((asked, respond) => {
+    // The time of the tenth answer.
+    if (server.methods.length === 10) lateMs = 300_000
+    return respond(asked)
+  })
+  const results = await conform({ baseUrl: server.url, key, readOnly: false })
+  const findings = results.map(({ finding }) => finding)
+  expect(findings).toContainEqual(expect.objectContaining({ expected: 'the end of the run within 300 s' }))
+  expect(server.methods).toHaveLength(10)
 })

@@ -1,5 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { existsSync, rmSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { StoreError, type StoreProblem } from '../../errors.ts'
 import { type Problems, sqliteStoreError } from './errors.ts'
@@ -66,7 +67,8 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyOutcome {
     if (!isOurs(store, cannotBackUp(file))) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: ${notOurs}`)
     // Copies the store as of now, without blocking writers.
     store.query('VACUUM INTO $copy').run({ copy })
-    using copied = new Database(copy, { readonly: true })
+    // Absolute: the runtime trims the name.
+    using copied = new Database(resolve(copy), { readonly: true })
     if (isIntact(copied, 'main', 'integrity_check')) return { pets: readInteger(copied, 'SELECT count(*) FROM pets') }
     return { problem: 'unreadable', message: `${cannotBackUp(file)}: the copy is damaged (integrity_check)` }
   } catch (error) {
