@@ -50,7 +50,7 @@ const createCommand = command({
     await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
       const others = (await keys.list()).filter(other => other.name === name && !whyInvalid(other, new Date()))
       if (others.length > 0) {
-        const shown = others.map(other => `${other.shown}…`).join(', ')
+        const shown = others.map(other => `${visible(other.shown)}…`).join(', ')
         io.err(`Another valid key is called "${name}" (${shown}): to revoke one of them, name its first characters\n`)
       }
       const { id } = await keys.create(record)
@@ -93,7 +93,9 @@ const revokeCommand = command({
     await withStores({ ...store, create: false }, io, async ({ keys }) => {
       const key = findKey(given, await keys.list(), io.program)
       await keys.revoke(key.id, new Date())
-      io.err(`Revoked key "${key.name}" (${key.shown}…). Running servers refuse it within 5 seconds\n`)
+      io.err(
+        `Revoked key "${visible(key.name)}" (${visible(key.shown)}…). Running servers refuse it within 5 seconds\n`,
+      )
     })
   },
 })
@@ -128,7 +130,7 @@ export function findKey(given: string, keys: readonly ApiKey[], program: string)
   const label = isWhole ? `${shownPart(given)}…` : given
   if (!key) throw new SetupError(`No valid key is called "${label}": ${program} keys list shows all keys`)
   if (others.length === 0) return key
-  const choices = oneOfText([key, ...others].map(({ shown }) => shown))
+  const choices = oneOfText([key, ...others].map(({ shown }) => visible(shown)))
   throw new SetupError(`${others.length + 1} keys are called "${label}": use the first characters, ${choices}`)
 }
 

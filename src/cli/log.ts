@@ -1,5 +1,5 @@
 import { type Log, type LogFields, type LoggedRequest, type LogLevel, logLevels } from '../log.ts'
-import type { Io } from './output.ts'
+import { type Io, visible } from './output.ts'
 
 /** Lines are written in batches: one write for each would cost more than the request. */
 const flushEveryMs = 100
@@ -47,7 +47,7 @@ export class BufferedLog implements Log {
     const [text, lines] = [this.#batch, this.#batchLines]
     this.#batch = ''
     this.#batchLines = 0
-    const writing = lines > 0 && this.#io.err(text)
+    const writing = lines > 0 && this.#io.err(text, 'drawn')
     if (!writing) return
     this.#waiting += lines
     void writing.then(() => {
@@ -128,10 +128,15 @@ const colours = { dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 const paint = (colour: keyof typeof colours, text: unknown) => `\u001b[${colours[colour]}m${text}\u001b[0m`
 
 function readableLine(level: LogLevel, message: string, fields: LogFields): string {
-  const named = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+  const named = Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${indented(value)}`],
+  )
   const word = paint(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)
-  return `${[clockTime(), word, message, ...named].join(' ')}\n`
+  return `${[clockTime(), word, indented(message), ...named].join(' ')}\n`
 }
+
+/** A stack has several lines, none of which may look like one of the log. */
+const indented = (value: unknown) => String(value).split('\n').map(visible).join('\n  ')
 
 /** `200 GET listPets 0.4 ms till` */
 function readableRequest(request: LoggedRequest): string {
@@ -139,8 +144,8 @@ function readableRequest(request: LoggedRequest): string {
   const parts = [
     clockTime(),
     paint(status >= 500 ? 'red' : status >= 400 ? 'yellow' : 'green', status),
-    `${method} ${operation ?? path} ${durationMs} ms`,
-    key ? paint('cyan', key) : '',
+    `${method} ${operation ?? visible(path ?? '')} ${durationMs} ms`,
+    key ? paint('cyan', visible(key)) : '',
     status >= 400 ? paint('dim', requestId) : '',
   ]
   return `${parts.filter(part => part !== '').join(' ')}\n`

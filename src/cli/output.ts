@@ -18,10 +18,13 @@ export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   /** The program as it was called, for messages: `petstore`, `bin/petstore` or `./petstore`. */
   readonly program: string
-  /** Writes results. Rejects if they cannot be written. */
+  /** Writes results. Rejects if they cannot be written. A terminal gets control characters escaped. */
   out(text: string): Promise<void>
-  /** Writes everything else. A promise is pending until the text is written or has failed. */
-  err(text: string): void | Promise<void>
+  /**
+   * Writes everything else. A promise is pending until the text is written or has failed. A terminal gets control
+   * characters escaped, unless the text is `drawn` with some of our own.
+   */
+  err(text: string, drawn?: 'drawn'): void | Promise<void>
   /** Whether stderr is a terminal. */
   readonly isTerminal: boolean
 }
@@ -36,28 +39,30 @@ export const exitCode = { success: 0, failure: 1, usage: 2 } as const
 /** This process's environment and streams. Avoids `process.stdout`, which takes milliseconds to load. */
 export function createProcessIo(): Io {
   const [out, err] = [Bun.stdout.writer(), Bun.stderr.writer()]
+  const isErrTerminal = isTerminal(2)
   return {
     env: process.env,
     program: isExecutable ? process.argv0 : process.env['PETSTORE_PROGRAM'] || 'petstore',
     async out(text) {
       if (isStdoutClosed()) throw new SetupError('stdout is closed: open it, for example with >/dev/null')
       try {
-        await out.write(text)
+        await out.write(isTerminal(1) ? visibleLines(text) : text)
         await out.flush()
       } catch (cause) {
         if (codeOf(cause) === 'EPIPE') throw cause
         throw new SetupError(`Cannot write to stdout: ${(cause as Error).message}`, { cause })
       }
     },
-    async err(text) {
+    async err(text, drawn) {
+      const shown = isErrTerminal && !drawn ? visibleLines(text) : text
       try {
         // Both are called at once: the process may exit next.
-        await Promise.all([err.write(text), err.flush()])
+        await Promise.all([err.write(shown), err.flush()])
       } catch {
         // There is no other place to report it.
       }
     },
-    isTerminal: isTerminal(2),
+    isTerminal: isErrTerminal,
   }
 }
 
@@ -112,6 +117,11 @@ export function visible(text: string): string {
   return text.replace(invisible, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+/** The same for lines of text. */
+function visibleLines(text: string): string {
+  return text.split('\n').map(visible).join('\n')
+}
+
 /** A command that waits longer than this says so. */
 export const silentMsMax = 1_000
 
@@ -147,12 +157,12 @@ export function startProgress(label: string, io: Pick<Io, 'err' | 'isTerminal'>,
   let shown: number | undefined
   const update = (fraction: number) => {
     const percent = Math.round(fraction * 100)
-    if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`)
+    if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`, 'drawn')
     shown = percent
   }
   /** May be called twice. */
   const stop = () => {
-    if (isShown && shown !== undefined) io.err('\r\u001b[K')
+    if (isShown && shown !== undefined) io.err('\r\u001b[K', 'drawn')
     shown = undefined
   }
   if (isShown) update(0)

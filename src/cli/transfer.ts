@@ -34,9 +34,7 @@ export const exportCommand = command({
 })
 
 async function exportToStdout(stores: Stores, signal: AbortSignal, io: Io): Promise<void> {
-  const toTerminal = isTerminal(1)
-  const write = (text: string) => io.out(toTerminal ? visible(text) : text)
-  const count = await exportTo(write, stores, signal, toTerminal ? undefined : io)
+  const count = await exportTo(io.out, stores, signal, isTerminal(1) ? undefined : io)
   io.err(`Exported ${animals(count)}\n`)
 }
 

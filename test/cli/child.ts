@@ -41,9 +41,13 @@ export function spawnOnTerminal(command: readonly string[], { cwd, env = {} }: S
 }
 
 /** Creates a key in the store of this file, without the cost of starting the program. */
-export async function storeKey(file: string, permission: Permission = 'read-write', { isRevoked = false } = {}) {
+export async function storeKey(
+  file: string,
+  permission: Permission = 'read-write',
+  { isRevoked = false, name = 'till' } = {},
+) {
   const stores = await openStores(`sqlite:${file}`, { create: true })
-  const { key, record } = issueApiKey({ name: 'till', permission, createdAt: new Date() })
+  const { key, record } = issueApiKey({ name, permission, createdAt: new Date() })
   const { id } = await stores.keys.create(record)
   if (isRevoked) await stores.keys.revoke(id, new Date())
   await stores.close()

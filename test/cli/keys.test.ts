@@ -4,7 +4,7 @@ import { readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { timeLimits } from '../../src/http/app.ts'
 import { createKey, petstore, program, refusal, run, startServer, temporaryFolder, until } from '../support/process.ts'
-import { listKeys } from './child.ts'
+import { listKeys, spawnOnTerminal, storeKey } from './child.ts'
 
 const rex = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
 const revokeKey = (cwd: string, which: string) => petstore(['keys', 'revoke', which], { cwd })
@@ -125,4 +125,33 @@ test('output reaches a slow reader completely', async () => {
   const late = `(head -c 65536 /dev/zero; "${program}" keys list --json) | (sleep 1; tr -d '\\0')`
   const { stdout } = await run(['sh', '-c', late], { cwd: folder.path })
   expect(JSON.parse(stdout)).toEqual(await listKeys(folder.path))
+})
+
+test('a name of a restored backup cannot control a terminal, nor forge a line', async () => {
+  using folder = temporaryFolder()
+  const cwd = folder.path
+  const name = 'till\u001b[31m\u009b31m\u202e\r\nforged'
+  const key = await storeKey(join(cwd, 'data/petstore.db'), 'read-write', { name })
+  const shown = async (args: readonly string[], use?: (shown: () => string) => Promise<void>) => {
+    await using terminal = spawnOnTerminal([program, ...args], { cwd })
+    await use?.(() => terminal.shown)
+    if (use) terminal.type('\u0003')
+    await terminal.exited()
+    return terminal.shown
+  }
+  const asked = async (shown: () => string) => {
+    const [, url] = await until('its address', () => / serves (http\S+) /.exec(shown()) ?? undefined)
+    await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })
+    await until('its line', () => /listPets/.exec(shown()) ?? undefined)
+  }
+  for (const text of [
+    await shown(['keys', 'list']),
+    await shown(['keys', 'list', '--json']),
+    await shown(['serve', '--port', '0'], asked),
+    await shown(['keys', 'revoke', key]),
+  ]) {
+    expect(text).toContain('\\u009b')
+    // The log has colours of its own.
+    for (const raw of ['till\u001b', '\u009b', '\u202e', '\nforged']) expect(text).not.toContain(raw)
+  }
 })
