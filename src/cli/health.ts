@@ -46,7 +46,6 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     // The certificate names the public host, not this address, and nothing secret is sent.
     const tls = { rejectUnauthorized: false }
     const response = await fetch(url, { signal: AbortSignal.timeout(answerMs), redirect: 'manual', tls })
-    // Another program may send a response without an end.
     const bytes = await readBytes(response)
     return { status: response.status, text: new TextDecoder().decode(bytes).trim() }
   } catch (cause) {

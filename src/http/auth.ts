@@ -102,13 +102,11 @@ export class Authenticator {
     return this.#accept(token, { keyName: key.name, permission: key.permission, keyHash }, askedMs, key)
   }
 
-  async #lookUp(keyHash: string): Promise<ApiKey | undefined> {
+  #lookUp(keyHash: string): Promise<ApiKey | undefined> {
     this.#lookUps++
-    try {
-      return await this.#keys.find(keyHash)
-    } finally {
+    return this.#keys.find(keyHash).finally(() => {
       this.#lookUps--
-    }
+    })
   }
 
   /** Remembers the caller, from the time when the store was asked: its answer may take seconds. */

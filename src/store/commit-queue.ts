@@ -22,6 +22,18 @@ export class WriteHealth {
     this.#failedMs = performance.now()
   }
 
+  /** Notes the outcome of a write that changes something. */
+  async note<T>(write: Promise<T>): Promise<T> {
+    try {
+      const result = await write
+      this.noteChange()
+      return result
+    } catch (error) {
+      this.noteFailure()
+      throw error
+    }
+  }
+
   /** For a commit that changed something: another one succeeds even on a full disk. */
   noteChange(): void {
     this.#failedMs = Number.NEGATIVE_INFINITY

@@ -2,7 +2,6 @@ import type { SQL } from 'bun'
 import { type StoreTrouble, StoreUnavailable } from '../../errors.ts'
 import type { OnStoreEvent, PoolActivity } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import type { WriteHealth } from '../commit-queue.ts'
 import { isConnectionLost, isReadOnly, postgresUnavailable } from './errors.ts'
 import { close, connect, workMsMax } from './server.ts'
 import type { PostgresAddress } from './url.ts'
@@ -30,11 +29,6 @@ export interface RunOptions {
 /** Where work that only reads is done: on one server, or on one of two. */
 export interface Reader {
   run<T>(work: Work<T>, options?: Pick<RunOptions, 'isFirst'>): Promise<T>
-}
-
-/** Where work that writes is done. It changed something unless `changes` says otherwise. */
-export interface Writer {
-  run<T>(work: Work<T>, changes?: (result: T) => boolean): Promise<T>
 }
 
 interface Task {
@@ -296,22 +290,6 @@ export function readFrom(first: Connections, second: Connections, onEvent: OnSto
       if (isFirstAway) return onSecond(work, isFirst).catch(() => onFirst(work, isFirst))
       if (nextTrialMs !== undefined) nextTrialMs = performance.now() + trialEveryMs
       return onFirst(work, isFirst).catch(() => onSecond(work, isFirst))
-    },
-  }
-}
-
-/** Notes for each work whether it succeeded. */
-export function writeTo(writing: Connections, health: WriteHealth): Writer {
-  return {
-    async run(work, changes = () => true) {
-      try {
-        const result = await writing.run(work)
-        if (changes(result)) health.noteChange()
-        return result
-      } catch (error) {
-        health.noteFailure()
-        throw error
-      }
     },
   }
 }

@@ -2,7 +2,7 @@ import { StoreError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store.ts'
 import { WriteHealth } from '../commit-queue.ts'
 import { PostgresCatalogue } from './catalogue.ts'
-import { Connections, readFrom, writeTo } from './connections.ts'
+import { Connections, readFrom } from './connections.ts'
 import { postgresStoreError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
@@ -44,10 +44,10 @@ export async function openPostgres(
     const keys = replica ? readFrom(reading, replica, onEvent) : reading
     // Two: uses of keys can be stored while every creation fails.
     const [petHealth, keyHealth] = [new WriteHealth(), new WriteHealth()]
-    const { pets, queue } = createPostgresPets(animals, writeTo(writing, petHealth), petHealth)
+    const { pets, queue } = createPostgresPets(animals, writing, petHealth)
     return {
       pets,
-      keys: createPostgresKeys(keys, writeTo(writing, keyHealth)),
+      keys: createPostgresKeys(keys, writing, keyHealth),
       catalogue: new PostgresCatalogue(address),
       location,
       ...(isNew && { newStorePath: location }),

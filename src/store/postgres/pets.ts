@@ -5,7 +5,7 @@ import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } f
 import { withTimeout } from '../../timeout.ts'
 import { CommitQueue, type QueuedWrite, type WriteHealth } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
-import type { Reader, Writer } from './connections.ts'
+import type { Connections, Reader } from './connections.ts'
 import { isRefusedByServer } from './errors.ts'
 import { workMsMax } from './server.ts'
 
@@ -32,13 +32,8 @@ export const statements = {
 } as const
 
 /** Commits new animals in batches. */
-export function createPostgresPets(reader: Reader, writer: Writer, health: WriteHealth) {
-  const create: Create = choose =>
-    writer.run(
-      sql => createAll(sql, choose()),
-      creations => creations.some(({ outcome }) => outcome === 'created'),
-    )
-  const { queue, add } = batchedCreations(create, health)
+export function createPostgresPets(reader: Reader, writing: Connections, health: WriteHealth) {
+  const { queue, add } = batchedCreations(choose => writing.run(sql => createAll(sql, choose())), health)
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
@@ -62,10 +57,7 @@ export function createPostgresPets(reader: Reader, writer: Writer, health: Write
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
-      const [{ count, last_ms }] = await writer.run(
-        sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values),
-        () => false,
-      )
+      const [{ count, last_ms }] = await writing.run(sql => sql.unsafe<Deleted>(statements.deleteExpiredKeys, values))
       // A complete sweep starts again at the oldest: another instance may have failed to delete what it had locked.
       sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
@@ -127,9 +119,11 @@ export function batchedCreations(create: Create, health: WriteHealth) {
         sent = batch.filter(({ write }) => !write.isLate)
         return sent.map(({ write }) => write)
       })
+      if (creations.some(({ outcome }) => outcome === 'created')) health.noteChange()
       for (const [index, { resolve }] of sent.entries()) resolve(creations[index] as Creation)
       return sent.length
     } catch (error) {
+      health.noteFailure()
       if (sent.length < 2 || !isOfOnePet(error)) throw error
       let committed = 0
       for (const single of sent) {

@@ -150,7 +150,15 @@ export class Writer {
   }
 
   async #commit(batch: readonly QueuedWrite<Write, WriteResult>[]): Promise<number> {
-    const { values, failures = new Map<number, Failure>(), changed } = await this.#sendBatch(batch)
+    void this.start()
+    if (!this.#worker) {
+      await withTimeout(this.#threadStarted.promise, startMsMax, () => {
+        this.#health.noteFailure()
+        throw new StoreUnavailable('the writer thread has not started')
+      })
+    }
+    const request = { type: 'commit', batch: batch.map(({ write }) => write) } as const
+    const { values = [], failures = new Map<number, Failure>(), changed } = (await this.#send(request)) ?? {}
     this.#commits++
     if (changed) this.#health.noteChange()
     else if (failures.size > 0) this.#health.noteFailure()
@@ -161,26 +169,11 @@ export class Writer {
     return batch.length - failures.size
   }
 
-  async #sendBatch(batch: readonly QueuedWrite<Write, WriteResult>[]): Promise<CommittedBatch> {
-    void this.start()
-    try {
-      if (!this.#worker) {
-        await withTimeout(this.#threadStarted.promise, startMsMax, () => {
-          throw new StoreUnavailable('the writer thread has not started')
-        })
-      }
-      const reply = await this.#send({ type: 'commit', batch: batch.map(({ write }) => write) })
-      return reply ?? { values: [], changed: false }
-    } catch (error) {
-      this.#health.noteFailure()
-      throw error
-    }
-  }
-
   #onThreadEnd(failure: string): void {
     this.#worker = undefined
     const unanswered = this.#unanswered
     this.#unanswered = []
+    if (unanswered.length > 0) this.#health.noteFailure()
     for (const { reject } of unanswered) reject(new StoreUnavailable('the writer thread ended'))
     this.#restartLater()
     this.#onEnd(`The writer thread ended${failure}; restarting`)
