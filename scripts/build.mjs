@@ -22,7 +22,7 @@ try {
       ...['build', '--compile', `--outfile=${outfile}`, `--define=PETSTORE_COMMIT=${JSON.stringify(commit())}`],
       // The executable ignores the working folder, as bin/petstore does.
       ...['--no-compile-autoload-dotenv', '--no-compile-autoload-bunfig'],
-      // That of a folder above the output could add modules from there.
+      // A tsconfig.json above the output folder could add modules from there.
       '--tsconfig-override=/dev/null',
       // Each command loads only its own modules: a start takes a third of the time.
       '--splitting',

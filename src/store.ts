@@ -119,10 +119,7 @@ export interface StoreActivity {
   /** Writes that wait or are being committed. */
   readonly writesWaiting: number
   readonly commitSizes: Histogram
-  /**
-   * False if the last write that was tried failed, in the last 2 minutes; if no connection for writing is open; or if the
-   * file is no longer the one that was opened.
-   */
+  /** False if the last write failed less than 2 minutes ago, no connection for writing is open, or the file was replaced. */
   readonly isWritable: boolean
   /** By name. Absent if the engine has no connections. */
   readonly pools?: Readonly<Record<string, PoolActivity>>

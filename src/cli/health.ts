@@ -23,14 +23,15 @@ export const healthCommand = command({
     },
   },
   details: `It reads the same variables as serve. No API key is needed.
-It prints ok, or read-only if reads work but the last write failed; both are exit code 0.`,
+It prints ok, or read-only if the last write failed, the database takes no writes, or the file was moved.
+Reads work then, so both are exit code 0.`,
   examples: ['petstore health', 'petstore health --port 9000 --check livez'],
   async run(options, io) {
     const url = `${originOf(options)}/${options.check}`
     const { status, text } = await ask(url)
     if (status === 200 && ['ok', 'read-only', 'store'].includes(text)) {
       await io.out(`${text}\n`)
-      if (text === 'read-only') io.err('Reads work, but animals cannot be added: the log of the server has the cause\n')
+      if (text === 'read-only') io.err('Reads work, but writing does not: the log of the server has the cause\n')
       return exitCode.success
     }
     const isOurs = status === 503 && ['draining', 'starting', 'store'].includes(text)

@@ -47,7 +47,7 @@ export class BufferedLog implements Log {
     const [text, lines] = [this.#batch, this.#batchLines]
     this.#batch = ''
     this.#batchLines = 0
-    const writing = lines > 0 && this.#io.err(text, 'drawn')
+    const writing = lines > 0 && this.#io.err(text, 'escaped')
     if (!writing) return
     this.#waiting += lines
     void writing.then(() => {
@@ -135,7 +135,7 @@ function readableLine(level: LogLevel, message: string, fields: LogFields): stri
   return `${[clockTime(), word, indented(message), ...named].join(' ')}\n`
 }
 
-/** A stack has several lines, none of which may look like one of the log. */
+/** Indents further lines, such as those of a stack, so that no text can forge a line of the log. */
 const indented = (value: unknown) => String(value).split('\n').map(visible).join('\n  ')
 
 /** `200 GET listPets 0.4 ms till` */

@@ -20,11 +20,8 @@ export interface Io {
   readonly program: string
   /** Writes results. Rejects if they cannot be written. A terminal gets control characters escaped. */
   out(text: string): Promise<void>
-  /**
-   * Writes everything else. A promise is pending until the text is written or has failed. A terminal gets control
-   * characters escaped, unless the text is `drawn` with some of our own.
-   */
-  err(text: string, drawn?: 'drawn'): void | Promise<void>
+  /** The same for everything else, unless it is escaped already. A promise is pending until it is written or has failed. */
+  err(text: string, escaped?: 'escaped'): void | Promise<void>
   /** Whether stderr is a terminal. */
   readonly isTerminal: boolean
 }
@@ -53,8 +50,8 @@ export function createProcessIo(): Io {
         throw new SetupError(`Cannot write to stdout: ${(cause as Error).message}`, { cause })
       }
     },
-    async err(text, drawn) {
-      const shown = isErrTerminal && !drawn ? visibleLines(text) : text
+    async err(text, escaped) {
+      const shown = isErrTerminal && !escaped ? visibleLines(text) : text
       try {
         // Both are called at once: the process may exit next.
         await Promise.all([err.write(shown), err.flush()])
@@ -117,7 +114,7 @@ export function visible(text: string): string {
   return text.replace(invisible, char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** The same for lines of text. */
+/** Escapes each line, and keeps the line breaks. */
 function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n')
 }
@@ -157,12 +154,12 @@ export function startProgress(label: string, io: Pick<Io, 'err' | 'isTerminal'>,
   let shown: number | undefined
   const update = (fraction: number) => {
     const percent = Math.round(fraction * 100)
-    if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`, 'drawn')
+    if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`, 'escaped')
     shown = percent
   }
   /** May be called twice. */
   const stop = () => {
-    if (isShown && shown !== undefined) io.err('\r\u001b[K', 'drawn')
+    if (isShown && shown !== undefined) io.err('\r\u001b[K', 'escaped')
     shown = undefined
   }
   if (isShown) update(0)

@@ -177,7 +177,7 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
 }
 
 /** A page of 100 animals takes less than 1.3 MB, even if the server escapes every character. */
-const bodyBytesMax = 16 * 1024 ** 2
+export const bodyBytesMax = 16 * 1024 ** 2
 /** Each chunk takes memory, however small it is. */
 const bodyChunksMax = 100_000
 

@@ -1,4 +1,4 @@
-import { readBytes } from '../client/request.ts'
+import { bodyBytesMax, readBytes } from '../client/request.ts'
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject } from '../int64.ts'
 import { readJson } from '../json.ts'
@@ -159,12 +159,6 @@ export function absentId(): bigint {
   return 2n ** 63n - 2n - BigInt(Math.floor(Math.random() * 1e12))
 }
 
-async function readText(response: Response): Promise<string> {
-  const bytes = await readBytes(response)
-  if (!bytes) throw new Error('the body is too long')
-  return new TextDecoder().decode(bytes)
-}
-
 export const wrongBearer = `Bearer conform-wrong-key-${crypto.randomUUID()}`
 
 export interface Target {
@@ -199,7 +193,7 @@ export class Probe {
     if (this.target.readOnly && method !== 'GET') throw new Skipped('it writes, and this run only reads')
     const request = `${method} ${path} ${typeof body === 'string' ? body : ''}`.trimEnd()
     const leftMs = this.#endMs - performance.now()
-    if (leftMs <= 0) throw new Failed(`the end of the run within ${runMsMax / 1_000} s`, 'it takes longer')
+    if (leftMs <= 0) throw new Failed(`the run to end within ${runMsMax / 1_000} s`, 'it did not')
     const received = fetch(`${this.target.baseUrl}${path}`, {
       method,
       headers: { ...(authorization !== null && { Authorization: authorization }), ...headers },
@@ -209,8 +203,13 @@ export class Probe {
       signal: AbortSignal.timeout(Math.min(responseMs, leftMs)),
     })
     const exchange = await received
-      .then(async response => new Exchange(request, response, await readText(response)))
+      .then(async response => {
+        const bytes = await readBytes(response)
+        if (bytes) return new Exchange(request, response, new TextDecoder().decode(bytes))
+        throw new Failed(`a body of at most ${bodyBytesMax / 1024 ** 2} MiB`, `a longer one for ${request}`)
+      })
       .catch((error: Error) => {
+        if (error instanceof Failed) throw error
         throw new Failed(`a response to ${request} within ${responseMs / 1_000} s`, error.message, error)
       })
     const { status } = exchange.response

@@ -42,7 +42,7 @@ export async function conform(
 async function expectReachable(target: Target): Promise<void> {
   const { baseUrl } = target
   const { response } = await new Probe(target).send('/pets?limit=1').catch((error: Error) => {
-    const advice = error instanceof Skipped ? error.message : 'check the address and that the server is running'
+    const advice = error.cause ? 'check the address and that the server is running' : error.message
     throw new SetupError(`Cannot reach ${baseUrl}: ${advice}`, { cause: error.cause })
   })
   if (response.status === 401) throw new SetupError(`${baseUrl} refuses the key (401): check it for typos`)

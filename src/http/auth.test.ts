@@ -212,6 +212,11 @@ describe('a credential', () => {
     const waiting = Array.from({ length: lookUpsMax }, () => outcome(`Bearer ${generateApiKey()}`))
     const refused = await refusal(`Bearer ${generateApiKey()}`)
     expect([codeOf(refused), refused?.headers.get('retry-after')]).toEqual(['rate_limited', '1'])
+    // Neither of these is looked up.
+    expect([await outcome(`Bearer ${environmentKey}`), await outcome('Bearer x')]).toEqual([
+      'accepted',
+      'invalid_api_key',
+    ])
     const verifiedBefore = outcome(header, verifiedForMs)
     held.resolve()
     expect(await verifiedBefore).toBe('accepted')

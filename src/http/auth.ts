@@ -9,7 +9,7 @@ import { errorReply, type Reply } from './response.ts'
 /** While the store is unavailable, a metrics key is accepted for this time after it was verified. */
 const scraperMsMax = 24 * 60 * 60 * 1_000
 
-/** Keys that are looked up at the same time, at most, besides those that were verified before. */
+/** Look-ups of keys that are new to this process wait for the store, at most this many at a time. */
 export const lookUpsMax = 8_192
 
 interface Verified {
@@ -85,13 +85,17 @@ export class Authenticator {
     if (token === undefined && /^(bearer)?$/i.test(header)) return missingKey()
     if (token === undefined) return missingKey('Authorization does not begin with "Bearer "')
     if (!/^[\x21-\x7e]+$/.test(token)) return invalidKey('Malformed credential: expected one API key after Bearer')
-    if (this.#lookUps >= lookUpsMax && !this.#verified.has(token)) return tooManyKeys()
+    const isStorable = isWellFormedApiKey(token)
+    if (isStorable && this.#lookUps >= lookUpsMax && !this.#verified.has(token)) {
+      const message = 'The service is looking up too many API keys: retry in 1 s'
+      return { ok: false, refusal: errorReply('rate_limited', message, { 'Retry-After': '1' }) }
+    }
     const keyHash = hashSecret(token)
     const isFromEnvironment =
       this.#environmentHash !== undefined && crypto.timingSafeEqual(this.#environmentHash, Buffer.from(keyHash))
     const askedMs = performance.now()
     // The store's record decides: the environment neither revives a revoked key nor promotes a read-only one.
-    const key = isWellFormedApiKey(token) ? await this.#lookUp(keyHash) : undefined
+    const key = isStorable ? await this.#lookUp(keyHash) : undefined
     this.#verified.delete(token)
     if (!key && isFromEnvironment) {
       return this.#accept(token, { keyName: 'PETSTORE_API_KEY', permission: 'all', keyHash }, askedMs)
@@ -122,7 +126,7 @@ export class Authenticator {
 
 /** The credential in the header; undefined if there is none, or another scheme. */
 function tokenOf(header: string): string | undefined {
-  // Nearly every client writes it so.
+  // A fast path for the usual form.
   if (header.startsWith('Bearer ') && header[7] !== ' ') return header.slice(7)
   return /^bearer +(.+)$/i.exec(header)?.[1]
 }
@@ -136,11 +140,6 @@ function missingKey(what = 'The API key is missing'): Authentication {
 
 function invalidKey(message: string): Authentication {
   return { ok: false, refusal: refusedKey('invalid_api_key', message) }
-}
-
-function tooManyKeys(): Authentication {
-  const message = 'Too many API keys are being looked up: retry in 1 s'
-  return { ok: false, refusal: errorReply('rate_limited', message, { 'Retry-After': '1' }) }
 }
 
 function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_permission', message: string): Reply {

@@ -64,7 +64,7 @@ export class Metrics {
   text({ usage, activity, sweep, build, isStoreUp }: MetricSources): string {
     const { writesWaiting, commitSizes, isWritable, pools = {} } = activity
     const writableHelp =
-      '0 if the last write failed less than 2 minutes ago, no connection for writing is open or the file was moved.'
+      '0 if the last write failed less than 2 minutes ago, no connection for writing is open or the file was moved; else 1.'
     const deletedHelp = 'Expired idempotency keys that were deleted.'
     const sweptHelp = 'Time of the last complete sweep; until then, the start.'
     return [

@@ -47,14 +47,21 @@ test('a write that fails rejects alone, and is not counted', async () => {
   expect(queue.activity().commitSizes.sum).toBe(2)
 })
 
-test('the store takes writes until one fails, and again after a change or two minutes', () => {
+test('the store takes writes until one fails, and again after a change of that kind, a creation or two minutes', () => {
   const health = new WriteHealth()
   expect(health.isGood).toBe(true)
-  health.noteFailure()
-  expect(health.isGood).toBe(false)
-  health.noteChange()
-  expect(health.isGood).toBe(true)
-  health.noteFailure()
+  for (const [failed, changed, isGood] of [
+    ['pets', 'others', false],
+    ['pets', 'pets', true],
+    ['others', 'others', true],
+    ['others', 'pets', true],
+  ] as const) {
+    health.noteFailure(failed)
+    expect(health.isGood).toBe(false)
+    health.noteChange(changed)
+    expect(health.isGood).toBe(isGood)
+  }
+  health.noteFailure('pets')
   using _ = spyOn(performance, 'now').mockReturnValue(performance.now() + 120_000)
   expect(health.isGood).toBe(true)
 })

@@ -6,37 +6,31 @@ import type { StoreActivity } from '../store.ts'
 export const writesWaitingMax = 1_024
 /** Bounds the time of one commit. */
 const batchMax = 512
-/** Without further writes, a failed one means for this time that the store takes none. */
+/** A failed write counts for this long, unless a later one succeeds. */
 const failureMsMax = 120_000
 
-/** Whether the store takes writes, as far as is known: the last one that was tried decides. */
+/** Creations, and all other writes. */
+type WriteKind = 'pets' | 'others'
+
+/** Whether writing works, judged by the last attempt. */
 export class WriteHealth {
-  /** On the monotonic clock. */
-  #failedMs = Number.NEGATIVE_INFINITY
+  /** The times of the failures that still count, on the monotonic clock. */
+  readonly #failedMs = { pets: Number.NEGATIVE_INFINITY, others: Number.NEGATIVE_INFINITY }
 
   get isGood(): boolean {
-    return performance.now() >= this.#failedMs + failureMsMax
+    const { pets, others } = this.#failedMs
+    return performance.now() >= Math.max(pets, others) + failureMsMax
   }
 
-  noteFailure(): void {
-    this.#failedMs = performance.now()
+  noteFailure(kind: WriteKind): void {
+    this.#failedMs[kind] = performance.now()
   }
 
-  /** Notes the outcome of a write that changes something. */
-  async note<T>(write: Promise<T>): Promise<T> {
-    try {
-      const result = await write
-      this.noteChange()
-      return result
-    } catch (error) {
-      this.noteFailure()
-      throw error
-    }
-  }
-
-  /** For a commit that changed something: another one succeeds even on a full disk. */
-  noteChange(): void {
-    this.#failedMs = Number.NEGATIVE_INFINITY
+  /** Call it only if data changed: a commit without changes succeeds even on a full disk. */
+  noteChange(kind: WriteKind): void {
+    this.#failedMs.others = Number.NEGATIVE_INFINITY
+    // Uses of keys can be stored while every creation fails.
+    if (kind === 'pets') this.#failedMs.pets = Number.NEGATIVE_INFINITY
   }
 }
 

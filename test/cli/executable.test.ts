@@ -4,7 +4,7 @@ import manifest from '../../package.json' with { type: 'json' }
 import { createPages } from '../../src/web/pages.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { loggedBy, projectFolder, run, startServer, temporaryFolder } from '../support/process.ts'
-import { hasEvilRun, plant, plantedNames } from './planted.ts'
+import { addHostileFile, hasCodeRun, hostileNames } from './hostile-files.ts'
 
 const folder = temporaryFolder()
 const executable = join(folder.path, 'petstore')
@@ -43,7 +43,7 @@ test.skipIf(process.platform !== 'linux')('a key that nobody saw, with stdout cl
 /** Runs the commands that use a store. `otherUrl` is an empty store to import into. */
 async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Promise<void> {
   const command = [executable, 'serve', '--port', '0']
-  for (const name of plantedNames) plant(cwd, name)
+  for (const name of hostileNames) addHostileFile(cwd, name)
   await using server = await startServer({ command, cwd, env: { PATH: '', HOME: cwd, DATABASE_URL: databaseUrl } })
   const { origin, port } = new URL(server.url)
   expect(await petstore(cwd, databaseUrl, 'health', '-p', port)).toBe('ok\n')
@@ -72,7 +72,7 @@ async function useStore(cwd: string, databaseUrl: string, otherUrl: string): Pro
   }
   const ended = await server.stop('SIGTERM')
   expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
-  expect(hasEvilRun(cwd)).toBe(false)
+  expect(hasCodeRun(cwd)).toBe(false)
 }
 
 test('the executable alone serves, with its pages, and its commands work on SQLite', async () => {

@@ -148,7 +148,7 @@ describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a whil
 
 describeWithPostgres('instances behind nginx, of which one alone loses the database', () => {
   for (const instances of [2, 4]) {
-    testBehindNginx(`no read fails with ${instances} instances, and few creations`, () =>
+    testBehindNginx(`with ${instances} instances, reads succeed, and creations but for a share of one`, () =>
       expectOthersReplace(instances, async (stack, hosts) => {
         const port = freePort()
         stack.use(await startNginx(documentedConfiguration(port, ...hosts), port))

@@ -16,7 +16,7 @@ import {
   until,
 } from '../support/process.ts'
 import { listKeys, pasteCurl, storeKey } from './child.ts'
-import { hasEvilRun, plant, plantedNames } from './planted.ts'
+import { addHostileFile, hasCodeRun, hostileNames } from './hostile-files.ts'
 
 const outsideKey = 'a-key-from-outside-0123456789'
 const rex = '{"name":"Rex","categoryId":7}'
@@ -44,10 +44,10 @@ test('the first start creates a private store and shows a key in curl lines; the
   expect(await (await second.fetch('/pets', key)).text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
 })
 
-test.each(plantedNames)('a file %s in the working folder or above it sets nothing and runs nothing', async name => {
+test.each(hostileNames)('a file %s in the working folder or above it sets nothing and runs nothing', async name => {
   using folder = temporaryFolder()
   const cwd = join(folder.path, 'below')
-  for (const place of [folder.path, cwd]) plant(place, name)
+  for (const place of [folder.path, cwd]) addHostileFile(place, name)
   // Both write in a thread.
   for (const args of [
     ['keys', 'create', '--name', 'till'],
@@ -56,7 +56,7 @@ test.each(plantedNames)('a file %s in the working folder or above it sets nothin
     expect(await petstore(args, { cwd })).toMatchObject({ exitCode: 0 })
   }
   expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
-  expect([folder.path, cwd].filter(hasEvilRun)).toEqual([])
+  expect([folder.path, cwd].filter(hasCodeRun)).toEqual([])
 })
 
 const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])

@@ -1,5 +1,6 @@
 // Attacks a server on 127.0.0.1 from a process of its own: `bun attacker.ts '{"port":…}'`. When its stdin ends, or after
-// a minute, it prints how many connections got which first response, and ends. For keys that it tried, it counts every response.
+// a minute, it prints how many connections got which first response, and ends. For keys that it tried, it counts every
+// response.
 import type { Socket } from 'bun'
 import { generateApiKey } from '../../src/api-key.ts'
 

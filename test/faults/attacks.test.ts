@@ -123,7 +123,7 @@ async function storedKeys(url: string, count: number): Promise<readonly string[]
   return issued.map(({ key }) => key)
 }
 
-/** Four clients, each with one key after another, get these responses until the flood is over. */
+/** The responses that four clients get until the flood is over, each with one key after another. */
 async function outcomesDuring(flood: Promise<unknown>, port: number, keys: readonly string[]) {
   let isOver = false
   flood.finally(() => {

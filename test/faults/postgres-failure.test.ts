@@ -362,7 +362,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
       return (outcome.kind === 'answered' && outcome.reply.status === status) || undefined
     })
 
-  test('a server that does not answer is waited for 5 s by each request', async () => {
+  test('a server that does not answer is waited for 5 s by each request, and no more once two attempts have failed', async () => {
     using _ = standingClock()
     await using app = await startApp()
     cluster.freeze()
@@ -380,6 +380,12 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     await settle()
     await advance(5_000)
     await expectAll(Promise.all([late, later]), 503)
+    // Those of the connections for writing begin later.
+    for (let attempts = 0; attempts < 2; attempts++) await advance(5_000)
+    const known = [list, create(5)].map(app.send)
+    await settle()
+    expect(answered(known)).toEqual([true, true])
+    await expectAll(Promise.all(known), 503)
     cluster.thaw()
     await expectAgain(app.send, list, 200)
     await expectAgain(app.send, create(4), 201)

@@ -289,7 +289,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(await stores.keys.list()).toMatchObject([{ id, ...used }])
     })
 
-    test('uses that add up to more than the last integer stay there', async () => {
+    test('uses that add up to more than the last integer are the last integer', async () => {
       const { id, hash } = await stores.keys.create(newKey())
       for (let calls = 0; calls < 3; calls++) {
         await stores.keys.recordUses([{ id, lastUsedAt: new Date(), deprecatedUses: 2 ** 62 }])

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
-import { readdirSync, renameSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError, StoreUnavailable } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
@@ -68,18 +68,24 @@ describe('SQLite: the file', () => {
     const isWritable = () => stores.activity().isWritable
     renameSync(file, `${file}.moved`)
     expect(isWritable()).toBe(false)
+    // A loop of links cannot even be looked at.
+    symlinkSync(file, file)
+    expect(isWritable()).toBe(false)
+    expect(String(await failureOf(add))).toContain('was moved, replaced or deleted')
+    rmSync(file)
     renameSync(`${file}.moved`, file)
+    expect((await add()).id).toBe(2n)
     expect(isWritable()).toBe(true)
     renameSync(file, `${file}.moved`)
     expect(String(await failureOf(add))).toBe(`StoreUnavailable: ${file} was moved, replaced or deleted`)
-    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(1)
+    expect((await stores.pets.list({ limit: 5 })).pets).toHaveLength(2)
     writeFileSync(file, '')
     expect(await failureOf(add)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
-    // Until a write succeeds, the last one that was tried counts, and one without a change is none.
-    expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(0)
+    // A write without a change says nothing.
+    expect(await stores.keys.revoke(99n, new Date())).toBe(false)
     expect(isWritable()).toBe(false)
-    expect((await add()).id).toBe(2n)
+    expect((await add()).id).toBe(3n)
     expect(isWritable()).toBe(true)
   })
 

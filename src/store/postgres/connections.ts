@@ -22,7 +22,7 @@ export type Work<T> = (sql: SQL) => Promise<T>
 
 export interface RunOptions {
   readonly msMax?: number
-  /** Before all that waits, and without a place among it: for a caller that has few of them. */
+  /** It goes before all that waits, and does not count there. Only for callers with few statements. */
   readonly isFirst?: boolean
 }
 
@@ -138,10 +138,10 @@ export class Connections implements Reader {
       void this.#execute(idlest, task)
       idlest = this.#leastBusy()
     }
-    if (idlest?.tasks.length === 0 || this.#opening) return
-    if (this.#pauseTicks === 0 && this.#connections.length < connectionsMax) void this.#open()
+    if (idlest?.tasks.length === 0) return
     // A single failure may be a session that an administrator has ended.
-    else if (!idlest && this.#failures > 1) for (const { reject } of this.#waiting.splice(0)) reject(this.#failure)
+    if (!idlest && this.#failures > 1) for (const { reject } of this.#waiting.splice(0)) reject(this.#failure)
+    if (!this.#opening && this.#pauseTicks === 0 && this.#connections.length < connectionsMax) void this.#open()
   }
 
   #leastBusy(): Connection | undefined {
@@ -284,7 +284,7 @@ export function readFrom(first: Connections, second: Connections, onEvent: OnSto
   const onSecond = <T>(work: Work<T>, isFirst: boolean) => second.run(work, { msMax: workMsMax - firstMsMax, isFirst })
   return {
     run(work, { isFirst = false } = {}) {
-      // A crowd is no failure: it must not move reads to where nothing answers.
+      // A full queue is no failure: it must not move reads to where nothing answers.
       if (first.isFull || (first.isUsable && second.isDown)) return first.run(work, { isFirst })
       const isFirstAway = nextTrialMs !== undefined && performance.now() < nextTrialMs
       if (isFirstAway) return onSecond(work, isFirst).catch(() => onFirst(work, isFirst))

@@ -5,16 +5,12 @@ import type { KeyStore } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
 import type { WriteHealth } from '../commit-queue.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
-import { type Connections, late, type Reader, type Work } from './connections.ts'
+import { type Connections, late, type Reader } from './connections.ts'
 import { bigints, readTogether, texts } from './pets.ts'
 import { workMsMax } from './server.ts'
 
-/** A connection that hangs must not hold up all keys until it is replaced. */
-const lookUpAloneMs = 1_000
-
 export function createPostgresKeys(reader: Reader, writing: Connections, health: WriteHealth): KeyStore {
-  const write = <T>(work: Work<T>) => health.note(writing.run(work))
-  // Unknown keys take no place from other reads: their look-ups are one statement, which goes first.
+  // One statement for all waiting look-ups, ahead of other reads: unknown keys must not fill the queue.
   const lookUp = readTogether<string, ApiKey>(
     (hashes, found) => {
       const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = ANY ($1)`
@@ -24,7 +20,8 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
       }
       return reader.run(work, { isFirst: true })
     },
-    { aloneMs: lookUpAloneMs },
+    // A connection that hangs must not hold up all keys until it is replaced.
+    { aloneMs: 1_000 },
   )
   return {
     find: hash =>
@@ -37,14 +34,14 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
     },
     async create(key) {
       const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${keyColumns}`
-      const [row] = await write(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
+      const [row] = await writing.run(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
       return keyOf(row)
     },
     async createFirst(key) {
       const insert = `
         INSERT INTO api_keys (${newKeyColumns}) SELECT $1, $2, $3, $4, $5::bigint, $6::bigint
         WHERE NOT EXISTS (SELECT 1 FROM api_keys) RETURNING ${keyColumns}`
-      const [row] = await write(sql =>
+      const [row] = await writing.run(sql =>
         sql.begin(async transaction => {
           // Only one instance at a time can see that there is no key yet.
           await transaction`LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`
@@ -55,11 +52,11 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
     },
     async revoke(id, at) {
       const update = 'UPDATE api_keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL'
-      const { count } = await write(sql => sql.unsafe(update, [msOf(at), id]))
+      const { count } = await writing.run(sql => sql.unsafe(update, [msOf(at), id]))
       return count > 0
     },
     async recordUses(uses) {
-      await write(async sql =>
+      const recording = writing.run(async sql =>
         sql.unsafe(recordUses, [
           bigints(sql, uses, ({ id }) => id),
           bigints(sql, uses, ({ lastUsedAt }) => msOf(lastUsedAt)),
@@ -67,6 +64,11 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
           bigints(sql, uses, ({ deprecatedLastUsedAt }) => (deprecatedLastUsedAt ? msOf(deprecatedLastUsedAt) : 0n)),
         ]),
       )
+      await recording.catch(error => {
+        health.noteFailure('others')
+        throw error
+      })
+      health.noteChange('others')
     },
   }
 }

@@ -42,19 +42,18 @@ export async function openPostgres(
     // Keys come from the second address only in an outage: it may not know yet that one is revoked.
     const animals = replica ? readFrom(replica, reading, onEvent) : reading
     const keys = replica ? readFrom(reading, replica, onEvent) : reading
-    // Two: uses of keys can be stored while every creation fails.
-    const [petHealth, keyHealth] = [new WriteHealth(), new WriteHealth()]
-    const { pets, queue } = createPostgresPets(animals, writing, petHealth)
+    const health = new WriteHealth()
+    const { pets, queue } = createPostgresPets(animals, writing, health)
     return {
       pets,
-      keys: createPostgresKeys(keys, writing, keyHealth),
+      keys: createPostgresKeys(keys, writing, health),
       catalogue: new PostgresCatalogue(address),
       location,
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(writing, location),
       activity: () => ({
         ...queue.activity(),
-        isWritable: writing.isUsable && petHealth.isGood && keyHealth.isGood,
+        isWritable: writing.isUsable && health.isGood,
         pools: {
           reading: reading.activity,
           writing: writing.activity,

@@ -68,8 +68,8 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
 }
 
 /**
- * Reads for all callers of an event-loop tick with one statement, which costs several times as much as a look-up. With
- * `aloneMs`, the next statement waits until this one has ended, or for this time. `read` calls `found`.
+ * Reads for all callers of an event-loop tick with one statement, which costs several times as much as a look-up. `read`
+ * calls `found`. With `aloneMs`, statements run one at a time, but the next one waits no longer than this.
  */
 export function readTogether<Id, Value>(
   read: (ids: readonly Id[], found: (id: Id, value: Value) => void) => Promise<void>,
@@ -119,11 +119,11 @@ export function batchedCreations(create: Create, health: WriteHealth) {
         sent = batch.filter(({ write }) => !write.isLate)
         return sent.map(({ write }) => write)
       })
-      if (creations.some(({ outcome }) => outcome === 'created')) health.noteChange()
+      if (creations.some(({ outcome }) => outcome === 'created')) health.noteChange('pets')
       for (const [index, { resolve }] of sent.entries()) resolve(creations[index] as Creation)
       return sent.length
     } catch (error) {
-      health.noteFailure()
+      health.noteFailure('pets')
       if (sent.length < 2 || !isOfOnePet(error)) throw error
       let committed = 0
       for (const single of sent) {
@@ -141,7 +141,7 @@ export function batchedCreations(create: Create, health: WriteHealth) {
     const request = { pet, key, isLate: false }
     return withTimeout(queue.add(request), workMsMax, () => {
       request.isLate = true
-      health.noteFailure()
+      health.noteFailure('pets')
       throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
     })
   }

@@ -67,7 +67,7 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyOutcome {
     if (!isOurs(store, cannotBackUp(file))) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: ${notOurs}`)
     // Copies the store as of now, without blocking writers.
     store.query('VACUUM INTO $copy').run({ copy })
-    // Absolute: the runtime trims the name.
+    // The runtime trims white space from a name: an absolute path does not begin with any.
     using copied = new Database(resolve(copy), { readonly: true })
     if (isIntact(copied, 'main', 'integrity_check')) return { pets: readInteger(copied, 'SELECT count(*) FROM pets') }
     return { problem: 'unreadable', message: `${cannotBackUp(file)}: the copy is damaged (integrity_check)` }

@@ -18,6 +18,7 @@ export function createSqlitePets(reading: Database, snapshot: TickSnapshot, writ
   const list = reading.query<PetRow, PageParameters>(statements.list)
   const listByStatus = reading.query<PetRow, PageParameters & { status: PetStatus }>(statements.listByStatus)
   const get = reading.query<PetRow, { id: bigint }>(statements.get)
+  const findExpired = reading.query('SELECT 1 FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs LIMIT 1')
 
   return {
     async list({ limit, status, after = 0n }) {
@@ -36,9 +37,11 @@ export function createSqlitePets(reading: Database, snapshot: TickSnapshot, writ
       return { ...pet, id }
     },
     createOnce: (pet, key) => writer.write({ type: 'createPetOnce', pet, key }),
-    deleteExpiredIdempotencyKeys(now, max) {
+    async deleteExpiredIdempotencyKeys(now, max) {
       const expiredUntilMs = now.getTime() - idempotencyKeyMs
-      return writer.write({ type: 'deleteExpiredIdempotencyKeys', expiredUntilMs, max })
+      // A sweep with nothing to delete takes no lock.
+      const found = snapshot.read(() => findExpired.get({ expiredUntilMs }))
+      return found ? await writer.write({ type: 'deleteExpiredIdempotencyKeys', expiredUntilMs, max }) : 0
     },
     version: () => snapshot.version(),
   }

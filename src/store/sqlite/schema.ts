@@ -152,10 +152,14 @@ export function readInteger(database: Database, sql: string): bigint {
   return (value ?? 0n) as bigint
 }
 
-/** Identifies the file even after it is renamed; undefined if there is none. */
+/** Identifies the file even after it is renamed; undefined if it cannot be found. */
 export function identityOf(file: string): string | undefined {
-  const stat = statSync(file, { throwIfNoEntry: false })
-  return stat && `${stat.dev}:${stat.ino}`
+  try {
+    const { dev, ino } = statSync(file)
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
 }
 
 /** SQLite can still write to a file that was moved or deleted, and the data would be lost with it. */

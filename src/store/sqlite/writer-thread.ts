@@ -140,7 +140,7 @@ function prepareKeyWrites(database: Database): KeyWrites {
   const recordUse = database.query(
     `UPDATE api_keys SET
        last_used_at_ms = max(ifnull(last_used_at_ms, 0), $lastUsedAtMs),
-       -- An overflow is a REAL, which the column refuses. A restored backup may have the last integer.
+       -- Saturates: beyond the last integer, which a restored backup may have, SQLite computes a REAL, and refuses it.
        deprecated_uses = min(deprecated_uses + $deprecatedUses, ${int64Max}),
        deprecated_last_used_at_ms = nullif(max(ifnull(deprecated_last_used_at_ms, 0), $deprecatedLastUsedAtMs), 0)
      WHERE id = $id`,

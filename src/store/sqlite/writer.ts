@@ -153,16 +153,21 @@ export class Writer {
     void this.start()
     if (!this.#worker) {
       await withTimeout(this.#threadStarted.promise, startMsMax, () => {
-        this.#health.noteFailure()
+        this.#health.noteFailure('others')
         throw new StoreUnavailable('the writer thread has not started')
       })
     }
     const request = { type: 'commit', batch: batch.map(({ write }) => write) } as const
     const { values = [], failures = new Map<number, Failure>(), changed } = (await this.#send(request)) ?? {}
     this.#commits++
-    if (changed) this.#health.noteChange()
-    else if (failures.size > 0) this.#health.noteFailure()
-    for (const [index, failure] of failures) batch[index]?.reject(this.#guard.note(errorOf(failure)))
+    for (const [index, { write, reject }] of batch.entries()) {
+      const failure = failures.get(index)
+      const kind = write.type.startsWith('createPet') ? 'pets' : 'others'
+      if (failure) {
+        this.#health.noteFailure(kind)
+        reject(this.#guard.note(errorOf(failure)))
+      } else if (changed) this.#health.noteChange(kind)
+    }
     // If a read has found damage meanwhile, the writes may be lost.
     if (this.#guard.damage) throw this.#guard.damage
     for (const [index, { resolve }] of batch.entries()) if (!failures.has(index)) resolve(values[index])
@@ -173,7 +178,7 @@ export class Writer {
     this.#worker = undefined
     const unanswered = this.#unanswered
     this.#unanswered = []
-    if (unanswered.length > 0) this.#health.noteFailure()
+    if (unanswered.length > 0) this.#health.noteFailure('others')
     for (const { reject } of unanswered) reject(new StoreUnavailable('the writer thread ended'))
     this.#restartLater()
     this.#onEnd(`The writer thread ended${failure}; restarting`)

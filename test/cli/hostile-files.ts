@@ -22,10 +22,10 @@ const files: Readonly<Record<string, string>> = {
   'node_modules/bun/index.ts': `import '../../${evil}'\n`,
 }
 
-export const plantedNames = Object.keys(files)
+export const hostileNames = Object.keys(files)
 
 /** Plants one of them, and the code that it would run. */
-export function plant(folder: string, name: string): void {
+export function addHostileFile(folder: string, name: string): void {
   const file = join(folder, name)
   mkdirSync(dirname(file), { recursive: true })
   writeFileSync(file, files[name] ?? '')
@@ -33,4 +33,4 @@ export function plant(folder: string, name: string): void {
   writeFileSync(join(folder, evil), code)
 }
 
-export const hasEvilRun = (folder: string) => existsSync(join(folder, 'evil-ran'))
+export const hasCodeRun = (folder: string) => existsSync(join(folder, 'evil-ran'))
