@@ -12,9 +12,7 @@ export function databaseUrlProblem(url: string): string | undefined {
   }
   const file = sqliteFile(url)
   // The runtime would open another file: it trims the name.
-  if (file !== file.trim() && file.trim() !== '') {
-    return `the file name ${JSON.stringify(file)} begins or ends with white space: remove it`
-  }
+  if (file !== file.trim()) return `the file name ${JSON.stringify(file)} begins or ends with white space: remove it`
   // Other programs read options after a question mark; SQLite would make them part of the file name.
   if (file !== '' && !/^(:memory:|file:|\/\/)|[?#\0]/.test(file)) return undefined
   return 'expected a file after sqlite:, such as sqlite:data/petstore.db or sqlite:/var/lib/petstore.db'

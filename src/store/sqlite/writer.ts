@@ -160,17 +160,17 @@ export class Writer {
     const request = { type: 'commit', batch: batch.map(({ write }) => write) } as const
     const { values = [], failures = new Map<number, Failure>(), changed } = (await this.#send(request)) ?? {}
     this.#commits++
-    for (const [index, { write, reject }] of batch.entries()) {
-      const failure = failures.get(index)
-      const kind = write.type.startsWith('createPet') ? 'pets' : 'others'
-      if (failure) {
-        this.#health.noteFailure(kind)
-        reject(this.#guard.note(errorOf(failure)))
-      } else if (changed) this.#health.noteChange(kind)
+    for (const [index, failure] of failures) {
+      this.#health.noteFailure(kindOf(batch[index]?.write))
+      batch[index]?.reject(this.#guard.note(errorOf(failure)))
     }
     // If a read has found damage meanwhile, the writes may be lost.
     if (this.#guard.damage) throw this.#guard.damage
-    for (const [index, { resolve }] of batch.entries()) if (!failures.has(index)) resolve(values[index])
+    for (const [index, { write, resolve }] of batch.entries()) {
+      if (failures.has(index)) continue
+      if (changed) this.#health.noteChange(kindOf(write))
+      resolve(values[index])
+    }
     return batch.length - failures.size
   }
 
@@ -184,6 +184,8 @@ export class Writer {
     this.#onEnd(`The writer thread ended${failure}; restarting`)
   }
 }
+
+const kindOf = (write?: Write) => (write?.type.startsWith('createPet') ? 'pets' : 'others')
 
 /** Bun ends the whole process if a new thread cannot open its files. */
 function canOpenFiles(): boolean {
