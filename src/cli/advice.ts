@@ -6,7 +6,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'not-a-file': 'set DATABASE_URL to a file',
   'foreign-file': 'move it away, or set DATABASE_URL to another file',
   'no-permission': 'change its owner, or set DATABASE_URL to another file',
-  'read-only': 'remount its file system, or let this user write the file and its folder',
+  'read-only': 'make its file system writable, or let this user write the file and its folder',
   'no-folder': 'create it, or set DATABASE_URL to another file',
   locked: 'stop that process, or try again',
   'disk-full': 'free some space',

@@ -66,6 +66,14 @@ test('on a terminal, a request is one readable line, and other lines name their 
   expect(written.join('')).toContain('\u001b[32m200')
 })
 
+test('on a terminal, no text forges a line or sends control characters', () => {
+  const { log, written } = lines({ isTerminal: true })
+  log.write('error', 'internal\rerror', { cause: 'Error: x\n  at y\u001b[2J' })
+  expect(Bun.stripANSI(written.join('')).slice('00:00:00 '.length)).toBe(
+    'error internal\\u000derror cause=Error: x\n    at y\\u001b[2J\n',
+  )
+})
+
 const levels = ['debug', 'info', 'warn', 'error'] as const
 
 test.each(levels.entries().toArray())('level %d, %s, shows itself and the levels above', (index, level) => {

@@ -154,7 +154,7 @@ export function startProgress(label: string, io: Pick<Io, 'err' | 'isTerminal'>,
   let shown: number | undefined
   const update = (fraction: number) => {
     const percent = Math.round(fraction * 100)
-    if (isShown && percent !== shown) io.err(`\r${label} ${percent} %`, 'escaped')
+    if (isShown && percent !== shown) io.err(`\r${visible(label)} ${percent} %`, 'escaped')
     shown = percent
   }
   /** May be called twice. */

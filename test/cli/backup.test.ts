@@ -52,6 +52,13 @@ const [notOurs, setUrl] = ['the file is not a store of this program', 'set DATAB
 const restore =
   'stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup'
 
+test('a backup may have a name that begins with white space', async () => {
+  using folder = temporaryFolder()
+  await storeKey(join(folder.path, 'data/petstore.db'))
+  expect(await petstore(['backup', ' copy.db'], { cwd: folder.path })).toMatchObject({ exitCode: 0 })
+  expect(readdirSync(folder.path).toSorted()).toEqual([' copy.db', 'data'])
+})
+
 test.each([
   ['missing', `Cannot back up the store missing.db: it does not exist; ${setUrl}`],
   ['text', `Cannot back up the store text.db: ${notOurs} (SQLITE_NOTADB); ${setUrl}`],

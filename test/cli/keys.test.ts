@@ -149,6 +149,7 @@ test('a name of a restored backup cannot control a terminal, nor forge a line', 
     await shown(['keys', 'list', '--json']),
     await shown(['serve', '--port', '0'], asked),
     await shown(['keys', 'revoke', key]),
+    await shown(['keys', 'revoke', 'nobody\u009b']),
   ]) {
     expect(text).toContain('\\u009b')
     // The log has colours of its own.

@@ -92,6 +92,8 @@ export async function expectOthersReplace(
       outcomes[shown] = (outcomes[shown] ?? 0) + 1
     }
   })
+  // The first is broken, but answers.
+  expect((await servers[0]?.fetch('/pets', key))?.status).toBe(503)
   const { 'GET 200': _, 'POST 201': created = 0, 'POST 503': refused = 0, ...others } = outcomes
   expect(others).toEqual({})
   // By turns. Each client may have begun one turn early.

@@ -155,26 +155,22 @@ describeWithPostgres('while 2,500 connections try random keys on PostgreSQL, no 
     ['with keys that were verified before', 4, false],
     ['with keys that are used for the first time', 1_000, false],
     ['after a restart of the server', 4, true],
-  ])(
-    '%s',
-    async (_, keyCount, restarts) => {
-      await using database = await sharedDatabase()
-      const keys = await storedKeys(database.url, keyCount)
-      const port = freePort()
-      const options = { env: { DATABASE_URL: database.url }, args: ['serve', '--port', `${port}`] }
-      await using stack = new AsyncDisposableStack()
-      const server = stack.use(await startServer(options))
-      if (keyCount === 4) for (const key of keys) expect((await server.fetch('/pets', key)).status).toBe(200)
-      const flood = attackFor(floodMs, port, { connections: 2_500, triesKeys: true })
-      if (restarts) {
-        await server.says('that keys are tried', () => server.stderr.includes('"status":401') || undefined)
-        await server.stop('SIGKILL')
-        stack.use(await startServer(options))
-      }
-      const outcomes = await outcomesDuring(flood, port, keys)
-      expect(outcomes).toEqual({ 'GET 200': expect.any(Number), 'POST 201': expect.any(Number) })
-      expect(await flood).toMatchObject({ '401 invalid_api_key': expect.any(Number) })
-    },
-    60_000,
-  )
+  ])('%s', async (_, keyCount, restarts) => {
+    await using database = await sharedDatabase()
+    const keys = await storedKeys(database.url, keyCount)
+    const port = freePort()
+    const options = { env: { DATABASE_URL: database.url }, args: ['serve', '--port', `${port}`] }
+    await using stack = new AsyncDisposableStack()
+    const server = stack.use(await startServer(options))
+    if (keyCount === 4) for (const key of keys) expect((await server.fetch('/pets', key)).status).toBe(200)
+    const flood = attackFor(floodMs, port, { connections: 2_500, triesKeys: true })
+    if (restarts) {
+      await server.says('that keys are tried', () => server.stderr.includes('"status":401') || undefined)
+      await server.stop('SIGKILL')
+      stack.use(await startServer(options))
+    }
+    const outcomes = await outcomesDuring(flood, port, keys)
+    expect(outcomes).toEqual({ 'GET 200': expect.any(Number), 'POST 201': expect.any(Number) })
+    expect(await flood).toMatchObject({ '401 invalid_api_key': expect.any(Number) })
+  })
 })

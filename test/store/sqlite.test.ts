@@ -89,6 +89,16 @@ describe('SQLite: the file', () => {
     expect(isWritable()).toBe(true)
   })
 
+  test('a sweep with nothing to delete takes no lock', async () => {
+    await using stores = closing(await opened())
+    await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date() })
+    using other = new Database(file, { readwrite: true })
+    other.run('BEGIN IMMEDIATE')
+    expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(0)
+    expect(stores.activity().isWritable).toBe(true)
+    other.run('ROLLBACK')
+  })
+
   test('a file that is missing, of another program, a folder or not a database is refused', async () => {
     expect(() => opened(file, false)).toThrow(
       new StoreError('missing', `Cannot open the store ${file}: it does not exist`),
