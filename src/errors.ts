@@ -1,12 +1,12 @@
 /** What is wrong with a store: one name for each advice. Engines share a name if the operator has to do the same. */
 export type StoreProblem =
-  | ('missing' | 'not-a-file' | 'foreign-file' | 'no-permission' | 'read-only' | 'no-folder' | 'locked' | 'disk-full')
+  | ('no-file' | 'not-a-file' | 'foreign-file' | 'no-permission' | 'read-only' | 'no-folder' | 'locked' | 'disk-full')
   | ('damaged' | 'before-1' | 'newer-schema' | 'not-empty' | 'invalid-id' | 'ids-exhausted')
   | ('nothing-to-copy' | 'unreadable' | 'no-read-permission' | 'not-a-backup' | 'bad-backup' | 'unclosed-backup')
   | ('refused-value' | 'ignored-animals')
   | ('no-answer' | 'no-primary' | 'temporary' | 'wrong-address' | 'wrong-tls' | 'pooler' | 'no-free-connection')
   | ('host-rules' | 'refused-user' | 'certificate-name' | 'untrusted-certificate' | 'missing-right' | 'listed-rights')
-  | ('no-database' | 'no-schema' | 'foreign-tables' | 'encoding' | 'isolation')
+  | ('missing' | 'no-database' | 'no-schema' | 'foreign-tables' | 'encoding' | 'isolation')
 
 /** The store cannot be opened, copied or changed. The message says what happened; `problem` decides what to do. */
 export class StoreError extends Error {

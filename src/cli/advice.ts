@@ -2,7 +2,8 @@ import { codeOf, SetupError, type StoreProblem, type StoreTrouble } from '../err
 
 /** What the operator has to do about each problem of a store. */
 const advice: Readonly<Record<StoreProblem, string>> = {
-  missing: 'start the server once, or set DATABASE_URL',
+  missing: 'set DATABASE_URL to the database of the store; a first start creates the tables',
+  'no-file': 'is this the folder of the store? Otherwise set DATABASE_URL to the file',
   'not-a-file': 'set DATABASE_URL to a file',
   'foreign-file': 'move it away, or set DATABASE_URL to another file',
   'no-permission': 'change its owner, or set DATABASE_URL to another file',

@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { timeLimits } from '../../src/http/app.ts'
 import { createKey, petstore, program, refusal, run, startServer, temporaryFolder, until } from '../support/process.ts'
@@ -68,11 +68,20 @@ test('with a closed stdout no key is created', async () => {
   expect(readdirSync(folder.path)).toEqual([])
 })
 
-test.each(['list', 'revoke till'])('keys %s creates no store', async args => {
+/** All commands that open a store and create none. */
+const readers = ['keys list', 'keys revoke till', 'export', 'correct 1 --name Rex', 'remove --yes 1', 'backup copy.db']
+
+test.each(readers)('%s creates no store, and makes none of an empty file', async line => {
   using folder = temporaryFolder()
-  const problem = await refusal(['keys', ...args.split(' ')], { cwd: folder.path })
-  expect(problem).toMatch(/^petstore: Cannot open the store data\/petstore\.db: it does not exist; .*\n$/)
+  const file = join(folder.path, 'pets.db')
+  const refused = async () =>
+    await refusal(line.split(' '), { cwd: folder.path, env: { DATABASE_URL: 'sqlite:pets.db' } })
+  expect(await refused()).toContain(`${file}: it does not exist; is this the folder of the store? Otherwise `)
   expect(readdirSync(folder.path)).toEqual([])
+  writeFileSync(file, '')
+  expect(await refused()).toMatch(/: the file is (empty; is this the folder|not a store of this program)/)
+  expect(readdirSync(folder.path)).toEqual(['pets.db'])
+  expect(readFileSync(file, 'utf8')).toBe('')
 })
 
 test('keys revoke revokes one key, once; keys list shows all keys, by their first characters', async () => {
@@ -86,7 +95,7 @@ test('keys revoke revokes one key, once; keys list shows all keys, by their firs
     stderr: `Revoked key "till" (${firstCharacters(till)}…). Running servers refuse it within 5 seconds\n`,
   })
   const again = await refusal(['keys', 'revoke', 'till'], { cwd: folder.path })
-  expect(again).toMatch(/^petstore: No valid key is called "till": bin\/petstore .*\n$/)
+  expect(again).toMatch(/^petstore: No valid key is called "till": \/.*\/bin\/petstore .*\n$/)
 
   const { exitCode, stdout, stderr } = await petstore(['keys', 'list'], { cwd: folder.path })
   expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -103,19 +112,25 @@ test('keys revoke revokes one key, once; keys list shows all keys, by their firs
   expect(Date.parse(expiresAt) - Date.now()).toBeWithin(11 * 3_600_000, 12 * 3_600_000 + 1)
 })
 
-test('keys list of a store without keys prints nothing on stdout, and says how to create one', async () => {
+test('hints name the program as it is typed, quoted if that is needed', async () => {
   using folder = temporaryFolder()
-  const args = ['keys', 'list', '--database-url', 'sqlite:pets.db']
-  writeFileSync(join(folder.path, 'pets.db'), '')
-  const listed = await petstore(args, { cwd: folder.path })
-  expect(listed).toMatchObject({ exitCode: 0, stdout: '' })
-  expect(listed.stderr).toContain('with bin/petstore keys create --name NAME')
+  const env = { DATABASE_URL: 'sqlite:pets.db' }
+  expect(await run(['sh', '-c', `echo | "${program}" import -`], { cwd: folder.path, env })).toMatchObject({
+    exitCode: 0,
+  })
+  const hint = async (command: string, path = '') => {
+    const script = `PATH="${path}:$PATH"; ${command} keys list`
+    const { exitCode, stdout, stderr } = await run(['sh', '-c', script], { cwd: folder.path, env })
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
+    return / one with (.*) keys create --name NAME\n$/.exec(stderr)?.[1]
+  }
+  expect(await hint(program)).toBe(program)
   // npm installs the program as a symbolic link.
-  const installed = join(folder.path, 'petstore')
-  symlinkSync(program, installed)
-  expect((await run([installed, ...args], { cwd: folder.path })).stderr).toContain(
-    'with petstore keys create --name NAME',
-  )
+  mkdirSync(join(folder.path, 'my bin'))
+  symlinkSync(program, join(folder.path, 'my bin/petstore'))
+  expect(await hint('petstore', join(folder.path, 'my bin'))).toBe('petstore')
+  const typed = "'my bin/petstore'"
+  expect(await hint(typed)).toBe(typed)
 })
 
 test('output reaches a slow reader completely', async () => {

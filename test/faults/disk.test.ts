@@ -121,7 +121,7 @@ testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again 
   await expectExactly(acknowledged, server)
 })
 
-testUnless(noMount, 'correct and remove on a full disk change nothing and say so', async () => {
+testUnless(noMount, 'correct, remove and keys create on a full disk change nothing and say so', async () => {
   using disk = smallDisk(1024 ** 2)
   const surroundings = { cwd: disk.path, env: { DATABASE_URL: 'sqlite:pets.db' } }
   writeFileSync(join(disk.path, 'animals.ndjson'), animalLines(3, 1n))
@@ -139,6 +139,7 @@ testUnless(noMount, 'correct and remove on a full disk change nothing and say so
     ]) {
       expect(await refusal(args, surroundings)).toEndWith(`petstore: ${problem}\n`)
     }
+    expect(await refusal(['keys', 'create', '--name', 'x'.repeat(100)], surroundings)).toMatch(/; free some space\n$/)
   }
   rmSync(join(disk.path, 'filler'))
   expect(await petstore(['export'], surroundings)).toMatchObject({ exitCode: 0, stdout: before })

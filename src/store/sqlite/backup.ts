@@ -22,7 +22,7 @@ export async function backUpSqlite(
   onProgress: (fraction: number) => void,
   signal: AbortSignal,
 ): Promise<bigint> {
-  if (!existsSync(file)) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: it does not exist`)
+  if (!existsSync(file)) throw new StoreError('no-file', `${cannotBackUp(resolve(file))}: it does not exist`)
   // The copy grows to about the size of the store; data in the write-ahead log makes this an estimate.
   const expectedBytes = Math.max(1, statSync(file).size)
   const showProgress = () =>

@@ -7,7 +7,7 @@ import { SqliteCatalogue } from './catalogue.ts'
 import { DamageGuard, sqliteStoreError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
-import { connect, migrations, prepare } from './schema.ts'
+import { connect, isEmpty, migrations, prepare } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
 
@@ -19,6 +19,9 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     using opening = new DisposableStack()
     // Stays open: if the writer thread has ended, this last connection moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
+    if (!create && isEmpty(anchor)) {
+      throw new StoreError('no-file', `Cannot open the store ${resolve(file)}: the file is empty`)
+    }
     const isNew = prepare(anchor, file, steps)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
@@ -66,7 +69,7 @@ function preventCheckpoint(database: Database): void {
 /** Creates or checks the file before SQLite does, which has one code for missing folders and missing rights. */
 function provideFile(file: string, create: boolean, what: string): void {
   if (!existsSync(file)) {
-    if (!create) throw new StoreError('missing', `${what}: it does not exist`)
+    if (!create) throw new StoreError('no-file', `Cannot open the store ${resolve(file)}: it does not exist`)
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))

@@ -86,12 +86,15 @@ function claim(database: Database, what: string): void {
   if (isOurs(database, what)) return
   const mark = database.transaction(() => {
     if (isOurs(database, what)) return
-    if (database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()) {
-      throw new StoreError('foreign-file', `${what}: it is a database of another program`)
-    }
+    if (!isEmpty(database)) throw new StoreError('foreign-file', `${what}: it is a database of another program`)
     database.run(`PRAGMA application_id = ${applicationId}`)
   })
   mark.immediate()
+}
+
+/** Whether it has no tables, as an empty file. */
+export function isEmpty(database: Database): boolean {
+  return !database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()
 }
 
 /** False for an empty file and for another program's. Throws for a store of a version before 1.0.0. */
