@@ -5,7 +5,7 @@ import { openSqliteRestore, type Restore } from '../store/sqlite/restore.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { interruptible } from './interrupt.ts'
 import { writeNewFile } from './new-file.ts'
-import { animals, type Io, isConfirmed, minute, startProgress } from './output.ts'
+import { animals, confirmationProblems, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
 
 const onlySqlite =
@@ -36,22 +36,28 @@ async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, 
   io.err(`Copied ${animals(result)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
 }
 
+const restoresSqlite = onlySqlite(
+  'Cannot restore PostgreSQL: stop all instances, run pg_restore into an empty database, and set DATABASE_URL to it',
+)
+
 export const restoreCommand = command({
   name: 'restore',
   summary: 'Replace the animals of an SQLite store with those of a backup, while the server runs',
   options: {
     file: argument('<file>', 'a copy that petstore backup has written'),
-    yes: switchOption('--yes, -y', 'Skip the question'),
+    yes: switchOption('--yes, -y', 'Skip the question; needed without a terminal'),
     databaseUrl: settings.databaseUrl,
   },
-  details: `All or nothing: animals and idempotency keys come from the backup. API keys of the store stay as they are, and
-keys that only the backup has are added. Ids of the store are not assigned again. A missing store is created.
-While the store replaces the animals (a million in 3 seconds), reads continue. A POST waits, and is 503 after
-5 to 10 seconds. The disk needs free space of up to 2.2 times the size of the backup.`,
+  details: `All or nothing: animals and idempotency keys come from the backup. API keys of the store stay as
+they are, and keys that only the backup has are added. Ids of the store are not assigned again. A
+missing store is created. While the store replaces the animals (a million in 3 seconds), reads
+continue. A POST waits, and is 503 after 5 to 10 seconds. The disk needs free space of up to 2.2
+times the size of the backup.`,
   examples: ['petstore restore pets-2030-01-31.db', 'petstore restore --yes pets-2030-01-31.db'],
-  check: onlySqlite(
-    'Cannot restore PostgreSQL: stop all instances, run pg_restore into an empty database, and set DATABASE_URL to it',
-  ),
+  check(options) {
+    const problems = restoresSqlite(options)
+    return problems.length > 0 ? problems : confirmationProblems(options.yes)
+  },
   async run({ file, yes, databaseUrl }, io) {
     io.err(`Checking ${file} and the store\n`)
     using restore = await openSqliteRestore(sqliteFile(databaseUrl), file)

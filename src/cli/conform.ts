@@ -2,7 +2,7 @@ import { addedMax, conform, type Result } from '../conform/run.ts'
 import { SetupError } from '../errors.ts'
 import { connectionProblem } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { exitCode, type Io, isConfirmed, visible } from './output.ts'
+import { confirmationProblems, exitCode, type Io, isConfirmed, visible } from './output.ts'
 import { apiKeyOption, baseUrlOption } from './pets.ts'
 
 export const conformCommand = command({
@@ -16,11 +16,15 @@ export const conformCommand = command({
     key: apiKeyOption,
     readOnly: switchOption('--read-only', 'Send only GET; skip the checks that add animals'),
     json: switchOption('--json', 'Print one JSON document'),
-    yes: switchOption('--yes, -y', 'Add animals without asking'),
+    yes: switchOption('--yes, -y', 'Add animals without asking; needed without a terminal'),
   },
   details: `Without --read-only, it adds up to ${addedMax} animals, which clients cannot delete.
-It says so on stderr, and asks first on a terminal.`,
-  examples: ['petstore conform http://127.0.0.1:8080/v1 --read-only'],
+It says so on stderr and asks first.`,
+  examples: [
+    'petstore conform http://127.0.0.1:8080/v1 --read-only',
+    'petstore conform http://127.0.0.1:8080/v1 --yes --json',
+  ],
+  check: ({ readOnly, yes }) => confirmationProblems(readOnly || yes),
   async run({ baseUrl, key, readOnly, json, yes }, io) {
     const beforeWriting = () => confirmWriting(baseUrl, yes, io)
     const onResult = (result: Result) => (json ? undefined : io.out(resultLines(result)))
@@ -40,11 +44,11 @@ It says so on stderr, and asks first on a terminal.`,
   },
 })
 
-/** Says what will be added. On a terminal, rejects unless the answer is yes. */
+/** Says what will be added. Asks, unless `yes`, and rejects unless the answer is yes. */
 async function confirmWriting(baseUrl: string, yes: boolean, io: Io) {
   await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl}. Clients cannot delete them.\n`)
-  if (yes || !io.isTerminal || !process.stdin.isTTY || (await isConfirmed('Continue?', io))) return
-  throw new SetupError('Stopped, nothing added: use --read-only to check without adding animals')
+  if (yes || (await isConfirmed('Continue?', io))) return
+  throw new SetupError('Nothing was added: answer y, use --yes, or check with --read-only')
 }
 
 const marks = { passed: '✓', failed: '✗', skipped: '-' }

@@ -5,7 +5,7 @@ import { petToJson } from '../json.ts'
 import { petName, petStatus } from '../pet.ts'
 import { argument, command, int64Text, switchOption, withoutUser } from './arguments.ts'
 import { interruptible, outcomeOf, unlessAborted } from './interrupt.ts'
-import { animals, announced, isConfirmed, isTerminal, petTable, visible } from './output.ts'
+import { animals, announced, confirmationProblems, isConfirmed, petTable, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
 const optional = { default: 'unchanged', optional: true } as const
@@ -73,8 +73,7 @@ export const removeCommand = command({
   },
   details: `Shows the animals and asks first. Their ids are not assigned again.\n${effect}`,
   examples: ['petstore remove 7', 'petstore remove --yes 7 8 12'],
-  check: ({ yes }) =>
-    yes || (isTerminal(2) && process.stdin.isTTY) ? [] : ['Cannot ask without a terminal: use --yes'],
+  check: ({ yes }) => confirmationProblems(yes),
   async run({ ids, yes, ...store }, io) {
     const outcomes = { ifAborted: 'nothing was removed', ifUnknown: 'either all of them were removed or none' }
     const refuse = (missing: readonly bigint[]) => {

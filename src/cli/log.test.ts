@@ -15,10 +15,10 @@ const fields: LoggedRequest = {
 }
 const parseLines = (text: string) => Bun.JSONL.parse(text) as { level: string }[]
 
-function lines({ level = 'info' as LogLevel, isTerminal = false } = {}) {
+function lines({ level = 'info' as LogLevel, isTerminal = false, isStyled = true } = {}) {
   const written: string[] = []
   const err = (text: string) => void written.push(text)
-  return { log: new BufferedLog(level, { err, isTerminal }), written }
+  return { log: new BufferedLog(level, { err, isTerminal, isStyled }), written }
 }
 
 describe('without a terminal', () => {
@@ -64,6 +64,15 @@ test('on a terminal, a request is one readable line, and other lines name their 
     '200 GET listPets 0.4 ms till\n404 GET /v1/x 0.4 ms till r-1\nerror request requestId=r-1 cause=Error: x\n',
   )
   expect(written.join('')).toContain('\u001b[32m200')
+})
+
+test('on a terminal without colours, a line has none', () => {
+  const { log, written } = lines({ isTerminal: true, isStyled: false })
+  log.request('info', fields)
+  log.write('error', 'request', { cause: 'x\u001b[2J' })
+  expect(written.join('')).toMatch(
+    /^\d\d:\d\d:\d\d 200 GET .* till\n\d\d:\d\d:\d\d error request cause=x\\u001b\[2J\n$/,
+  )
 })
 
 test('on a terminal, no text forges a line or sends control characters', () => {
@@ -123,7 +132,7 @@ describe('if the log is not read', () => {
       taken.push(text)
       return reading.promise
     }
-    const log = new BufferedLog('info', { err, isTerminal: false })
+    const log = new BufferedLog('info', { err, isTerminal: false, isStyled: false })
     for (let i = 0; i < waitingRequestsMax + lost; i++) log.request('info', request(i))
     log.flush()
     return {

@@ -13,7 +13,7 @@ const waitingLinesMax = 2 * waitingRequestsMax
 /** JSON lines; on a terminal, coloured lines for people. */
 export class BufferedLog implements Log {
   readonly #levelMin: number
-  readonly #io: Pick<Io, 'err' | 'isTerminal'>
+  readonly #io: Pick<Io, 'err' | 'isTerminal' | 'isStyled'>
   /** Lines that are not written yet, as one text: keeping their fields until the flush costs twice as much. */
   #batch = ''
   #batchLines = 0
@@ -22,7 +22,7 @@ export class BufferedLog implements Log {
   #waiting = 0
   #dropped = 0
 
-  constructor(level: LogLevel, io: Pick<Io, 'err' | 'isTerminal'>) {
+  constructor(level: LogLevel, io: Pick<Io, 'err' | 'isTerminal' | 'isStyled'>) {
     this.#levelMin = logLevels.indexOf(level)
     this.#io = io
   }
@@ -38,7 +38,7 @@ export class BufferedLog implements Log {
 
   request(level: LogLevel, request: LoggedRequest): void {
     if (!this.isOn(level) || this.#drops(waitingRequestsMax)) return
-    this.#add(level, this.#io.isTerminal ? readableRequest(request) : jsonRequest(level, request))
+    this.#add(level, this.#io.isTerminal ? this.#shown(readableRequest(request)) : jsonRequest(level, request))
   }
 
   flush(): void {
@@ -86,7 +86,13 @@ export class BufferedLog implements Log {
   }
 
   #line(level: LogLevel, message: string, fields: LogFields): string {
-    return this.#io.isTerminal ? readableLine(level, message, fields) : jsonLine(level, message, fields)
+    const { isTerminal } = this.#io
+    return isTerminal ? this.#shown(readableLine(level, message, fields)) : jsonLine(level, message, fields)
+  }
+
+  /** Only the colours are control characters: those of texts are escaped. */
+  #shown(line: string): string {
+    return this.#io.isStyled ? line : Bun.stripANSI(line)
   }
 }
 

@@ -38,12 +38,12 @@ test.each([
   ['on a terminal', true, true, 'Copying 0 %\rCopying 50 %\r\u001b[K'],
   ['elsewhere', false, true, 'Copying\n'],
   ['without a known total', true, false, 'Copying\n'],
-])('progress %s', (_, isTerminal, isTotalKnown, expected) => {
+])('progress %s', (_, isStyled, isTotalKnown, expected) => {
   let written = ''
   const err = (text: string) => {
     written += text
   }
-  const progress = startProgress('Copying', { err, isTerminal }, isTotalKnown)
+  const progress = startProgress('Copying', { err, isStyled }, isTotalKnown)
   for (const fraction of [0.001, 0.5, 0.501]) progress.update(fraction)
   progress.stop()
   progress.stop()

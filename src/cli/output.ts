@@ -16,7 +16,7 @@ export const versionLine = `petstore ${version} (${isExecutable ? 'commit ' : ''
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The program as it was called, for messages: `petstore`, `bin/petstore` or `./petstore`. */
+  /** The program as a person types it, for messages: `petstore`, `bin/petstore` or `'/my folder/petstore'`. */
   readonly program: string
   /** Writes results. Rejects if they cannot be written. A terminal gets control characters escaped. */
   out(text: string): Promise<void>
@@ -24,12 +24,17 @@ export interface Io {
   err(text: string, escaped?: 'escaped'): void | Promise<void>
   /** Whether stderr is a terminal. */
   readonly isTerminal: boolean
+  /** Whether it may get colours and lines that are overwritten. */
+  readonly isStyled: boolean
 }
 
 /** Messages name a command as `petstore keys create`; a person types the program as called. Quoted text stays. */
 export function asCalled(message: string, program: string): string {
   return message.replace(/(?<![\w/"])petstore (?=[a-z])/g, () => `${program} `)
 }
+
+/** A word as it is typed in a shell: `pets.db` or `'my pets.db'`. */
+export const shellWord = (text: string) => (/^[\w:./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
 export const exitCode = { success: 0, failure: 1, usage: 2 } as const
 
@@ -39,7 +44,7 @@ export function createProcessIo(): Io {
   const isErrTerminal = isTerminal(2)
   return {
     env: process.env,
-    program: isExecutable ? process.argv0 : process.env['PETSTORE_PROGRAM'] || 'petstore',
+    program: shellWord((isExecutable ? process.argv0 : process.env['PETSTORE_PROGRAM']) || 'petstore'),
     async out(text) {
       if (isStdoutClosed()) throw new SetupError('stdout is closed: open it, for example with >/dev/null')
       try {
@@ -60,6 +65,7 @@ export function createProcessIo(): Io {
       }
     },
     isTerminal: isErrTerminal,
+    isStyled: isErrTerminal && !process.env['NO_COLOR'] && process.env['TERM'] !== 'dumb',
   }
 }
 
@@ -132,6 +138,11 @@ export function animals(count: number | bigint): string {
   return `${count.toLocaleString('en')} ${BigInt(count) === 1n ? 'animal' : 'animals'}`
 }
 
+/** A pipe must not answer a question: without a terminal, a command that asks needs --yes. */
+export function confirmationProblems(yes: boolean | undefined): readonly string[] {
+  return yes || (isTerminal(2) && process.stdin.isTTY) ? [] : ['Cannot ask without a terminal: use --yes']
+}
+
 /** Whether the next line of stdin is yes. */
 export async function isConfirmed(question: string, io: Io): Promise<boolean> {
   await io.err(`${question} [y/N] `)
@@ -149,8 +160,8 @@ export function minute(date: Date | undefined): string {
 export type Progress = ReturnType<typeof startProgress>
 
 /** A percentage on a terminal until it is stopped; elsewhere, or if the total is unknown, the label on one line. */
-export function startProgress(label: string, io: Pick<Io, 'err' | 'isTerminal'>, isTotalKnown = true) {
-  const isShown = io.isTerminal && isTotalKnown
+export function startProgress(label: string, io: Pick<Io, 'err' | 'isStyled'>, isTotalKnown = true) {
+  const isShown = io.isStyled && isTotalKnown
   let shown: number | undefined
   const update = (fraction: number) => {
     const percent = Math.round(fraction * 100)

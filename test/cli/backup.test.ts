@@ -2,8 +2,8 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
-import { spawnPetstore, storeKey } from './child.ts'
+import { petstore, program, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import { spawnOnTerminal, spawnPetstore, storeKey } from './child.ts'
 import { held } from './workplace.ts'
 
 const key = 'a-key-from-outside-0123456789'
@@ -49,8 +49,21 @@ test('a backup of a busy store can be restored, and one of a stopped store does 
 })
 
 const [notOurs, setUrl] = ['the file is not a store of this program', 'set DATABASE_URL to the store to copy']
-const restore =
-  'stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup'
+const restore = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
+
+test.each([
+  ['NO_COLOR', '1', 0],
+  ['TERM', 'dumb', 0],
+  ['NO_COLOR', '', 1],
+])('on a terminal with %s=%j, a line is overwritten only if that is wanted', async (name, value, overwritten) => {
+  using folder = temporaryFolder()
+  await storeKey(join(folder.path, 'data/petstore.db'))
+  await using terminal = spawnOnTerminal([program, 'backup', 'copy.db'], { cwd: folder.path, env: { [name]: value } })
+  expect(await terminal.exited()).toBe(0)
+  expect(terminal.shown).toContain('Copied 0 animals')
+  const escapes = terminal.shown.split('\u001b').length - 1
+  expect([escapes, /\r(?!\n)/.test(terminal.shown)]).toEqual([overwritten, overwritten > 0])
+})
 
 test('a backup may have a name that begins with white space', async () => {
   using folder = temporaryFolder()
@@ -60,7 +73,6 @@ test('a backup may have a name that begins with white space', async () => {
 })
 
 test.each([
-  ['missing', `Cannot back up the store missing.db: it does not exist; ${setUrl}`],
   ['text', `Cannot back up the store text.db: ${notOurs} (SQLITE_NOTADB); ${setUrl}`],
   ['theirs', `Cannot back up the store theirs.db: ${notOurs}; ${setUrl}`],
   [

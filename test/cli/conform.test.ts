@@ -11,7 +11,7 @@ const apiKey = 'a-key-from-outside-0123456789'
 /** Runs `petstore conform` against a server with these defects. */
 async function conformWrong(defects: readonly Defect[], ...options: string[]) {
   using server = startWrongServer(...defects)
-  return await petstore(['conform', server.url, '--key', server.key, ...options], { cwd: tmpdir() })
+  return await petstore(['conform', '--yes', server.url, '--key', server.key, ...options], { cwd: tmpdir() })
 }
 
 const badName = answering(201, pet => ({ ...pet, name: '<b>&"\u001b[31m\u202e' }))
@@ -20,7 +20,7 @@ const badStatus = answering(404, body => ({ ...body, status: 500n }))
 test('our server passes, with its address without /v1, and the key from the environment', async () => {
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ env })
-  const ours = await petstore(['conform', server.url.replace('v1', '')], { cwd: tmpdir(), env })
+  const ours = await petstore(['conform', '-y', server.url.replace('v1', '')], { cwd: tmpdir(), env })
   const warning = `This adds up to 30 animals, named "conform ...", to ${server.url}. Clients cannot delete them.\n`
   expect(ours).toMatchObject({ exitCode: 0, stderr: warning })
   const lines = ours.stdout.split('\n')
@@ -82,7 +82,7 @@ test.each<[string, (url: string) => string, string, RegExp]>([
   ],
 ])('a server that %s is reported in one line', async (_, urlOf, key, line) => {
   using server = startWrongServer()
-  const ended = await petstore(['conform', urlOf(server.url), '--api-key', key], { cwd: tmpdir() })
+  const ended = await petstore(['conform', '--yes', urlOf(server.url), '--api-key', key], { cwd: tmpdir() })
   expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: expect.stringMatching(line) })
   expect(ended.stderr).not.toContain(key)
 })
@@ -114,7 +114,7 @@ test('on a terminal, it asks before the first write, and goes on after Yes', asy
 test('after n it writes nothing, and ends with exit code 1', async () => {
   const { exitCode, shown, stdout, writes } = await conformOnTerminal('n\n')
   expect({ exitCode, stdout, writes }).toEqual({ exitCode: 1, stdout: '', writes: 0 })
-  expect(shown).toEndWith('\r\npetstore: Stopped, nothing added: use --read-only to check without adding animals\r\n')
+  expect(shown).toEndWith('\r\npetstore: Nothing was added: answer y, use --yes, or check with --read-only\r\n')
 })
 
 test.each(['--yes', '--read-only'])('on a terminal, %s asks nothing', async option => {

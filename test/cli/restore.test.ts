@@ -19,7 +19,8 @@ import { withAdvice } from '../../src/cli/advice.ts'
 import { StoreError } from '../../src/errors.ts'
 import { openSqliteRestore } from '../../src/store/sqlite/restore.ts'
 import { animalLines } from '../support/load.ts'
-import { createKey, refusal, type Server, startServer } from '../support/process.ts'
+import { createKey, program, refusal, type Server, startServer, until } from '../support/process.ts'
+import { spawnOnTerminal } from './child.ts'
 import { workplace } from './workplace.ts'
 
 const rex = '{"name":"Rex","categoryId":7}'
@@ -106,25 +107,41 @@ test('every running server shows the animals of the backup; keys stay, and no id
   expect(readdirSync(cwd).toSorted()).toEqual(['animals.ndjson', 'backup.db', 'pets.db', 'pets.db-shm', 'pets.db-wal'])
 })
 
-test('it shows what it replaces, and asks; only yes replaces it', async () => {
-  using place = withBackup()
-  const shown = `Checking backup.db and the store
+/** Starts `restore backup.db` on a terminal. Resolves when it asks. */
+async function restoreOnTerminal({ surroundings }: ReturnType<typeof withBackup>) {
+  const terminal = spawnOnTerminal([program, 'restore', 'backup.db'], surroundings)
+  await until('the question', () => terminal.shown.endsWith('[y/N] ') || undefined)
+  return terminal
+}
+
+const shown = `Checking backup.db and the store
 backup.db, last modified 2030-01-01 00:00Z, replaces the catalogue of pets.db:
   Animals:  2 in the backup; 4 now
   API keys: 0 to add; those of the store stay as they are
 Animals added since the backup will be lost, including those added until the restore locks the store.
-Replace the catalogue? [y/N] `
+Replace the catalogue? [y/N] `.replaceAll('\n', '\r\n')
+
+test.each([
+  ['\n', 1, 'petstore: Nothing was restored: answer y, or use --yes'],
+  ['yet\n', 1, 'petstore: Nothing was restored: answer y, or use --yes'],
+  ['y\n', 0, 'Restored 2 animals'],
+])('on a terminal it shows what it replaces, and asks: %j', async (answer, exitCode, last) => {
+  using place = withBackup()
   const before = await place.exported()
-  for (const answer of ['', '\n', 'yet\n']) {
-    const { exitCode, stderr } = await place.shell(`printf '${answer}' | petstore restore backup.db`)
-    const refused = `${shown}${answer === '' ? '\n' : ''}petstore: Nothing was restored: answer y, or use --yes\n`
-    expect({ exitCode, stderr }).toEqual({ exitCode: 1, stderr: refused })
-    expect(await place.exported()).toBe(before)
-  }
+  await using terminal = await restoreOnTerminal(place)
+  expect(terminal.shown).toBe(shown)
+  terminal.type(answer)
+  expect(await terminal.exited()).toBe(exitCode)
+  expect(terminal.shown).toEndWith(`${last}\r\n`)
+  expect((await place.exported()) === before).toBe(exitCode === 1)
+})
+
+test('a pipe cannot answer: without --yes nothing is restored', async () => {
+  using place = withBackup()
+  const before = await place.exported()
   const { exitCode, stderr } = await place.shell('yes | petstore restore backup.db')
-  const restored = `${shown}Restoring backup.db\nRestored 2 animals\n`
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: restored })
-  expect(before).toStartWith(await place.exported())
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: 'petstore: Cannot ask without a terminal: use --yes\n' })
+  expect(await place.exported()).toBe(before)
 })
 
 /** The index has another id than the table: only a full check finds that. */
@@ -220,7 +237,7 @@ test('a damaged store is refused with a way out; the new store does not know wha
   writeFileSync(file, readFileSync(file).fill(0xff, 4_096, 8_192))
   const before = filesIn(place.path)
   expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
-    'petstore: Cannot open the store pets.db: the file is damaged (quick_check); stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup\n',
+    `petstore: Cannot open the store pets.db: the file is damaged (quick_check); stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup\n`,
   )
   expect(filesIn(place.path)).toEqual(before)
   renameSync(file, `${file}.damaged`)
@@ -242,27 +259,21 @@ test('a damaged store is refused with a way out; the new store does not know wha
 test.each<[string, string, (file: (name: string) => string) => void]>([
   [
     'store is moved',
-    'pets.db was moved, replaced or deleted); try again\n',
+    'pets.db was moved, replaced or deleted); try again\r\n',
     file => renameSync(file('pets.db'), file('moved.db')),
   ],
   [
     'backup is changed',
-    'nothing has changed: the backup was changed meanwhile; try again\n',
+    'nothing has changed: the backup was changed meanwhile; try again\r\n',
     file => utimesSync(file('backup.db'), 0, 1_900_000_000),
   ],
 ])('if the %s after the question, nothing changes', async (_, problem, meddle) => {
   using place = withBackup()
-  await using child = place.start(['restore', 'backup.db'])
-  let printed = ''
-  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
-    printed += text
-    if (!printed.endsWith('[y/N] ')) continue
-    meddle(place.file)
-    child.stdin.write('y\n')
-    await child.stdin.end()
-  }
-  expect(printed).toEndWith(problem)
-  expect(await child.exited).toBe(1)
+  await using terminal = await restoreOnTerminal(place)
+  meddle(place.file)
+  terminal.type('y\n')
+  expect(await terminal.exited()).toBe(1)
+  expect(terminal.shown).toEndWith(problem)
   if (existsSync(place.file('moved.db'))) renameSync(place.file('moved.db'), place.file('pets.db'))
   expect(await place.exported()).toContain('"id":4')
 })

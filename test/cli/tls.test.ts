@@ -38,7 +38,7 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
       [
         server.url,
         'its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); set NODE_EXTRA_CA_CERTS to the file of its authority',
-        'conform',
+        ...['conform', '--read-only'],
       ],
     ]) {
       const stderr = await refusal([...args, url], { cwd: folder.path, env })

@@ -46,6 +46,7 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
     env,
     program: 'petstore',
     isTerminal: false,
+    isStyled: false,
     async out(text: string) {
       stdout += text
     },
