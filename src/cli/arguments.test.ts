@@ -52,7 +52,9 @@ describe('refused, without showing a secret:', () => {
     [[], '<animal> is missing: expected the name of an animal'],
     [[''], '<animal> is empty: expected the name of an animal'],
     [['Rex', ''], '<food> is empty: expected its food'],
-    [['Rex', 'meat', 'milk', 'fish'], `Unexpected argument "milk": expected petstore feed ${usage}`],
+    [['Rex', 'meat', 'milk', 'fish'], 'Unexpected argument "milk": did you mean --name milk?'],
+    [['Rex', 'meat', "Ada's", '-q'], `Unexpected argument "Ada's": did you mean --name 'Ada'\\''s'?`],
+    [['Rex', 'meat', 'milk', '-n', 'Ada'], `Unexpected argument "milk": expected petstore feed ${usage}`],
     [['Rex', 'meat', 'http://me:secret@a'], `Unexpected argument "http://…@a": expected petstore feed ${usage}`],
     ...[
       'a-secret-key-0123',
@@ -71,7 +73,7 @@ describe('refused, without showing a secret:', () => {
     [['Rex', '--__proto__', 'secret'], 'Unknown option --__proto__: petstore feed --help lists the options'],
     [
       ['Rex', '-tsecret'],
-      'Unknown option -t: petstore feed --help lists the options; put -- before an argument that begins with a dash',
+      'Unknown option -t: petstore feed --help lists the options; for an argument that begins with a dash, type petstore feed --name <name> [options] -- <animal> [food]',
     ],
     [['Rex', '--times'], '--times has no value: expected --times <number>'],
     [['Rex', '--times', '--quietly'], '--times has no value: expected --times <number>'],

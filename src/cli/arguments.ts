@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { int64, invalid, missing, type Rule, show } from '../field.ts'
 import { InexactNumber } from '../int64.ts'
-import type { Io } from './output.ts'
+import { type Io, shellWord } from './output.ts'
 
 /** An option of a command: a flag and, for some, an environment variable of lower precedence; or an argument. */
 export interface Option<T = unknown> extends Rule<T, string> {
@@ -75,12 +75,15 @@ export const command = <const O extends Options>(command: Command<O>): Command =
 
 export interface CommandGroup extends Pick<Command, 'name' | 'summary' | 'examples'> {
   readonly commands: readonly Entry[]
+  /** What to do instead, for commands that people look for. */
+  readonly insteadOf?: ReadonlyMap<string, string>
 }
 
 export type Entry = Command | CommandGroup
 
 /** `--port` */
 export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
+const isRequired = (option: Option) => option.default === undefined && !option.variable
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
 const argumentsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('<'))
 const flagsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('-'))
@@ -128,8 +131,18 @@ export function splitArguments(command: Command, args: readonly string[], progra
     if (text === '') problems.push(`${flag} is empty: expected ${help}`)
   }
   const extra = others[expected.length]
-  if (extra !== undefined) problems.push(`${unexpected(extra)}: expected ${usageOf(command, program)}`)
+  if (extra !== undefined) {
+    const flag = mayBeSecret(extra) ? undefined : flagFor(extra, flags, texts)
+    const advice = flag ? `did you mean ${flag} ${shellWord(extra)}?` : `expected ${usageOf(command, program)}`
+    problems.push(`${unexpected(extra)}: ${advice}`)
+  }
   return { texts, problems: problems.slice(0, 1) }
+}
+
+/** The required flag that is not given and accepts this text: `keys create till` lacks only `--name`. */
+function flagFor(text: string, flags: readonly Option[], texts: Readonly<Record<string, string>>): string | undefined {
+  const missing = flags.filter(option => isRequired(option) && texts[flagName(option)] === undefined)
+  return missing.filter(option => option.read(text) !== undefined).map(flagName)[0]
 }
 
 function tokensOf(args: readonly string[], flags: readonly Option[]) {
@@ -187,17 +200,20 @@ export function unknownName(name: string, entry: Entry, program: string): string
   const isEarly = !isCommand && kind === 'option'
   const lists = `${typed(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
   const mayBeArgument = /^-[^-]/.test(name) && isCommand && argumentsOf(entry).length > 0
-  const dashed = mayBeArgument ? '; put -- before an argument that begins with a dash' : ''
-  const advice = isEarly ? `name a command first; ${lists}` : (suggestion(name, known) ?? `${lists}${dashed}`)
+  const dashed = mayBeArgument ? `; for an argument that begins with a dash, type ${usageOf(entry, program, true)}` : ''
+  const near = similarName(name, known)
+  const guess = near ? `did you mean ${near}?` : `${lists}${dashed}`
+  const instead = isCommand ? undefined : entry.insteadOf?.get(name)
+  const advice = isEarly ? `name a command first; ${lists}` : (instead ?? guess)
   // A value behind the name may be a key or a password.
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
 }
 
-/** `did you mean --port?`, if a known name is similar. */
-export function suggestion(name: string, known: readonly string[]): string | undefined {
-  const near = (edits: number) => known.find(other => edits <= other.length / 2 && isWithin(edits, name, other))
-  const nearest = near(1) ?? near(2) ?? near(3)
-  return nearest && `did you mean ${nearest}?`
+/** The known name with the same letters, or with one in four wrong at most: a wrong guess is worse than none. */
+export function similarName(name: string, known: readonly string[]): string | undefined {
+  const letters = (text: string) => [...text].sort().join('')
+  const near = (edits: number) => known.find(other => edits <= other.length / 4 && isWithin(edits, name, other))
+  return known.find(other => letters(other) === letters(name)) ?? near(1) ?? near(2) ?? near(3)
 }
 
 /** Whether inserting, deleting or replacing at most this many characters turns `a` into `b`. */
@@ -221,7 +237,7 @@ export function helpOf(entry: Entry, program: string): string {
     list('Arguments', args.map(optionRow)),
     list('Options', [...flags, helpOption].map(optionRow)),
     isCommand && entry.details ? `${entry.details}\n` : '',
-    `Examples:\n${entry.examples.map(line => `  ${line.replaceAll('petstore ', `${program} `)}\n`).join('')}`,
+    `Examples:\n${entry.examples.map(line => `  ${line.replaceAll('petstore ', () => `${program} `)}\n`).join('')}`,
   ]
   return sections.filter(section => section !== '').join('\n')
 }
@@ -249,10 +265,12 @@ function list(heading: string, rows: readonly Row[]): string {
   return rows.length > 0 ? `${heading}:\n${rows.map(line).join('')}` : ''
 }
 
-function usageOf(entry: Entry, program: string): string {
+/** With `dashed`, the form in which an argument may begin with a dash. */
+function usageOf(entry: Entry, program: string, dashed = false): string {
   if (!('run' in entry)) return `${typed(entry, program)} <command>`
   const expected = argumentsOf(entry).map(({ flag, optional }) => (optional ? ` [${flag.slice(1, -1)}]` : ` ${flag}`))
-  const required = flagsOf(entry).filter(option => option.default === undefined && !option.variable)
-  const flags = required.map(option => ` ${flagName(option)} ${option.flag.replace(/^[^<]*/, '')}`)
-  return `${typed(entry, program)}${[...expected, ...flags].join('')} [options]`
+  const flags = flagsOf(entry).filter(isRequired)
+  const required = flags.map(option => ` ${flagName(option)} ${option.flag.replace(/^[^<]*/, '')}`)
+  const parts = dashed ? [...required, ' [options] --', ...expected] : [...expected, ...required, ' [options]']
+  return `${typed(entry, program)}${parts.join('')}`
 }

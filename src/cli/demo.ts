@@ -15,8 +15,8 @@ export const demoCommand = command({
   name: 'demo',
   summary: 'Serve 30 sample animals from a temporary store until Ctrl-C',
   options: { port: { ...settings.port, default: portDefault, optional: true }, host: settings.host },
-  details: `The store is in a new temporary folder, which is deleted at the end. Only warnings and errors are logged.
-Of the variables of serve, only PORT and HOST apply.`,
+  details: `The store is in a new temporary folder, which is deleted at the end. Only warnings and errors are
+logged. Of the variables of serve, only PORT and HOST apply.`,
   examples: ['petstore demo', 'petstore demo --port 9000'],
   async run({ port: given, host }, io) {
     const folder = newFolder()

@@ -3,7 +3,7 @@ import { SetupError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { isPostgres } from '../store/open.ts'
 import type { KeyStore, Stores } from '../store.ts'
-import { type Io, version } from './output.ts'
+import { type Io, shellWord, version } from './output.ts'
 import { originOf, type ServeSettings, settings as serveSettings } from './settings.ts'
 
 type Row = readonly [label: string, value: string]
@@ -104,5 +104,5 @@ async function permissionOf(environmentKey: string, keys: KeyStore, log: Log): P
 function storeFlag(url: string, io: Io): string {
   if (url === (io.env['DATABASE_URL'] || serveSettings.databaseUrl.default)) return ''
   if (isPostgres(url)) return ' --database-url URL'
-  return ` --database-url ${/^[\w:./-]+$/.test(url) ? url : `'${url.replaceAll("'", "'\\''")}'`}`
+  return ` --database-url ${shellWord(url)}`
 }

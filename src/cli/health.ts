@@ -23,8 +23,8 @@ export const healthCommand = command({
     },
   },
   details: `It reads the same variables as serve. No API key is needed.
-It prints ok, or read-only if the last write failed, the database takes no writes, or the file was moved.
-Reads work then, so both are exit code 0.`,
+It prints ok, or read-only if the last write failed, the database takes no writes, or the file was
+moved. Reads work then, so both are exit code 0.`,
   examples: ['petstore health', 'petstore health --port 9000 --check livez'],
   async run(options, io) {
     const url = `${originOf(options)}/${options.check}`

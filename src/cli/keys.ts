@@ -104,6 +104,7 @@ export const keysCommands: CommandGroup = {
   name: 'keys',
   summary: 'Create, list and revoke API keys',
   commands: [createCommand, listCommand, revokeCommand],
+  insteadOf: new Map([['rotate', 'create a key, let the clients switch to it, then revoke the old one']]),
   examples: ['petstore keys create --name till', 'petstore keys list'],
 }
 

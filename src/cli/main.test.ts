@@ -11,6 +11,7 @@ async function run(args: readonly string[], env: Io['env'] = {}, program = 'pets
     env,
     program,
     isTerminal: false,
+    isStyled: false,
     async out(text) {
       printed.stdout += text
     },
@@ -45,9 +46,10 @@ test.each(commands)('the help of "%s" has a summary, a usage line and examples',
   expect(stdout).toMatch(/^[A-Z].*\.\n\nUsage: /)
   expect(stdout).toContain(`\nUsage: ${['petstore', ...words].join(' ')}`)
   expect(stdout).toMatch(/\nExamples:\n( {2}.*petstore .*\n)+$/)
-  for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
+  const long = await run([...words, '--help'], {}, '/opt/petstore/bin/petstore')
+  for (const line of long.stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(100)
   const last = words.pop() ?? ''
-  for (const line of [`help ${name}`, `${words.join(' ')} help ${last}`, `${name} -h`]) {
+  for (const line of [`help ${name}`, `--help ${name}`, `${words.join(' ')} help ${last}`, `${name} -h`]) {
     expect((await run(line.split(' ').filter(Boolean))).stdout).toBe(stdout)
   }
 })
@@ -80,8 +82,17 @@ test.each<[string, ...problems: string[]]>([
   ['keys lsit', 'Unknown command lsit: did you mean list?'],
   ['bogus', 'Unknown command bogus: petstore --help lists the commands'],
   ['--port 1', 'Unknown option --port: name a command first; petstore --help lists the commands'],
-  ['keys create till', 'Unexpected argument "till": expected petstore keys create --name <name> [options]'],
-  ['pets add Rex 7', 'expected petstore pets add <name> --category <number> [options]'],
+  ['keys create till', 'Unexpected argument "till": did you mean --name till?'],
+  ['pets add Rex 7', 'Unexpected argument "7": did you mean --category 7?'],
+  ['pets add Rex seven', 'expected petstore pets add <name> --category <number> [options]'],
+  ['pets add -dash --category 1', 'type petstore pets add --category <number> [options] -- <name>'],
+  ['keys rotate', 'Unknown command rotate: create a key, let the clients switch to it, then revoke the old one'],
+  ['config', 'Unknown command config: petstore --help lists the commands'],
+  ['pets set', 'Unknown command set: petstore pets --help lists the commands'],
+  ['--help bogus', 'Unknown command bogus: '],
+  ['conform http://127.0.0.1:1/v1', 'Cannot ask without a terminal: use --yes'],
+  ['restore backup.db', 'Cannot ask without a terminal: use --yes'],
+  ['remove 7', 'Cannot ask without a terminal: use --yes'],
   ['keys list --port 1', 'Unknown option --port: petstore keys list --help lists the options'],
   ['serve --port abc', '--port is "abc": expected an integer from 0 to 65535'],
   ['export ', '<file> is empty: expected a new file'],
@@ -101,10 +112,10 @@ test.each<[string, ...problems: string[]]>([
   ['pets list --url ftp://me:secret@pets --limit 0', '--limit is "0"', `--url ${notUrl}`],
   ['pets list --api-key secret\tword', visibleKey],
   ['conform --yes', '<url> is missing: expected the base URL of a server'],
-  ['conform ftp://127.0.0.1/v1 --key=', '<url> is invalid', `--api-key ${visibleKey}`],
+  ['conform ftp://127.0.0.1/v1 -y --key=', '<url> is invalid', `--api-key ${visibleKey}`],
   ['pets get abc --api-key=', '<id> is "abc": expected a 64-bit integer', `--api-key ${visibleKey}`],
   ['openapi --server ftp://127.0.0.1/v1', '--server is "ftp://127.0.0.1/v1": expected an http or https URL'],
-  ['conform http://me:secret@127.0.0.1/v1', `<url> ${notUrl}`],
+  ['conform -y http://me:secret@127.0.0.1/v1', `<url> ${notUrl}`],
   ['pets list --url localhost:8080', '--url is invalid: did you mean http://localhost:8080?'],
   ...['me:secret@localhost:8080', 'localhost:8080?secret', 'localhost:8080#secret', 'secret'].map(
     (url): [string, string] => [`pets list --url ${url}`, `--url ${notUrl}`],
@@ -129,7 +140,7 @@ test.each<[string, ...problems: string[]]>([
   expect(stderr).not.toContain('secret')
 })
 
-test.each(['pets list', 'pets get 1', 'conform http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
+test.each(['pets list', 'pets get 1', 'conform -y http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
   const stderr =
     'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; petstore keys create --name NAME creates one\n'
   expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })

@@ -23,8 +23,8 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['version', async () => versionCommand],
 ])
 
-/** `serve` and `demo` log these warnings; `version` reads no variable. */
-const withoutWarnings = ['serve', 'demo', 'version']
+/** Commands that log the warnings about variables themselves, if they run. */
+const withLog = ['serve', 'demo']
 
 const versionCommand = command({
   name: 'version',
@@ -41,15 +41,23 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     const [first = '', ...rest] = args
     const name = /^(--version|-v)$/.test(first) ? 'version' : first
     const load = commands.get(name)
-    const warnings = load && !withoutWarnings.includes(name) ? unknownVariables(io.env, io.program) : []
-    for (const warning of warnings) io.err(`petstore: ${warning}\n`)
-    return await (load ? run(await load(), rest, io) : run(await program(), args, io))
+    if (!load) return await run(await program(), args, io)
+    if (!withLog.includes(name)) warn(name, io)
+    const code = await run(await load(), rest, io)
+    if (code === exitCode.usage && withLog.includes(name)) warn(name, io)
+    return code
   } catch (error) {
     // The reader of a pipe has read enough: `keys list | head -1`.
     if (codeOf(error) === 'EPIPE') return exitCode.success
     io.err(`petstore: ${maskKeys(asCalled(messageOf(error), io.program))}\n`)
     return exitCode.failure
   }
+}
+
+/** Names variables that are probably mistyped. `version` reads none. */
+function warn(name: string, io: Io): void {
+  const warnings = name === 'version' ? [] : unknownVariables(io.env, io.program)
+  for (const warning of warnings) io.err(`petstore: ${warning}\n`)
 }
 
 async function program(): Promise<CommandGroup> {
@@ -63,16 +71,16 @@ async function program(): Promise<CommandGroup> {
 
 /** Runs the command that `args` name, or prints the help. */
 async function run(entry: Entry, args: readonly string[], io: Io): Promise<number> {
-  if (asksForHelp(args, entry)) {
-    await io.out(helpOf(entry, io.program))
-    return exitCode.success
-  }
   if ('run' in entry) {
+    if (asksForHelp(args)) return showHelp(entry, io)
     const { values, problems } = readCommand(entry, args, io)
     return problems.length > 0 ? refuse(problems, io) : ((await entry.run(values, io)) ?? exitCode.success)
   }
   const [name, ...rest] = args
-  if (name === 'help') return run(entry, [...rest, '--help'], io)
+  if (name !== undefined && /^(help|--help|-h)$/.test(name)) {
+    const words = rest.filter(word => !word.startsWith('-'))
+    return words.length > 0 ? run(entry, [...words, '--help'], io) : showHelp(entry, io)
+  }
   if (name === undefined) {
     io.err(helpOf(entry, io.program))
     return exitCode.usage
@@ -81,9 +89,14 @@ async function run(entry: Entry, args: readonly string[], io: Io): Promise<numbe
   return found ? run(found, rest, io) : refuse([unknownName(name, entry, io.program)], io)
 }
 
-function asksForHelp(args: readonly string[], entry: Entry): boolean {
-  const end = 'run' in entry ? args.indexOf('--') : 1
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
   return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
+}
+
+async function showHelp(entry: Entry, io: Io): Promise<number> {
+  await io.out(helpOf(entry, io.program))
+  return exitCode.success
 }
 
 function refuse(problems: readonly string[], io: Io): number {

@@ -85,7 +85,10 @@ describe('a line', () => {
     ['{"name":"Rex","categoryId":7,}', 'it is not JSON: Expected a name in double quotes after the comma at column 30'],
     ['{"name":"Rex","categoryId":07}', "it is not JSON: Expected '}' at column 29"],
     [`${rex(1)} ${rex(2)}`, 'it is not JSON: '],
-    ['[]', 'it is […]: expected an object with name and categoryId'],
+    ...['[]', ` [${rex(1)}]`, `[${rex('1'.repeat(70_000))}]`].map((line): [string, string] => [
+      line,
+      'it begins an array: use lines, ',
+    ]),
     ['9007199254740993', 'it is 9007199254740993: expected an object with name and categoryId'],
     ['{"id":1,"name":"Rex"}', 'categoryId is missing: '],
     ['{"id":1,"name":"Rex","categoryId":7,"age":3}', 'unknown property "age": expected id, name, categoryId or status'],
@@ -135,7 +138,7 @@ describe('many lines', () => {
     [
       'an array over several lines',
       `[\n${rex(1)},\n]`,
-      ['1: it is not JSON', '2: it is not JSON', '3: it is not JSON'],
+      ['1: it begins an array', '2: it is not JSON', '3: it is not JSON'],
     ],
     ['invalid lines', `${rex(1)}\r\n{}\r\n${rex(2)}\r\n{}`, ['2: id is missing', '4: id is missing']],
     ['a line too long', `${'x'.repeat(70_000)}\n${rex(1)}\n\ufffd`, ['1: it has more than', '3: it is not JSON']],

@@ -53,8 +53,14 @@ const importedId = { expected: `an integer from 1 to ${int64Max}` }
 /** All that is wrong with a line. */
 type InvalidLine = { readonly problem: string }
 
+const isArray: InvalidLine = {
+  problem:
+    "it begins an array: use lines, with jq 1.7 or newer (older ones round integers): jq -c '.[]' pets.json | petstore import -",
+}
+
 /** Refuses unknown properties: the import would lose them. */
 function readPetLine(line: string, ids: ImportIds, previousId: bigint): ImportedPet | InvalidLine {
+  if (line.trimStart().startsWith('[')) return isArray
   const parsed = readJson(line)
   if (!parsed.ok) {
     const where = parsed.at ? ` at column ${parsed.at.column}` : ''
@@ -78,6 +84,7 @@ function readPetLine(line: string, ids: ImportIds, previousId: bigint): Imported
 }
 
 const lineFeed = 0x0a
+const bracket = '['.charCodeAt(0)
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Only a line feed ends a line: a carriage return before it is white space to JSON. */
@@ -97,7 +104,9 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 }
 
 function decodeLine(bytes: Uint8Array): string | InvalidLine {
-  if (bytes.length > lineBytesMax) return { problem: `it has more than ${lineBytesMax} bytes` }
+  if (bytes.length > lineBytesMax) {
+    return bytes[0] === bracket ? isArray : { problem: `it has more than ${lineBytesMax} bytes` }
+  }
   try {
     return utf8.decode(bytes)
   } catch {

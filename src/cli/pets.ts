@@ -77,8 +77,8 @@ const listCommand = command({
     await withClient(server, io, async client => {
       const pages = client.pets.list({ status, limit: Math.min(max, limitMax) }).pages()
       const { count, hasMore } = await printPages(pages, max, json, io)
-      if (json) return
-      if (count === 0) io.err(status === undefined ? 'The pet store has no animals\n' : `No animal is ${status}\n`)
+      const none = status === undefined ? 'The pet store has no animals' : `No animal is ${status}`
+      if (count === 0 && !json) io.err(`${none}\n`)
       if (hasMore) io.err('There are more animals: --all lists all\n')
     })
   },

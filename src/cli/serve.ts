@@ -65,7 +65,8 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
     const app = appOf(settings, stores, sweep, log)
     await writing
     await app.checkStore()
-    const listener = startListening(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort }, settings)
+    const address = { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort }
+    const listener = startListening(app, address, settings, io.env)
     if (port !== 0 && listener.port !== port) await io.err(`Port ${port} is in use: using a free port instead\n`)
     const recording = repeat(log, recordUsesEveryMs, () => app.flush())
     try {
@@ -131,7 +132,7 @@ function readPem(file: string): string {
   }
 }
 
-function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSettings): Listener {
+function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSettings, env: Io['env']): Listener {
   try {
     return listen(app, address)
   } catch (cause) {
@@ -140,8 +141,11 @@ function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSe
       const message = `Cannot use ${tlsCert} and ${tlsKey}: expected a certificate and its key, both in PEM`
       throw new SetupError(message, { cause })
     }
-    const other = port < 65_535 ? port + 1 : 8080
-    const useOther = `stop the other program, or use another port, such as --port ${other} or PORT=${other}`
+    const other = port === 9000 ? 9001 : 9000
+    // npm takes --port for itself.
+    const isNpmStart = env['npm_lifecycle_event'] === 'start'
+    const change = isNpmStart ? `PORT=${other} npm start` : `--port ${other} or PORT=${other}`
+    const useOther = `stop the other program, or use another port, such as ${change}`
     throw explained(`Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`, cause, [
       [/^EADDRINUSE$/, 'the port is in use', useOther],
       [/^EACCES$/, 'permission denied', 'use a port above 1023, such as --port 8080 or PORT=8080'],

@@ -4,7 +4,7 @@ import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres, openStores, readUrlProblem } from '../store/open.ts'
 import type { Stores } from '../store.ts'
-import { type Command, integer, optional, setting, suggestion, switchOption, type Values } from './arguments.ts'
+import { type Command, integer, optional, setting, similarName, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
@@ -148,9 +148,11 @@ export function unknownVariables(env: Io['env'], program: string): readonly stri
   const isUnknown = (name: string) => name.startsWith(variablePrefix) && !known.includes(name)
   return Object.entries(env).flatMap(([name, value]) => {
     if (!value || !isUnknown(name) || foreignVariable.test(`${name}=${value}`)) return []
-    const bare = name.slice(variablePrefix.length)
-    const advice = known.includes(bare) ? `did you mean ${bare}?` : suggestion(name, known)
-    return `Unknown variable ${name}: ${advice ?? `${program} serve --help lists the variables`}`
+    // The prefix that most names share would make all of them similar.
+    const bare = (variable: string) => variable.replace(variablePrefix, '')
+    const near = similarName(bare(name), known.map(bare))
+    const meant = known.find(variable => bare(variable) === near)
+    return `Unknown variable ${name}: ${meant ? `did you mean ${meant}?` : `${program} serve --help lists the variables`}`
   })
 }
 

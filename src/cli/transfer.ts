@@ -85,10 +85,15 @@ export const importCommand = command({
     dryRun: switchOption('--dry-run', 'Only check the lines; no store is opened'),
     ...storeOptions,
   },
-  details: `A line has up to ${lineBytesMax / 1024} KiB and is checked like a POST: {"name":"Rex","categoryId":7,"status":"sold"}
-The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits, and is
-503 after 3 seconds on PostgreSQL, and 5 to 10 on SQLite.`,
-  examples: ['petstore import --keep-ids animals.ndjson', 'gunzip -c animals.ndjson.gz | petstore import -'],
+  details: `A line has up to ${lineBytesMax / 1024} KiB: {"name":"Rex","categoryId":7,"status":"sold"}
+Its values are checked as in a POST. Unknown fields are refused, because their data would be lost.
+The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits,
+and is 503 after 3 seconds on PostgreSQL, and 5 to 10 on SQLite.`,
+  examples: [
+    'petstore import --keep-ids animals.ndjson',
+    'gunzip -c animals.ndjson.gz | petstore import -',
+    "jq -c '.[]' array.json | petstore import -",
+  ],
   async run({ file, keepIds, dryRun, ...store }, io) {
     const source = await openSource(file)
     const ids = keepIds ? 'keep' : 'new'

@@ -40,7 +40,7 @@ test('the first start creates a private store and shows a key in curl lines; the
 
   await using second = await startServer({ cwd: folder.path })
   expect(second.stdout).not.toContain('pets_')
-  expect(second.stdout).toContain('  New key    bin/petstore keys create --name NAME\n')
+  expect(second.stdout).toContain(`  New key    ${program} keys create --name NAME\n`)
   expect(await (await second.fetch('/pets', key)).text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
 })
 
@@ -207,8 +207,8 @@ test('the line for a new key creates it in the store of the server, also with an
   const env = { DATABASE_URL: 'sqlite:second.db' }
   const args = ['serve', '--port', '0', '--database-url', `sqlite:${file}`]
   await using server = await startServer({ cwd: folder.path, args, env })
-  const [, line = ''] = /^ {2}New key {4}bin\/petstore (.+)$/m.exec(server.stdout) ?? []
-  const { stdout } = await run(['sh', '-c', `"${program}" ${line}`], { cwd: folder.path, env })
+  const [, line = ''] = /^ {2}New key {4}(.+)$/m.exec(server.stdout) ?? []
+  const { stdout } = await run(['sh', '-c', line], { cwd: folder.path, env })
   const [key = ''] = /pets_[0-9A-Za-z]{36}/.exec(stdout) ?? []
   expect((await server.fetch('/pets', key)).status).toBe(200)
 })
@@ -307,7 +307,10 @@ async function refusedLines(exitCode: 1 | 2, cwd: string, args: readonly string[
 
 test('all invalid settings are reported at once, each on its own line, and no store is created', async () => {
   using folder = temporaryFolder()
-  const env = { PORT: '65536', DATABASE_URL: 'mysql://somebody:secret@db/pets', PETSTORE_API_KEY: 'secret-15-chars' }
+  const env = {
+    ...{ PORT: '65536', DATABASE_URL: 'mysql://somebody:secret@db/pets', PETSTORE_API_KEY: 'secret-15-chars' },
+    PETSTORE_LOGLEVEL: 'warn',
+  }
   const lines = await refusedLines(2, folder.path, ['--tls-cert', 'no.pem'], env)
   expect(lines).toEqual([
     'petstore: PORT is "65536": expected an integer from 0 to 65535',
@@ -315,6 +318,7 @@ test('all invalid settings are reported at once, each on its own line, and no st
     expect.stringMatching(/^petstore: PETSTORE_API_KEY is invalid \(15 characters\): /),
     'petstore: --tls-cert is "no.pem": expected a file that exists',
     'petstore: --tls-cert and --tls-key: set both or neither',
+    'petstore: Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?',
   ])
   expect(lines.join()).not.toContain('secret')
   expect(readdirSync(folder.path)).toEqual([])
@@ -327,12 +331,16 @@ test.each([
   const env = { PETSTORE_API_KEY: outsideKey }
   await using server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
   const args = ['--port', `${server.port}`, '--database-url', 'sqlite:second.db']
-  const lines = await refusedLines(1, server.cwd, args)
-  const other = `--port ${server.port + 1} or PORT=${server.port + 1}`
-  expect(lines.at(-1)).toStartWith(
-    `petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use (EADDRINUSE); `,
-  )
-  expect(lines.at(-1)).toEndWith(` another port, such as ${other}`)
+  for (const [other, variables] of [
+    ['--port 9000 or PORT=9000', {}],
+    ['PORT=9000 npm start', { npm_lifecycle_event: 'start' }],
+  ] as const) {
+    const lines = await refusedLines(1, server.cwd, args, variables)
+    expect(lines.at(-1)).toStartWith(
+      `petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use (EADDRINUSE); `,
+    )
+    expect(lines.at(-1)).toEndWith(` another port, such as ${other}`)
+  }
   expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
 })
 

@@ -7,10 +7,18 @@ import { identityOf } from '../../src/store/sqlite/schema.ts'
 import type { Write } from '../../src/store/sqlite/writer.ts'
 import { Committer } from '../../src/store/sqlite/writer-thread.ts'
 import { animalLines } from '../support/load.ts'
-import { loggedBy, petstore, refusal, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import {
+  loggedBy,
+  petstore,
+  program,
+  refusal,
+  type Server,
+  startServer,
+  temporaryFolder,
+  until,
+} from '../support/process.ts'
 
-const advice =
-  'stop the servers, move the file away with its -wal and -shm files, and run bin/petstore restore with a backup'
+const advice = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
 
 const key = 'a-key-for-damaged-files-0123456789'
 const env = { PETSTORE_API_KEY: key }
