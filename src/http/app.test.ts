@@ -76,9 +76,10 @@ describe('a page of another origin', () => {
   const asking = { 'access-control-request-method': 'POST' }
   const ask = async (method: string, path: string, headers: Record<string, string>) => {
     const response = await send(path, { method, headers: { origin, ...noKey, ...headers } })
-    const shown = [...response.headers].filter(([name]) => /^(access-control-|vary$)/.test(name))
+    const shown = [...response.headers].filter(([name]) => /^(access-control-|vary$|content-type$)/.test(name))
     return { status: response.status, ...Object.fromEntries(shown) }
   }
+  const json = { 'content-type': 'application/json' }
   const shared = {
     vary: 'Origin',
     'access-control-allow-origin': origin,
@@ -100,24 +101,24 @@ describe('a page of another origin', () => {
       const expected = { ...preflight, 'access-control-allow-methods': methods }
       expect(await ask('OPTIONS', path, asking)).toEqual(expected)
     }
-    expect(await ask('OPTIONS', '/v1/pets', {})).toEqual({ ...shared, status: 401 })
-    expect(await ask('GET', '/v1/pets', asking)).toEqual({ ...shared, status: 401 })
-    expect(await ask('GET', '/v1/pets', { authorization: 'Bearer a-key' })).toEqual({ ...shared, status: 200 })
+    expect(await ask('OPTIONS', '/v1/pets', {})).toEqual({ ...shared, ...json, status: 401 })
+    expect(await ask('GET', '/v1/pets', asking)).toEqual({ ...shared, ...json, status: 401 })
+    expect(await ask('GET', '/v1/pets', { authorization: 'Bearer a-key' })).toEqual({ ...shared, ...json, status: 200 })
   })
 
   test.each(['https://evil.example', 'null', `${origin}.evil.example`, 'http://shop.example.com'])(
     'may not if its origin is %s',
     async other => {
       start({ corsOrigins: [origin] })
-      const refused = { status: 401, vary: 'Origin' }
+      const refused = { ...json, status: 401, vary: 'Origin' }
       expect(await ask('OPTIONS', '/v1/pets', { ...asking, origin: other })).toEqual(refused)
       expect(await ask('GET', '/v1/pets', { origin: other })).toEqual(refused)
     },
   )
 
   test('is not mentioned if no origin is configured', async () => {
-    expect(await ask('OPTIONS', '/v1/pets', asking)).toEqual({ status: 401 })
-    expect(await ask('GET', '/v1/pets', { authorization: 'Bearer a-key' })).toEqual({ status: 200 })
+    expect(await ask('OPTIONS', '/v1/pets', asking)).toEqual({ ...json, status: 401 })
+    expect(await ask('GET', '/v1/pets', { authorization: 'Bearer a-key' })).toEqual({ ...json, status: 200 })
   })
 })
 

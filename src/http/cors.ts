@@ -24,6 +24,8 @@ export class Cors {
       'Access-Control-Allow-Headers': requestHeaders,
       'Access-Control-Max-Age': String(preflightSeconds),
     })
+    // There is no content.
+    headers.delete('Content-Type')
     return { status: 204, body: null, headers }
   }
 

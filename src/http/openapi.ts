@@ -139,10 +139,11 @@ const schemas = {
   },
 }
 
-/** Tools fill in an example beside the schema, and do not send one in the schema: only a path needs a value. */
+/** Tools send an example beside the schema, and some send any: only a path needs a value, and no cursor is valid alone. */
 function describedParameter({ name, in: place, schema, description, example }: Parameter) {
   if (place === 'path') return { name, in: place, required: true, description, schema, example }
-  const shown = schema === petStatus.schema ? status : { ...schema, examples: [example] }
+  const shown =
+    schema === petStatus.schema ? status : { ...schema, ...(example !== undefined && { examples: [example] }) }
   return { name, in: place, description, schema: shown }
 }
 

@@ -154,7 +154,7 @@ export type ErrorCode = keyof typeof errorCodes
 export type Parameter = ReturnType<typeof parameter>
 
 type Place = 'query' | 'path' | 'header'
-const parameter = (name: string, place: Place, schema: JsonSchema, description: string, example: unknown) => {
+const parameter = (name: string, place: Place, schema: JsonSchema, description: string, example?: unknown) => {
   return { name, in: place, schema, description, example } as const
 }
 
@@ -166,7 +166,6 @@ export const parameters = {
     'query',
     cursorSchema,
     'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
-    exampleCursor,
   ),
   petId: parameter('petId', 'path', int64.schema, 'The identifier of the animal.', 1),
   idempotencyKey: parameter(
