@@ -25,10 +25,8 @@ describeInBrowser('the catalogue page', () => {
         await stock(service, 44)
         await screen.click('Refresh')
         await screen.says('20 shown, more to load')
-        for (let shown = 20; shown < 45; shown += 20) {
-          await screen.scrollDown()
-          await screen.untilTrue(`document.querySelectorAll('#pets > li').length > ${shown}`)
-        }
+        // Later pages are larger.
+        await screen.scrollDown()
         await screen.waitForCards(45)
         expect(await page.locator('#count').textContent()).toBe('45 animals')
 

@@ -253,6 +253,14 @@ describeInBrowser('the reference page', () => {
         if (ids.length === 2) await next.press('Enter')
       }
       expect(await screen.focused()).toBe('Send')
+      await fieldOf(page, 'listPets', 'cursor').fill('')
+      await send(page, 'listPets')
+      await next.click()
+      await until('the second page', async () => Bun.deepEquals(await idsShown(), ['3', '4']) || undefined)
+      // A cursor belongs to a list with one status.
+      await fieldOf(page, 'listPets', 'status').selectOption('sold')
+      expect([await fieldOf(page, 'listPets', 'cursor').inputValue(), await next.count()]).toEqual(['', 0])
+      expect(await send(page, 'listPets')).toStartWith('200 OK')
       await goTo(page, 'createPet')
       expect(await fieldOf(page, 'createPet', 'body').inputValue()).toContain('"categoryId": 7,')
       await fieldOf(page, 'createPet', 'body').fill('{"name":"","categoryId":"seven","status":"lost"}')

@@ -6,6 +6,8 @@ import * as site from '../site.ts'
 import { byId, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
 const shortNameChars = 40
+/** The first page is smaller, so that it is there sooner. */
+const laterPagePets = 100
 const pets = byId('pets')
 const more = byId('more')
 const banner = byId('banner')
@@ -171,7 +173,7 @@ async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
   if (mine !== listNumber) return undefined
   if (!(result instanceof PetstoreError)) {
     const { pets, nextCursor: cursor } = result
-    return { pets, next: cursor ? { ...filter, cursor } : undefined }
+    return { pets, next: cursor ? { ...filter, cursor, limit: laterPagePets } : undefined }
   }
   setLoading(false)
   if (pets.childElementCount === 0) byId('count').textContent = ''
@@ -277,7 +279,14 @@ async function save() {
   if (key !== session.key) return
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
+  if (result.code === 'read_only_key') return showReadOnly()
   showProblem('form', refusalOf(result, name))
+}
+
+function showReadOnly() {
+  form.hidden = true
+  byId('read-only').hidden = false
+  byId('read-only').focus()
 }
 
 function refusalOf(error: PetstoreError, name: string) {
@@ -309,9 +318,8 @@ function added(pet: Pet, sentName: string) {
   if (!loading) count()
 }
 
-function refresh() {
-  if (banner.hidden) list(wantedStatus())
-  else banner.querySelector('button')?.click()
+async function refresh() {
+  if (await list(wantedStatus())) showProblem('form', '')
 }
 
 onSubmit(byId('welcome'), enter)
@@ -328,7 +336,7 @@ more.addEventListener('click', loadMore)
 byId('refresh').addEventListener('click', refresh)
 byId('filter').addEventListener('change', () => list(wantedStatus()))
 addEventListener('online', () => {
-  if (!banner.hidden) refresh()
+  if (!banner.hidden) find(banner, 'button').click()
 })
 addEventListener('popstate', () => {
   // The skip link changes only the hash.

@@ -114,6 +114,7 @@ function trialOf(operation: Operation) {
   const bodyId = `${operationId}-body`
   const body = requestBody && el('textarea', { id: bodyId, rows: '5', spellcheck: 'false' })
   if (body) body.value = jsonOf(requestBody.content['application/json'].example)
+  const cursor = fields.find(({ parameter }) => parameter.name === 'cursor')?.control
   const values = () => Object.fromEntries(fields.map(field => [field.parameter.name, field.control.value.trim()]))
   const request = () => requestOf(operation, values(), body?.value)
   const curl = sampleOf('curl', summary)
@@ -129,7 +130,14 @@ function trialOf(operation: Operation) {
     body ? [el('label', { for: bodyId }, 'Body (JSON)'), body] : [],
     button,
   )
-  form.addEventListener('input', refresh)
+  form.addEventListener('input', ({ target }) => {
+    // A cursor is for a list with the same status.
+    if (cursor && target === document.getElementById(`${operationId}-status`)) {
+      cursor.value = ''
+      answer.querySelector('button')?.remove()
+    }
+    refresh()
+  })
   onSubmit(form, async () => {
     if (form.ariaBusy === 'true') return
     afterKey = button
@@ -149,12 +157,12 @@ function trialOf(operation: Operation) {
     if (signal.aborted) return
     const isPaging = answer.contains(document.activeElement)
     showAnswer(answer, operation.method, response, ms)
-    const cursor = response instanceof Error ? null : response.headers.get('x-next-cursor')
+    const following = response instanceof Error ? null : response.headers.get('x-next-cursor')
     const next = el('button', { class: 'quiet', type: 'button' }, 'Next page')
-    if (cursor) answer.append(next)
-    if (isPaging) (cursor ? next : button).focus()
+    if (following) answer.append(next)
+    if (isPaging) (following ? next : button).focus()
     next.addEventListener('click', () => {
-      for (const { parameter, control } of fields) if (parameter.name === 'cursor') control.value = cursor ?? ''
+      if (cursor) cursor.value = following ?? ''
       refresh()
       form.requestSubmit()
     })
