@@ -30,7 +30,7 @@ const notHttp = [
   ...['localhost:8080?secret', 'localhost:8080#secret', 'me:secret@localhost:8080', null],
 ]
 const notBare = ['https://u@a', 'https://:secret@a', 'https://a/v1?q', 'https://a/v1#f']
-const notKeys = ['', 'with space', 'secret\nx', 'secret\u00e4', null, 7]
+const notKeys = ['with space', 'secret\nx', 'secret\u00e4', null, 7]
 
 test.each<[string, ...object[]]>([
   ['baseUrl is not an http or https address: expected', ...notHttp.map(address => ({ baseUrl: address }))],
@@ -41,6 +41,7 @@ test.each<[string, ...object[]]>([
   ]),
   ['headers is invalid: expected', { baseUrl, headers: null }],
   ['headers["Host"] is not allowed: remove it', { baseUrl, headers: { Host: 'secret' } }],
+  ['apiKey is empty', { baseUrl, apiKey: '' }],
   ['apiKey is invalid: expected visible ASCII', ...notKeys.map(key => ({ baseUrl, apiKey: key }))],
 ])('a TypeError for invalid options shows no secret: %s', (message, ...invalid) => {
   for (const options of invalid) {

@@ -253,6 +253,7 @@ function readOptions(options: ClientOptions): ClientSettings {
   for (const [name, value] of Object.entries(functions)) {
     if (typeof value !== 'function') throw new TypeError(`${name} is invalid: expected a function`)
   }
+  if (options.apiKey === '') throw new TypeError('apiKey is empty: expected an API key')
   // Any other character would fail in fetch, whose message may contain the key.
   if (!isVisibleAscii(apiKey)) throw new TypeError('apiKey is invalid: expected visible ASCII characters')
   return {

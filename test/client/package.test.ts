@@ -169,10 +169,11 @@ store.pets.get(1n, { headers: { 'x-a': 7 } })
 `
 
 /** Checks programs in the folder, with the options of a strict project and these. */
-function typeCheck(programs: Readonly<Record<string, string>>, ...options: string[]) {
+function typeCheck(programs: Readonly<Record<string, string>>, options: readonly string[], compiler = 'typescript') {
   for (const [name, source] of Object.entries(programs)) writeFileSync(join(folder.path, name), source)
   const strict = ['--strict', '--exactOptionalPropertyTypes', '--noEmit', '--target', 'es2022']
-  const command = [join(projectFolder, 'node_modules/.bin/tsc'), ...strict, ...options, ...Object.keys(programs)]
+  const tsc = join(projectFolder, 'node_modules', compiler, 'bin/tsc')
+  const command = ['node', tsc, ...strict, ...options, ...Object.keys(programs)]
   return run(command, { cwd: folder.path })
 }
 
@@ -181,16 +182,22 @@ const nodeTypes = ['--lib', 'es2022', '--types', 'node', '--typeRoots', join(pro
 const programs = () => ({ 'use.ts': typed, 'readme.ts': readmeExample().code })
 
 test('its types and its README pass a strict type check with the types of Node instead of the DOM', async () => {
-  const checked = await typeCheck(programs(), '--module', 'nodenext', ...nodeTypes)
+  const checked = await typeCheck(programs(), ['--module', 'nodenext', ...nodeTypes])
   expect(checked).toEqual({ exitCode: 0, stdout: '', stderr: '' })
 })
 
 test('its types and its README pass a strict type check of a bundler, which rejects invalid options and animals', async () => {
   const options = ['--module', 'esnext', '--moduleResolution', 'bundler']
-  const { exitCode, stdout } = await typeCheck({ ...programs(), 'wrong.ts': mistyped }, ...options)
+  const { exitCode, stdout } = await typeCheck({ ...programs(), 'wrong.ts': mistyped }, options)
   const places = [...stdout.matchAll(/^(\S+)\((\d+),.* error /gm)].map(([, file, line]) => `${file}:${line}`)
   expect(exitCode).not.toBe(0)
   expect(places).toEqual([3, 4, 6, 7, 8, 9, 10].map(line => `wrong.ts:${line}`))
+})
+
+test('its types and its README pass a strict type check of the oldest TypeScript that its README names', async () => {
+  const [, oldest] = /TypeScript (\d+\.\d+) or newer/.exec(readFileSync(join(installed, 'README.md'), 'utf8')) ?? []
+  const checked = await typeCheck(programs(), ['--module', 'nodenext', '--lib', 'es2022,dom'], `typescript-${oldest}`)
+  expect(checked).toEqual({ exitCode: 0, stdout: '', stderr: '' })
 })
 
 test('it marks the deprecated operation, and contains no tests and no imports from outside', () => {
