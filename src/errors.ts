@@ -6,7 +6,7 @@ export type StoreProblem =
   | ('refused-value' | 'ignored-animals')
   | ('no-answer' | 'no-primary' | 'temporary' | 'wrong-address' | 'wrong-tls' | 'pooler' | 'no-free-connection')
   | ('host-rules' | 'refused-user' | 'certificate-name' | 'untrusted-certificate' | 'missing-right' | 'listed-rights')
-  | ('missing' | 'no-database' | 'no-schema' | 'foreign-tables' | 'encoding' | 'isolation')
+  | ('no-tables' | 'no-database' | 'no-schema' | 'foreign-tables' | 'encoding' | 'isolation')
 
 /** The store cannot be opened, copied or changed. The message says what happened; `problem` decides what to do. */
 export class StoreError extends Error {

@@ -2,8 +2,7 @@ import { codeOf, SetupError, type StoreProblem, type StoreTrouble } from '../err
 
 /** What the operator has to do about each problem of a store. */
 const advice: Readonly<Record<StoreProblem, string>> = {
-  missing: 'set DATABASE_URL to the database of the store; a first start creates the tables',
-  'no-file': 'is this the folder of the store? Otherwise set DATABASE_URL to the file',
+  'no-file': 'is this the folder of the store? If not, go there, or set DATABASE_URL to the file',
   'not-a-file': 'set DATABASE_URL to a file',
   'foreign-file': 'move it away, or set DATABASE_URL to another file',
   'no-permission': 'change its owner, or set DATABASE_URL to another file',
@@ -36,6 +35,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
     "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool of the servers",
   encoding: "create one with ENCODING 'UTF8'",
   isolation: 'run this statement',
+  'no-tables': 'set DATABASE_URL to the database of the store; a first start of the server creates the tables',
   'no-schema': 'create it, or change the search_path',
   'foreign-tables': 'set DATABASE_URL to a separate database',
   'host-rules': 'add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS',

@@ -209,11 +209,20 @@ export function unknownName(name: string, entry: Entry, program: string): string
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
 }
 
-/** The known name with the same letters, or with one in four wrong at most: a wrong guess is worse than none. */
+/**
+ * The known name with the same letters, or with at most one in four wrong in each of its words: a wrong guess is worse
+ * than none.
+ */
 export function similarName(name: string, known: readonly string[]): string | undefined {
-  const letters = (text: string) => [...text].sort().join('')
-  const near = (edits: number) => known.find(other => edits <= other.length / 4 && isWithin(edits, name, other))
-  return known.find(other => letters(other) === letters(name)) ?? near(1) ?? near(2) ?? near(3)
+  const words = (text: string) => text.split(/[-_]+/)
+  const letters = (text: string) => [...words(text).join('')].sort().join('')
+  const isSimilar = (word: string, other = '') => isWithin(Math.floor(other.length / 4), word, other)
+  return known.find(other => {
+    const [given, expected] = [words(name), words(other)]
+    const areSimilar =
+      given.length === expected.length && given.every((word, index) => isSimilar(word, expected[index]))
+    return areSimilar || letters(name) === letters(other)
+  })
 }
 
 /** Whether inserting, deleting or replacing at most this many characters turns `a` into `b`. */

@@ -8,11 +8,6 @@ import { writeNewFile } from './new-file.ts'
 import { animals, confirmationProblems, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
 
-const onlySqlite =
-  (problem: string) =>
-  ({ databaseUrl = '' }) =>
-    isPostgres(databaseUrl) ? [problem] : []
-
 export const backupCommand = command({
   name: 'backup',
   summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
@@ -21,7 +16,8 @@ export const backupCommand = command({
     databaseUrl: settings.databaseUrl,
   },
   examples: ['petstore backup pets-2030-01-31.db'],
-  check: onlySqlite('Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'),
+  check: ({ databaseUrl = '' }) =>
+    isPostgres(databaseUrl) ? ['Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'] : [],
   async run({ file, databaseUrl }, io) {
     const ifAborted = `${file} was not created`
     await interruptible(io, { ifAborted }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
@@ -36,9 +32,8 @@ async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, 
   io.err(`Copied ${animals(result)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
 }
 
-const restoresSqlite = onlySqlite(
-  'Cannot restore PostgreSQL: stop all instances, run pg_restore into an empty database, and set DATABASE_URL to it',
-)
+const cannotRestorePostgres =
+  'Cannot restore PostgreSQL: stop all instances, run pg_restore into an empty database, and set DATABASE_URL to it'
 
 export const restoreCommand = command({
   name: 'restore',
@@ -54,10 +49,7 @@ missing store is created. While the store replaces the animals (a million in 3 s
 continue. A POST waits, and is 503 after 5 to 10 seconds. The disk needs free space of up to 2.2
 times the size of the backup.`,
   examples: ['petstore restore pets-2030-01-31.db', 'petstore restore --yes pets-2030-01-31.db'],
-  check(options) {
-    const problems = restoresSqlite(options)
-    return problems.length > 0 ? problems : confirmationProblems(options.yes)
-  },
+  check: ({ databaseUrl = '', yes }) => (isPostgres(databaseUrl) ? [cannotRestorePostgres] : confirmationProblems(yes)),
   async run({ file, yes, databaseUrl }, io) {
     io.err(`Checking ${file} and the store\n`)
     using restore = await openSqliteRestore(sqliteFile(databaseUrl), file)

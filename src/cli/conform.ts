@@ -24,7 +24,8 @@ It says so on stderr and asks first.`,
     'petstore conform http://127.0.0.1:8080/v1 --read-only',
     'petstore conform http://127.0.0.1:8080/v1 --yes --json',
   ],
-  check: ({ readOnly, yes }) => confirmationProblems(readOnly || yes),
+  check: ({ readOnly, yes }) =>
+    confirmationProblems(readOnly || yes).map(problem => `${problem}, or --read-only to add nothing`),
   async run({ baseUrl, key, readOnly, json, yes }, io) {
     const beforeWriting = () => confirmWriting(baseUrl, yes, io)
     const onResult = (result: Result) => (json ? undefined : io.out(resultLines(result)))

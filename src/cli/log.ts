@@ -10,7 +10,7 @@ export const waitingRequestsMax = 4_096
 /** Other lines are rare, and are not dropped because of the requests. */
 const waitingLinesMax = 2 * waitingRequestsMax
 
-/** JSON lines; on a terminal, coloured lines for people. */
+/** JSON lines; on a terminal, lines for people, with colours if they are wanted. */
 export class BufferedLog implements Log {
   readonly #levelMin: number
   readonly #io: Pick<Io, 'err' | 'isTerminal' | 'isStyled'>

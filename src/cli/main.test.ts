@@ -90,7 +90,8 @@ test.each<[string, ...problems: string[]]>([
   ['config', 'Unknown command config: petstore --help lists the commands'],
   ['pets set', 'Unknown command set: petstore pets --help lists the commands'],
   ['--help bogus', 'Unknown command bogus: '],
-  ['conform http://127.0.0.1:1/v1', 'Cannot ask without a terminal: use --yes'],
+  ['serve --database-port 1', 'Unknown option --database-port: petstore serve --help lists the options'],
+  ['conform http://127.0.0.1:1/v1', 'Cannot ask without a terminal: use --yes, or --read-only to add nothing'],
   ['restore backup.db', 'Cannot ask without a terminal: use --yes'],
   ['remove 7', 'Cannot ask without a terminal: use --yes'],
   ['keys list --port 1', 'Unknown option --port: petstore keys list --help lists the options'],
@@ -194,6 +195,8 @@ test('messages name the program as it was called', async () => {
   expect(quoted.stderr).toStartWith('petstore: --status is "petstore keys": ')
   const backup = await run(['backup', 'pets.db'], { DATABASE_URL: 'postgres://db/pets' }, './petstore')
   expect(backup.stderr).toEndWith(': use pg_dump, or ./petstore export for the animals alone\n')
+  const spaced = "'/my petstore clone/bin/my-petstore'"
+  expect((await run(['bogus'], {}, spaced)).stderr).toEndWith(`: ${spaced} --help lists the commands\n`)
 })
 
 test('--help also counts after other options', async () => {

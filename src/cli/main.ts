@@ -23,9 +23,6 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['version', async () => versionCommand],
 ])
 
-/** Commands that log the warnings about variables themselves, if they run. */
-const withLog = ['serve', 'demo']
-
 const versionCommand = command({
   name: 'version',
   summary: 'Show the version, the commit and the platform',
@@ -42,9 +39,16 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     const name = /^(--version|-v)$/.test(first) ? 'version' : first
     const load = commands.get(name)
     if (!load) return await run(await program(), args, io)
-    if (!withLog.includes(name)) warn(name, io)
+    const warn = () => {
+      // version reads no variable.
+      const warnings = name === 'version' ? [] : unknownVariables(io.env, io.program)
+      for (const warning of warnings) io.err(`petstore: ${warning}\n`)
+    }
+    // They log the warnings themselves, if they run.
+    const isServer = name === 'serve' || name === 'demo'
+    if (!isServer) warn()
     const code = await run(await load(), rest, io)
-    if (code === exitCode.usage && withLog.includes(name)) warn(name, io)
+    if (isServer && code === exitCode.usage) warn()
     return code
   } catch (error) {
     // The reader of a pipe has read enough: `keys list | head -1`.
@@ -52,12 +56,6 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     io.err(`petstore: ${maskKeys(asCalled(messageOf(error), io.program))}\n`)
     return exitCode.failure
   }
-}
-
-/** Names variables that are probably mistyped. `version` reads none. */
-function warn(name: string, io: Io): void {
-  const warnings = name === 'version' ? [] : unknownVariables(io.env, io.program)
-  for (const warning of warnings) io.err(`petstore: ${warning}\n`)
 }
 
 async function program(): Promise<CommandGroup> {

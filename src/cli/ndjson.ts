@@ -53,14 +53,15 @@ const importedId = { expected: `an integer from 1 to ${int64Max}` }
 /** All that is wrong with a line. */
 type InvalidLine = { readonly problem: string }
 
-const isArray: InvalidLine = {
+const arrayLine: InvalidLine = {
   problem:
-    "it begins an array: use lines, with jq 1.7 or newer (older ones round integers): jq -c '.[]' pets.json | petstore import -",
+    "it begins an array; convert it to lines: jq -c '.[]' pets.json | petstore import - (jq before 1.7 rounds large integers)",
 }
+const beginsArray = (text: string) => /^\ufeff?\s*\[/.test(text)
 
 /** Refuses unknown properties: the import would lose them. */
 function readPetLine(line: string, ids: ImportIds, previousId: bigint): ImportedPet | InvalidLine {
-  if (line.trimStart().startsWith('[')) return isArray
+  if (beginsArray(line)) return arrayLine
   const parsed = readJson(line)
   if (!parsed.ok) {
     const where = parsed.at ? ` at column ${parsed.at.column}` : ''
@@ -84,7 +85,6 @@ function readPetLine(line: string, ids: ImportIds, previousId: bigint): Imported
 }
 
 const lineFeed = 0x0a
-const bracket = '['.charCodeAt(0)
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Only a line feed ends a line: a carriage return before it is white space to JSON. */
@@ -105,7 +105,8 @@ export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenera
 
 function decodeLine(bytes: Uint8Array): string | InvalidLine {
   if (bytes.length > lineBytesMax) {
-    return bytes[0] === bracket ? isArray : { problem: `it has more than ${lineBytesMax} bytes` }
+    const start = Buffer.from(bytes.subarray(0, 100)).toString()
+    return beginsArray(start) ? arrayLine : { problem: `it has more than ${lineBytesMax} bytes` }
   }
   try {
     return utf8.decode(bytes)

@@ -28,9 +28,9 @@ export interface Io {
   readonly isStyled: boolean
 }
 
-/** Messages name a command as `petstore keys create`; a person types the program as called. Quoted text stays. */
+/** Messages name a command as `petstore keys create`; a person types the program as called. Other text stays. */
 export function asCalled(message: string, program: string): string {
-  return message.replace(/(?<![\w/"])petstore (?=[a-z])/g, () => `${program} `)
+  return message.replace(/(?<![\w/"'-])petstore (?=(serve|keys|restore|export|import)\b)/g, () => `${program} `)
 }
 
 /** A word as it is typed in a shell: `pets.db` or `'my pets.db'`. */
@@ -159,7 +159,7 @@ export function minute(date: Date | undefined): string {
 
 export type Progress = ReturnType<typeof startProgress>
 
-/** A percentage on a terminal until it is stopped; elsewhere, or if the total is unknown, the label on one line. */
+/** A percentage that is overwritten until it is stopped; where that is unwanted, or without a total, only the label. */
 export function startProgress(label: string, io: Pick<Io, 'err' | 'isStyled'>, isTotalKnown = true) {
   const isShown = io.isStyled && isTotalKnown
   let shown: number | undefined

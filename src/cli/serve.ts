@@ -141,14 +141,14 @@ function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSe
       const message = `Cannot use ${tlsCert} and ${tlsKey}: expected a certificate and its key, both in PEM`
       throw new SetupError(message, { cause })
     }
-    const other = port === 9000 ? 9001 : 9000
     // npm takes --port for itself.
-    const isNpmStart = env['npm_lifecycle_event'] === 'start'
-    const change = isNpmStart ? `PORT=${other} npm start` : `--port ${other} or PORT=${other}`
-    const useOther = `stop the other program, or use another port, such as ${change}`
+    const event = env['npm_lifecycle_event']
+    const script = event === 'start' ? 'npm start' : event === 'dev' && 'npm run dev'
+    const use = (other: number) => (script ? `PORT=${other} ${script}` : `--port ${other} or PORT=${other}`)
+    const useOther = `stop the other program, or use another port, such as ${use(port === 9000 ? 9001 : 9000)}`
     throw explained(`Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`, cause, [
       [/^EADDRINUSE$/, 'the port is in use', useOther],
-      [/^EACCES$/, 'permission denied', 'use a port above 1023, such as --port 8080 or PORT=8080'],
+      [/^EACCES$/, 'permission denied', `use a port above 1023, such as ${use(8080)}`],
       [/^/, 'the address is not usable', 'check --host and --port, or HOST and PORT'],
     ])
   }

@@ -156,6 +156,7 @@ describe('an unknown variable', () => {
     ['PETSTORE_ULR', 'http://a', 'did you mean PETSTORE_URL?'],
     ['PETSTORE_COLOUR', 'red', 'petstore serve --help lists the variables'],
     ['PETSTORE_FOO', 'x', 'petstore serve --help lists the variables'],
+    ['PETSTORE_DATABASE_HOST', 'x', 'petstore serve --help lists the variables'],
     ['PETSTORE_DB_PORT', '5432', 'petstore serve --help lists the variables'],
   ])('%s=%s gets a warning: %s', (name, value, advice) => {
     expect(warnings({ [name]: value })).toEqual([`Unknown variable ${name}: ${advice}`])

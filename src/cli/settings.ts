@@ -148,10 +148,8 @@ export function unknownVariables(env: Io['env'], program: string): readonly stri
   const isUnknown = (name: string) => name.startsWith(variablePrefix) && !known.includes(name)
   return Object.entries(env).flatMap(([name, value]) => {
     if (!value || !isUnknown(name) || foreignVariable.test(`${name}=${value}`)) return []
-    // The prefix that most names share would make all of them similar.
-    const bare = (variable: string) => variable.replace(variablePrefix, '')
-    const near = similarName(bare(name), known.map(bare))
-    const meant = known.find(variable => bare(variable) === near)
+    const bare = name.slice(variablePrefix.length)
+    const meant = known.includes(bare) ? bare : similarName(name, known)
     return `Unknown variable ${name}: ${meant ? `did you mean ${meant}?` : `${program} serve --help lists the variables`}`
   })
 }

@@ -92,7 +92,7 @@ and is 503 after 3 seconds on PostgreSQL, and 5 to 10 on SQLite.`,
   examples: [
     'petstore import --keep-ids animals.ndjson',
     'gunzip -c animals.ndjson.gz | petstore import -',
-    "jq -c '.[]' array.json | petstore import -",
+    "jq -c '.[]' pets.json | petstore import -",
   ],
   async run({ file, keepIds, dryRun, ...store }, io) {
     const source = await openSource(file)

@@ -24,7 +24,7 @@ export class Cors {
       'Access-Control-Allow-Headers': requestHeaders,
       'Access-Control-Max-Age': String(preflightSeconds),
     })
-    // There is no content.
+    // A 204 has no content.
     headers.delete('Content-Type')
     return { status: 204, body: null, headers }
   }

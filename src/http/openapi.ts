@@ -139,7 +139,7 @@ const schemas = {
   },
 }
 
-/** Tools send an example beside the schema, and some send any: only a path needs a value, and no cursor is valid alone. */
+/** Tools send an example beside the schema, so only a path has one there. Some send any, so a cursor has none. */
 function describedParameter({ name, in: place, schema, description, example }: Parameter) {
   if (place === 'path') return { name, in: place, required: true, description, schema, example }
   const shown =

@@ -334,6 +334,7 @@ test.each([
   for (const [other, variables] of [
     ['--port 9000 or PORT=9000', {}],
     ['PORT=9000 npm start', { npm_lifecycle_event: 'start' }],
+    ['PORT=9000 npm run dev', { npm_lifecycle_event: 'dev' }],
   ] as const) {
     const lines = await refusedLines(1, server.cwd, args, variables)
     expect(lines.at(-1)).toStartWith(

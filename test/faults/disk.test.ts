@@ -141,6 +141,8 @@ testUnless(noMount, 'correct, remove and keys create on a full disk change nothi
     }
     expect(await refusal(['keys', 'create', '--name', 'x'.repeat(100)], surroundings)).toMatch(/; free some space\n$/)
   }
+  using folder = temporaryFolder()
+  expect(await refusal(['backup', join(folder.path, 'copy.db')], surroundings)).toMatch(/; free some space\n$/)
   rmSync(join(disk.path, 'filler'))
   expect(await petstore(['export'], surroundings)).toMatchObject({ exitCode: 0, stdout: before })
 })

@@ -67,7 +67,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
 
   test('an empty database becomes a store only on request', async () => {
     expect(await refusal(database.url, false)).toMatch(
-      /^Cannot open the store postgres:.*: it does not exist; set DATABASE_URL to the database of the store; /,
+      /^Cannot open the store postgres:.*: it has no tables; set DATABASE_URL to the database of the store; /,
     )
     expect(await contents()).toEqual([])
   })

@@ -101,7 +101,7 @@ describe('SQLite: the file', () => {
 
   test('a file that is missing, of another program, a folder or not a database is refused', async () => {
     expect(() => opened(file, false)).toThrow(
-      new StoreError('missing', `Cannot open the store ${file}: it does not exist`),
+      new StoreError('no-file', `Cannot open the store ${file}: it does not exist`),
     )
     expect(() => opened(folder.path)).toThrow(/not a regular file$/)
     change('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')

@@ -123,7 +123,7 @@ describe('at the start', () => {
   })
 
   test.each([
-    ['a StoreError', new StoreError('missing', 'as it is')],
+    ['a StoreError', new StoreError('no-file', 'as it is')],
     ['a StoreUnreachable', new StoreUnreachable('no-answer', 'as it is')],
     ['a wrong statement', errorWith('42601')],
     ['another error', new Error('28P01')],

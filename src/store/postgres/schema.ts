@@ -91,7 +91,7 @@ export async function migrate(address: PostgresAddress, create: boolean, steps: 
   await using connection = connectForLongWork(address)
   const { sql } = connection
   const found = await versionIn(sql, location)
-  if (found === 0 && !create) throw new StoreError('missing', `Cannot open the store ${location}: it does not exist`)
+  if (found === 0 && !create) throw new StoreError('no-tables', `Cannot open the store ${location}: it has no tables`)
   // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
   for (const { version, sql: step } of missingMigrations(`Cannot open the store ${location}`, found, steps)) {
     await sql.begin(async transaction => {

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { StoreError, type StoreProblem } from '../../errors.ts'
 import { type Problems, sqliteStoreError } from './errors.ts'
-import { connect, isIntact, isOurs, readInteger } from './schema.ts'
+import { connect, isEmpty, isIntact, isOurs, readInteger } from './schema.ts'
 
 const progressIntervalMs = 100
 
@@ -43,7 +43,7 @@ const notOurs = 'the file is not a store of this program'
 const copyProblems: Problems = [
   [/^SQLITE_NOTADB/, 'nothing-to-copy', notOurs],
   [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
-  [/^SQLITE_FULL/, 'disk-full', 'the disk is full'],
+  [/^SQLITE_(FULL|IOERR_SHMSIZE)/, 'disk-full', 'the disk is full'],
   [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
   [/^SQLITE_(CANTOPEN|READONLY)/, 'no-permission', 'it cannot be opened'],
 ]
@@ -64,6 +64,7 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyOutcome {
   try {
     // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
     using store = connect(file, 'readwrite')
+    if (isEmpty(store)) throw new StoreError('no-file', `${cannotBackUp(resolve(file))}: it has no tables`)
     if (!isOurs(store, cannotBackUp(file))) throw new StoreError('nothing-to-copy', `${cannotBackUp(file)}: ${notOurs}`)
     // Copies the store as of now, without blocking writers.
     store.query('VACUUM INTO $copy').run({ copy })

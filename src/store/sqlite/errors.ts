@@ -16,7 +16,7 @@ export function sqliteUnavailable(error: unknown): unknown {
 
 /** Outages in which the operator has to act. */
 const outages: readonly (readonly [codes: RegExp, problem: StoreProblem])[] = [
-  [/^SQLITE_(FULL|IOERR_SHMSIZE)/, 'disk-full'],
+  [/^SQLITE_FULL/, 'disk-full'],
   [/^SQLITE_READONLY/, 'read-only'],
   [/^SQLITE_IOERR/, 'unreadable'],
 ]

@@ -19,9 +19,7 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     using opening = new DisposableStack()
     // Stays open: if the writer thread has ended, this last connection moves the write-ahead log into the file.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
-    if (!create && isEmpty(anchor)) {
-      throw new StoreError('no-file', `Cannot open the store ${resolve(file)}: the file is empty`)
-    }
+    if (!create && isEmpty(anchor)) throw noStore(file, 'it has no tables')
     const isNew = prepare(anchor, file, steps)
     const reading = opening.adopt(connect(file, 'readonly'), database => database.close())
     const guard = new DamageGuard(({ message }) =>
@@ -66,10 +64,15 @@ function preventCheckpoint(database: Database): void {
   }
 }
 
+/** With the whole path, because the working folder may be the wrong one. */
+function noStore(file: string, happened: string): StoreError {
+  return new StoreError('no-file', `Cannot open the store ${resolve(file)}: ${happened}`)
+}
+
 /** Creates or checks the file before SQLite does, which has one code for missing folders and missing rights. */
 function provideFile(file: string, create: boolean, what: string): void {
   if (!existsSync(file)) {
-    if (!create) throw new StoreError('no-file', `Cannot open the store ${resolve(file)}: it does not exist`)
+    if (!create) throw noStore(file, 'it does not exist')
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))

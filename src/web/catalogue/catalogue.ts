@@ -101,6 +101,7 @@ function ask<T extends object>(call: (pets: Pets) => Promise<T>): Promise<T | Pe
 function welcome(problem: string) {
   site.forgetKey()
   listNumber++
+  showForm(true)
   show('welcome')
   showProblem('key', problem)
   keyInput.focus()
@@ -222,7 +223,7 @@ function showAll() {
 
 function openForm() {
   byId('add').setAttribute('open', '')
-  byId('name').focus()
+  byId(form.hidden ? 'read-only' : 'name').focus()
 }
 
 async function loadMore() {
@@ -279,14 +280,17 @@ async function save() {
   if (key !== session.key) return
   if (!(result instanceof PetstoreError)) return added(result, name)
   if (result.status === 401) return welcome(explanation(result))
-  if (result.code === 'read_only_key') return showReadOnly()
+  if (result.code === 'read_only_key') {
+    showForm(false)
+    return byId('read-only').focus()
+  }
   showProblem('form', refusalOf(result, name))
 }
 
-function showReadOnly() {
-  form.hidden = true
-  byId('read-only').hidden = false
-  byId('read-only').focus()
+/** A key that may only read gets a sentence in place of the form. */
+function showForm(mayWrite: boolean) {
+  form.hidden = !mayWrite
+  byId('read-only').hidden = mayWrite
 }
 
 function refusalOf(error: PetstoreError, name: string) {
@@ -319,7 +323,10 @@ function added(pet: Pet, sentName: string) {
 }
 
 async function refresh() {
-  if (await list(wantedStatus())) showProblem('form', '')
+  const problem = byId('form-problem').textContent
+  const isListed = await list(wantedStatus())
+  // Unless another one has come meanwhile.
+  if (isListed && byId('form-problem').textContent === problem) showProblem('form', '')
 }
 
 onSubmit(byId('welcome'), enter)

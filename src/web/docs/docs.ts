@@ -114,7 +114,8 @@ function trialOf(operation: Operation) {
   const bodyId = `${operationId}-body`
   const body = requestBody && el('textarea', { id: bodyId, rows: '5', spellcheck: 'false' })
   if (body) body.value = jsonOf(requestBody.content['application/json'].example)
-  const cursor = fields.find(({ parameter }) => parameter.name === 'cursor')?.control
+  const controlOf = (name: string) => fields.find(({ parameter }) => parameter.name === name)?.control
+  const cursor = controlOf('cursor')
   const values = () => Object.fromEntries(fields.map(field => [field.parameter.name, field.control.value.trim()]))
   const request = () => requestOf(operation, values(), body?.value)
   const curl = sampleOf('curl', summary)
@@ -132,7 +133,7 @@ function trialOf(operation: Operation) {
   )
   form.addEventListener('input', ({ target }) => {
     // A cursor is for a list with the same status.
-    if (cursor && target === document.getElementById(`${operationId}-status`)) {
+    if (cursor && target === controlOf('status')) {
       cursor.value = ''
       answer.querySelector('button')?.remove()
     }
@@ -157,12 +158,12 @@ function trialOf(operation: Operation) {
     if (signal.aborted) return
     const isPaging = answer.contains(document.activeElement)
     showAnswer(answer, operation.method, response, ms)
-    const following = response instanceof Error ? null : response.headers.get('x-next-cursor')
+    const nextCursor = response instanceof Error ? null : response.headers.get('x-next-cursor')
     const next = el('button', { class: 'quiet', type: 'button' }, 'Next page')
-    if (following) answer.append(next)
-    if (isPaging) (following ? next : button).focus()
+    if (nextCursor) answer.append(next)
+    if (isPaging) (nextCursor ? next : button).focus()
     next.addEventListener('click', () => {
-      if (cursor) cursor.value = following ?? ''
+      if (cursor) cursor.value = nextCursor ?? ''
       refresh()
       form.requestSubmit()
     })
