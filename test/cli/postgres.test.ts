@@ -113,7 +113,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     const place = database.url.replace('postgres@', '')
     const surroundings = { cwd: folder.path, env: { DATABASE_URL: database.url.replace('@', `:${password}@`) } }
     const none = await refusal(['keys', 'list'], surroundings)
-    expect(none).toStartWith(`petstore: Cannot open the store ${place}: it does not exist; `)
+    expect(none).toStartWith(`petstore: Cannot open the store ${place}: it has no tables; `)
     const created = await petstore(['keys', 'create', '--name', 'till'], surroundings)
     expect(created.stderr).toStartWith(
       `Created a new store at ${place}\nCreated key "till" (read-write, never expires) in ${place}. `,
