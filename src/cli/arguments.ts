@@ -209,10 +209,7 @@ export function unknownName(name: string, entry: Entry, program: string): string
   return `Unknown ${kind} ${withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')}: ${advice}`
 }
 
-/**
- * The known name with the same letters, or with at most one in four wrong in each of its words: a wrong guess is worse
- * than none.
- */
+/** A known name with the same letters, or whose words each differ by at most a quarter: wrong guesses are worse than none. */
 export function similarName(name: string, known: readonly string[]): string | undefined {
   const words = (text: string) => text.split(/[-_]+/)
   const letters = (text: string) => [...words(text).join('')].sort().join('')

@@ -90,6 +90,7 @@ test.each<[string, ...problems: string[]]>([
   ['config', 'Unknown command config: petstore --help lists the commands'],
   ['pets set', 'Unknown command set: petstore pets --help lists the commands'],
   ['--help bogus', 'Unknown command bogus: '],
+  ['serve --tls cert.pem', 'Unknown option --tls: petstore serve --help lists the options'],
   ['serve --database-port 1', 'Unknown option --database-port: petstore serve --help lists the options'],
   ['conform http://127.0.0.1:1/v1', 'Cannot ask without a terminal: use --yes, or --read-only to add nothing'],
   ['restore backup.db', 'Cannot ask without a terminal: use --yes'],

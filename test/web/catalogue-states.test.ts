@@ -26,6 +26,21 @@ describeInBrowser('the catalogue page', () => {
       expect(await problem.textContent()).not.toBe('')
       await screen.click('Refresh')
       await screen.untilTrue("document.getElementById('form-problem').textContent === ''")
+      // A failure that comes while the list is loading stays.
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      await page.route('**/v1/pets', async route => {
+        if (route.request().method() === 'POST') return await route.fulfill({ status: 503, body: 'Bad' })
+        await held
+        await route.continue()
+      })
+      await screen.filter('All')
+      await screen.click('Refresh')
+      await screen.click('Add to the catalogue')
+      await screen.says('Unexpected response (status 503)')
+      release()
+      await screen.waitForCards(3)
+      expect(await problem.textContent()).toContain('(status 503)')
+      await page.unroute('**/v1/pets')
       await screen.click('Add to the catalogue')
       await screen.says('Added Ada as No. 4.')
       expect(await screen.cards.first().textContent()).toContain('Ada')
