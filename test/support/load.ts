@@ -130,6 +130,8 @@ export class Load extends Ledger {
   unavailable = 0
   /** The longest time between two acknowledged animals. Set it to 0 to measure from here on. */
   longestPauseMs = 0
+  /** How many lists have succeeded. */
+  #lists = 0
   #acknowledgedAt = performance.now()
   #stopping = false
   /** The service has ended, or our patience with it. */
@@ -177,20 +179,20 @@ export class Load extends Ledger {
   }
 
   async #read(client: KeepAliveClient): Promise<void> {
-    await this.#ask(client, { method: 'GET', path: '/v1/pets?limit=5' })
+    if (await this.#ask(client, { method: 'GET', path: '/v1/pets?limit=5' })) this.#lists++
     for (const id of this.acknowledged.keys().take(1)) {
       await this.#ask(client, { method: 'GET', path: `/v1/pets/${id}` })
     }
   }
 
-  /** Waits until clients are served again. */
+  /** Waits until clients are served again. PostgreSQL may take writes before it takes reads, on other connections. */
   async makesProgress(animals = 20, waitMs = 40_000): Promise<void> {
-    const before = this.acknowledged.size
+    const [before, listsBefore] = [this.acknowledged.size, this.#lists]
     await until(
-      'more animals',
+      'more animals and a list',
       () => {
         if (this.#gone) throw new Error(`The load has ended: ${this.wrong[0]}`)
-        return this.acknowledged.size >= before + animals || undefined
+        return (this.acknowledged.size >= before + animals && this.#lists > listsBefore) || undefined
       },
       waitMs,
     )
