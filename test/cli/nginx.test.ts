@@ -69,7 +69,7 @@ async function startPair() {
 }
 
 testBehindNginx(
-  'behind nginx, a frozen instance delays requests by 12 s, and then the other one replaces it',
+  'behind nginx, a frozen instance delays requests by 12 s; then the other one replaces it, but for a request every few seconds',
   async () => {
     await using pair = await startPair()
     const { instances, send } = pair
@@ -84,7 +84,12 @@ testBehindNginx(
         expect(response.status).toBe(504)
         expect(await response.json()).toMatchObject({ code: 'gateway_timeout', status: 504 })
       }
-      for (const { status } of await Promise.all(Array.from({ length: 20 }, () => send()))) expect(status).toBe(200)
+      // At most every 2 s, one request tries the frozen instance again: on a busy machine, one of these.
+      const startMs = performance.now()
+      const statuses = await Promise.all(Array.from({ length: 20 }, async () => (await send()).status))
+      const triesMax = 1 + (performance.now() - startMs) / 2_000
+      expect(statuses.filter(status => status !== 200 && status !== 504)).toEqual([])
+      expect(statuses.filter(status => status === 504).length).toBeLessThanOrEqual(triesMax)
     } finally {
       process.kill(frozen?.pid ?? 0, 'SIGCONT')
     }
