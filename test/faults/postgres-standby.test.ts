@@ -372,7 +372,7 @@ describeWithOwnPostgres('a failover behind a proxy', () => {
       await load.makesProgress(100)
       primary.freeze()
       await serving.healthIs(503)
-      // Otherwise, if all connections were open, each is replaced at the first attempt, and none is "connected again".
+      // If all connections were open, each would otherwise be replaced at the first attempt: nothing connects again.
       const attempt = `Cannot connect to PostgreSQL at ${proxy.host} for reading`
       await until('an attempt to connect', () => serving.stderr.includes(attempt) || undefined)
       proxy.leadTo(Number(new URL(standby.url()).port))
