@@ -196,30 +196,6 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     return Object.assign(stack.move(), { stores, admin, events, outcomes, reads, writes, works, backends })
   }
 
-  test.concurrent('with more work than the database can do, requests get 503, no connection is replaced, and then it works at once', async () => {
-    await using cluster = await startCluster()
-    await using database = await cluster.newDatabase()
-    await using store = await openStore(database.url)
-    const before = await store.backends()
-    const { admin, outcomes, reads, writes } = store
-    {
-      // Longer than the limit of a statement and of a request.
-      await using _ = await lockedBy(database.url, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
-      const crowd = outcomes([...reads(2_000), ...writes(2_000)])
-      await Bun.sleep(7_000)
-      expect(new Set(await crowd)).toEqual(new Set(['StoreUnavailable']))
-    }
-    expect(await store.works()).toBe(true)
-    await admin.unsafe('ALTER TABLE pets RENAME TO all_pets')
-    await admin.unsafe('CREATE VIEW pets AS SELECT all_pets.* FROM all_pets, LATERAL pg_sleep(0.05) AS slow')
-    const slow = await outcomes(reads(2_000))
-    expect(slow.filter(outcome => outcome === 'StoreUnavailable').length).toBeGreaterThan(900)
-    await admin.unsafe('DROP VIEW pets')
-    await admin.unsafe('ALTER TABLE all_pets RENAME TO pets')
-    await until('it to work', store.works)
-    expect([await store.backends(), store.events]).toEqual([before, []])
-  })
-
   test.concurrent('if it becomes read-only, reads go on, also on new connections, and creations get 503 until it takes writes again', async () => {
     await using cluster = await startCluster()
     await using database = await cluster.newDatabase()
@@ -321,9 +297,10 @@ describeWithOwnPostgres('on a clock that stands still', () => {
 
   /** As if over HTTP, from an app of its own. */
   async function startApp(options: { readonly connectionsMax?: number } = {}, url = database.url) {
-    const stores = await openStores(url, { create: true, ...options })
-    await stores.startWriting()
     const causes: string[] = []
+    const onEvent: OnStoreEvent = (_, { message }) => void causes.push(message)
+    const stores = await openStores(url, { create: true, onEvent, ...options })
+    await stores.startWriting()
     const log: Log = {
       isOn: () => true,
       write: (_, message, { cause } = {}) => causes.push(`${message}: ${cause}`),
@@ -456,6 +433,40 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     cluster.thaw()
     await expectAgain(app.send, list, 200)
     await expectAgain(app.send, create(1), 201)
+  })
+
+  test('with more work than the database can do, requests get 503, no connection is replaced, and then it works at once', async () => {
+    using _ = standingClock()
+    await using app = await startApp()
+    await using admin = new SQL(database.url, { max: 1 })
+    const active = `SELECT 1 ${sessionsOfOurs} AND state = 'active'`
+    /** Lets their time pass. Meanwhile, each of the busy connections gets an answer. */
+    const statusesOf = async (crowd: readonly Promise<Outcome>[], busy: number) => {
+      await eventually('all connections', async () => (await admin.unsafe(active)).length === busy || undefined)
+      await advance(4_500)
+      const [{ now }] = await admin`SELECT now()::text`
+      await eventually('each connection to begin its next statement', async () => {
+        const old = await admin.unsafe(`${active} AND query_start < $1::timestamptz`, [now])
+        return old.length === 0 || undefined
+      })
+      await settle()
+      await advance(500)
+      const outcomes = await Promise.all(crowd)
+      return new Set(outcomes.map(outcome => outcome.kind === 'answered' && outcome.reply.status))
+    }
+    {
+      await using _ = await lockedBy(database.url, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
+      expect(await statusesOf([...lists(2_000), ...creates(2_000)].map(app.send), 11)).toEqual(new Set([503]))
+    }
+    await expectAll(completed(Promise.all(lists(100).map(app.send))), 200)
+    await admin.unsafe('ALTER TABLE pets RENAME TO all_pets')
+    await admin.unsafe('CREATE VIEW pets AS SELECT all_pets.* FROM all_pets, LATERAL pg_sleep(0.05) AS slow')
+    expect(await statusesOf(lists(2_000).map(app.send), 10)).toEqual(new Set([200, 503]))
+    await admin.unsafe('DROP VIEW pets')
+    await admin.unsafe('ALTER TABLE all_pets RENAME TO pets')
+    await expectAll(completed(Promise.all(lists(100).map(app.send))), 200)
+    await expectAll(completed(Promise.all(creates(100).map(app.send))), 201)
+    expect(app.causes.filter(cause => cause.includes('replacing connections'))).toEqual([])
   })
 
   /** Sends requests of a stored key, whose use is recorded by the stop, and does not wait for them. */

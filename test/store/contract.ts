@@ -383,7 +383,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const { catalogue } = stores
       const done = await Promise.all(
         Array.from({ length: 8 }, (_, i) =>
-          catalogue.correct(id, i % 2 ? { categoryId: BigInt(i) } : { name: `${i}` }),
+          // Each to a new value, so that no state comes twice.
+          catalogue.correct(id, i % 2 ? { categoryId: BigInt(10 + i) } : { name: `${i}` }),
         ),
       )
       const steps = done.map(step => step ?? { before: undefined, after: undefined })

@@ -7,15 +7,7 @@ import { openStores } from '../../src/store/open.ts'
 import { failedDecisions } from '../conform/decisions.ts'
 import { pgbouncer as findPgbouncer } from '../support/debian.ts'
 import { key, serveFrom } from '../support/load.ts'
-import {
-  ask,
-  asPostgresWithUs,
-  type Cluster,
-  describeWithOwnPostgres,
-  own,
-  startCluster,
-  withoutSync,
-} from '../support/postgres.ts'
+import { ask, asPostgresWithUs, type Cluster, describeWithOwnPostgres, own, startCluster } from '../support/postgres.ts'
 import { freePort, loggedBy, outputFile, petstore, temporaryFolder, until } from '../support/process.ts'
 
 const pgbouncer = await findPgbouncer()
@@ -69,7 +61,7 @@ describe.skipIf(!pgbouncer)('behind PgBouncer (skipped if it is not installed)',
 function testPooler(): void {
   let cluster: Cluster
   beforeAll(async () => {
-    cluster = await startCluster(withoutSync)
+    cluster = await startCluster()
   })
   afterAll(() => cluster[Symbol.asyncDispose]())
 

@@ -14,8 +14,8 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 const user = 'postgres'
-/** For a server that nothing crashes. */
-export const withoutSync = ['fsync = off', 'full_page_writes = off']
+/** What a process has written stays when it is killed. A sync would only let a busy disk stop the tests. */
+const withoutSync = ['fsync = off']
 
 /** A server on which databases may be created. If there is none, the first test that needs one starts it. */
 const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
@@ -74,7 +74,7 @@ export async function sharedDatabase(kind: keyof typeof cleaning = 'empty'): Pro
 }
 
 async function newSharedDatabase(): Promise<TestDatabase> {
-  if (!givenUrl) shared ??= startCluster(withoutSync)
+  if (!givenUrl) shared ??= startCluster()
   const database = await newDatabase(givenUrl ?? (await shared)?.url() ?? '')
   created.push(database)
   return database
@@ -92,7 +92,7 @@ export async function startShared(folder: string, stack: AsyncDisposableStack): 
   own(folder)
   await createData(programs, template)
   process.env[templateVariable] = template
-  const cluster = stack.use(await startCluster(withoutSync))
+  const cluster = stack.use(await startCluster())
   return {
     PETSTORE_TEST_POSTGRES_URL: cluster.url(),
     [templateVariable]: template,
@@ -117,7 +117,7 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
   if (template) await copyFolder(template, data)
   own(folder)
   if (!template) await createData(programs, data)
-  appendFileSync(join(data, 'postgresql.conf'), [...settings, ''].join('\n'))
+  appendFileSync(join(data, 'postgresql.conf'), [...withoutSync, ...settings, ''].join('\n'))
   const cluster = new Cluster(programs, folder)
   await cluster.start()
   return cluster
