@@ -14,8 +14,6 @@ export interface TestDatabase extends AsyncDisposable {
 }
 
 const user = 'postgres'
-/** What a process has written stays when it is killed. A sync would only let a busy disk stop the tests. */
-const withoutSync = ['fsync = off']
 
 /** A server on which databases may be created. If there is none, the first test that needs one starts it. */
 const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
@@ -117,7 +115,8 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
   if (template) await copyFolder(template, data)
   own(folder)
   if (!template) await createData(programs, data)
-  appendFileSync(join(data, 'postgresql.conf'), [...withoutSync, ...settings, ''].join('\n'))
+  // Tests kill processes, never the system, so waiting for the disk would only make them depend on its speed.
+  appendFileSync(join(data, 'postgresql.conf'), ['fsync = off', ...settings, ''].join('\n'))
   const cluster = new Cluster(programs, folder)
   await cluster.start()
   return cluster
