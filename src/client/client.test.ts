@@ -282,7 +282,7 @@ describe('a request of the caller', () => {
       text: `\ufeff${body}`,
       requestId: 'r-1',
     })
-    expect([later.headers.get('x-echo'), later.rateLimit]).toEqual(['***', undefined])
+    expect([later.headers.get('x-echo'), later.rateLimit]).toEqual([apiKey, undefined])
     const own = { 'Idempotency-Key': 'order 1' }
     expect(await client.request({ method: 'POST', path: '/pets', body, headers: own })).toMatchObject({ status: 307 })
     const plain = { 'Content-Type': 'text/plain' }

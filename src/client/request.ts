@@ -20,9 +20,9 @@ export interface RequestAttempt {
   readonly operation: OperationName
   readonly method: string
   readonly url: string
-  /** Only Content-Type and Idempotency-Key, if the client adds them. `***` replaces the API key. */
+  /** Only Content-Type and Idempotency-Key, if the client adds them. */
   readonly requestHeaders: Fields
-  /** Undefined without a body. `***` replaces the API key. */
+  /** Undefined without a body. */
   readonly requestBody: string | undefined
   /** 1 for the first attempt, 2 for the first retry. */
   readonly attempt: number
@@ -35,7 +35,6 @@ export interface ResponseDetails {
   readonly requestId: string | undefined
   /** Undefined if the service has no rate limit. */
   readonly rateLimit: RateLimit | undefined
-  /** A copy. If the server echoed the API key, `***` replaces it. */
   readonly headers: Headers
 }
 
@@ -121,12 +120,10 @@ export async function sendOnce(call: Call, settings: RequestSettings): Promise<R
 /** Returns a failure instead of throwing it: a thrown error is a hook's or the signal's, and ends the call. */
 async function attemptOnce(call: Call, settings: RequestSettings, attempt: number) {
   const { operation, method, url, body } = call
-  const { apiKey, signal } = settings
+  const { signal } = settings
   signal?.throwIfAborted()
   // Not the caller's own headers, which may be secret.
-  const shown = Object.entries(call.headers ?? {}).map(([name, value]) => [name, mask(value, apiKey)])
-  const requestBody = body && mask(body, apiKey)
-  const request = { operation, method, url, requestHeaders: Object.fromEntries(shown), requestBody, attempt }
+  const request = { operation, method, url, requestHeaders: call.headers ?? {}, requestBody: body, attempt }
   await settings.onRequest(request)
   // A hook may have aborted it.
   signal?.throwIfAborted()
@@ -159,7 +156,7 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
       signal: controller.signal,
     })
     const bytes = await readBytes(response)
-    const details = readDetails(response, apiKey)
+    const details = readDetails(response)
     if (bytes) return { response, details, bytes }
     const { status, requestId } = details
     const message = `Unexpected response to ${method} ${url}: ${status}, more than ${bodyBytesMax} bytes or ${bodyChunksMax} chunks`
@@ -168,8 +165,8 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
     signal?.throwIfAborted()
     const late = `No complete response from ${url} within ${timeoutMs} ms`
     if (controller.signal.aborted) return new errors.TimeoutError(late, { code: 'timeout' })
-    const cause = safeCopy(error, apiKey)
-    return new errors.ConnectionError(`Cannot reach ${url}: ${reasonOf(cause)}`, { code: 'connection_failed', cause })
+    const message = `Cannot reach ${url}: ${mask(reasonOf(error), apiKey)}`
+    return new errors.ConnectionError(message, { code: 'connection_failed', cause: error })
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abort)
@@ -195,37 +192,25 @@ export async function readBytes(response: Response): Promise<ArrayBuffer | undef
   return new Blob(chunks).arrayBuffer()
 }
 
-function readDetails({ status, headers: received }: Response, apiKey: string): ResponseDetails {
-  const headers = new Headers([...received].map(([name, value]) => [name, mask(value, apiKey)]))
+function readDetails({ status, headers }: Response): ResponseDetails {
   const requestId = headers.get('x-request-id') ?? undefined
   return { status, requestId, rateLimit: readRateLimit(headers), headers }
 }
 
-/** Errors and hooks show URLs, but never the key. A service has no key of less than 16 characters. */
+/** Messages show URLs, but never the key. A service has no key of less than 16 characters. */
 export function hasKey(text: string, apiKey: string): boolean {
   return apiKey.length >= 16 && text.includes(apiKey)
 }
 
-/** No error and no hook shows a key of a service, even if the server or `fetch` echoes it. */
+/** For what a message repeats of the server's or of `fetch`'s words. */
 function mask(text: string, apiKey: string): string {
   return hasKey(text, apiKey) ? text.replaceAll(apiKey, '***') : text
 }
 
-/** Copies only these fields, because others may hold the request with its key. */
-function safeCopy(error: unknown, apiKey: string): Error {
-  const { name, stack, code, message = error, cause } = Object(error)
-  // Node gives an error about several addresses a code, and no message.
-  const copy = new Error(mask(String(message || code || name), apiKey))
-  for (const [field, value] of Object.entries({ name, stack, code })) {
-    if (typeof value === 'string') Object.assign(copy, { [field]: mask(value, apiKey) })
-  }
-  if (cause instanceof Error) copy.cause = safeCopy(cause, apiKey)
-  return copy
-}
-
-/** Node's own message is only `fetch failed`; the reason is in its cause. */
-function reasonOf({ message, cause }: Error): string {
-  return cause instanceof Error ? reasonOf(cause) : message
+/** Node's own message is only `fetch failed`: the reason is in its cause, which may have a code and no message. */
+function reasonOf(error: unknown): string {
+  const { cause, message, code, name } = Object(error)
+  return cause instanceof Error ? reasonOf(cause) : String(message || code || name || error)
 }
 
 /** An error unless the response is a success. */
@@ -250,7 +235,7 @@ function resultOf<T extends object>(call: Call, received: Received, apiKey: stri
   if (status >= 400) {
     const ErrorClass = errorClasses.get(status) ?? (status < 500 ? errors.InvalidRequestError : errors.ServerError)
     const error = readError(json)
-    if (error) return new ErrorClass(mask(error.message, apiKey), { ...known, code: mask(error.code, apiKey) })
+    if (error) return new ErrorClass(mask(error.message, apiKey), { ...known, code: error.code })
     const problem = `the body is not an Error ${describe(headers, text, apiKey)}`
     // Proxies send these with pages of their own.
     return [429, 502, 503, 504].includes(status) ? unexpected(problem, ErrorClass) : unexpected(problem)
