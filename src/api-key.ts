@@ -76,9 +76,10 @@ export function shownPart(key: string): string {
   return key.slice(0, shownChars)
 }
 
-/** Hides keys in text that repeats a user's input, all but their first characters. */
-export function maskKeys(text: string): string {
-  return text.replace(/(pets_\w{4})\w{8,}/g, '$1…')
+/** Hides keys in text that repeats a user's input: of a stored one, all but its first characters. */
+export function maskKeys(text: string, environmentKey?: string): string {
+  const masked = environmentKey === undefined ? text : text.replaceAll(environmentKey, '…')
+  return masked.replace(/(pets_\w{4})\w{8,}/g, '$1…')
 }
 
 /** Why a stored key is refused, if it is. */

@@ -3,9 +3,9 @@ import type { Pet, PetStatus } from './pet.ts'
 
 export interface PageRequest {
   readonly limit: number
-  readonly status?: PetStatus
+  readonly status?: PetStatus | undefined
   /** Only animals with a higher id: the last one of the previous page. */
-  readonly after?: bigint
+  readonly after?: bigint | undefined
 }
 
 export interface Page {

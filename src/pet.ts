@@ -1,7 +1,8 @@
 import { type Field, int64, invalid, missing, oneOf, unknownNames } from './field.ts'
 import { isJsonObject } from './int64.ts'
 
-export const petStatus = oneOf(['available', 'pending', 'sold'])
+export const petStatuses = ['available', 'pending', 'sold'] as const
+export const petStatus = oneOf(petStatuses)
 export type PetStatus = NonNullable<ReturnType<typeof petStatus.read>>
 
 export interface NewPet {

@@ -12,7 +12,10 @@ import type { NewPet, Pet, PetCorrection } from './pet.ts'
  * this process, except on a replica. A write of another process is visible in the next event-loop tick at the latest.
  */
 export interface PetStore {
-  /** Ascending by id. Every page costs the same, however deep. */
+  /**
+   * Ascending by id. Every page costs the same, however deep. May return the same object for equal requests, as long as
+   * no write was committed since: never modify it.
+   */
   list(request: PageRequest): Promise<Page>
   get(id: bigint): Promise<Pet | undefined>
   /** The animal with its id, higher than all before. It survives a crash. Throws IdsExhausted if no id is left. */
@@ -21,8 +24,6 @@ export interface PetStore {
   createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation>
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
   deleteExpiredIdempotencyKeys(now: Date, max: number): Promise<number>
-  /** Differs after every change that a read would see. Undefined if asking for it costs as much as a page. */
-  version(): bigint | undefined
 }
 
 /** A client's name for one creation. */

@@ -2,8 +2,9 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { timeLimits } from '../src/http/app.ts'
-import { bodyBytesMax, errorCodes, headers, operations, sharedErrors } from '../src/http/operations.ts'
-import { idempotencyKey, keyRunChars, requestIdCharsMax } from '../src/http/request.ts'
+import { requestIdCharsMax } from '../src/http/exchange.ts'
+import { bodyBytesMax, errorCodes, headers, operations } from '../src/http/operations.ts'
+import { idempotencyKey } from '../src/http/query.ts'
 import { idleSeconds } from '../src/http/server.ts'
 import { int64Max, int64Min } from '../src/int64.ts'
 import { nestingMax } from '../src/json.ts'
@@ -119,7 +120,6 @@ describe('docs/interface.md agrees with the code', () => {
     `The key is ${idempotencyKey.expected}`,
     `Keys are remembered for ${idempotencyKeyMs / 3_600_000} hours`,
     `if it is 1 to ${requestIdCharsMax} characters of`,
-    `no ${keyRunChars} consecutive characters of the key`,
     `| Body | ${grouped(bodyBytesMax)} bytes, complete within ${timeLimits.bodyMs / 1_000} seconds, nested at most ${nestingMax} levels |`,
     `| Idle connection | closed after about ${idleSeconds} seconds |`,
     `Deprecation: ${headers.Deprecation.example} Sunset: ${headers.Sunset.example} Link: `,
@@ -142,10 +142,9 @@ describe('docs/interface.md agrees with the code', () => {
     const [own = ''] = section.split(/ ###? /)
     const listed = [...own.matchAll(/\| (\d{3}(?:, \d{3})*) \|/g)].flatMap(([, statuses = '']) => statuses.split(', '))
     const [, ofAll = ''] = /Every operation can also respond with ([^.]*)\./.exec(text) ?? []
-    const expected = [
-      operation.status,
-      ...[...operation.errors, ...Object.values(sharedErrors).flat()].map(code => errorCodes[code].status),
-    ]
+    const shared = Object.values(errorCodes).filter(row => 'shared' in row)
+    const errors = operation.errors.map(code => errorCodes[code])
+    const expected = [operation, ...errors, ...shared].map(({ status }) => status)
     expect(new Set([...listed, ...(ofAll.match(/\d+/g) ?? [])].map(Number))).toEqual(new Set(expected))
   })
 })

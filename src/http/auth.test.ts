@@ -5,10 +5,11 @@ import { generateApiKey, hashSecret, issueApiKey, type Permission } from '../api
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
 import type { KeyStore } from '../store.ts'
-import { type Authentication, Authenticator, lookUpsMax, permissionRefusal } from './auth.ts'
+import { Authenticator, lookUpsMax, requirePermission } from './auth.ts'
+import { type Caller, Exchange } from './exchange.ts'
 import { UsageRecorder } from './key-usage.ts'
-import { type Caller, IncomingRequest, idempotencyKey, prefersStrict } from './request.ts'
-import type { Reply } from './response.ts'
+import { idempotencyKey, prefersStrict } from './query.ts'
+import { Refusal } from './response.ts'
 
 const folder = temporaryFolder()
 const stores = await openStores(`sqlite:${join(folder.path, 'pets.db')}`, { create: true })
@@ -37,13 +38,21 @@ async function newKey(options: { name?: string; permission?: Permission; expires
   return { id, key, hash: record.hash, header: `Bearer ${key}` }
 }
 
-const incomingOf = (authorization?: string, laterMs = 0) => {
+const exchangeOf = (authorization?: string, laterMs = 0) => {
   const headers = authorization === undefined ? {} : { authorization }
-  const incoming = new IncomingRequest(new Request('http://a/v1/pets', { headers }), undefined)
-  return Object.assign(incoming, { startedMs: incoming.startedMs + laterMs })
+  const exchange = new Exchange(new Request('http://a/v1/pets', { headers }), undefined, text => text)
+  return Object.assign(exchange, { startedMs: exchange.startedMs + laterMs })
 }
-const codeOf = (refusal: Reply | undefined) => (refusal ? JSON.parse(String(refusal.body)).code : 'accepted')
-const refusalIn = (authentication: Authentication) => (authentication.ok ? undefined : authentication.refusal)
+/** Undefined if nothing is thrown. Other errors are thrown on. */
+const refusalOf = async (step: () => unknown): Promise<Refusal | undefined> => {
+  try {
+    await step()
+    return undefined
+  } catch (error) {
+    if (error instanceof Refusal) return error
+    throw error
+  }
+}
 
 describe('a credential', () => {
   const environmentKey = 'from-the-environment!'
@@ -61,14 +70,12 @@ describe('a credential', () => {
   beforeEach(() => start())
 
   /** As the pipeline does. */
-  const authenticate = async (incoming: IncomingRequest): Promise<Authentication> => {
-    const caller = authenticator.recognize(incoming)
-    return caller ? { ok: true, caller } : authenticator.verify(incoming)
+  const refusal = (authorization: string | undefined, laterMs = 0) => {
+    const exchange = exchangeOf(authorization, laterMs)
+    return refusalOf(() => authenticator.recognize(exchange) ?? authenticator.verify(exchange))
   }
-  const refusal = async (authorization: string | undefined, laterMs = 0) =>
-    refusalIn(await authenticate(incomingOf(authorization, laterMs)))
   const outcome = async (authorization: string | undefined, laterMs = 0) =>
-    codeOf(await refusal(authorization, laterMs))
+    (await refusal(authorization, laterMs))?.code ?? 'accepted'
   const ofEnvironment = (key: string): Caller => ({
     keyName: 'PETSTORE_API_KEY',
     permission: 'all',
@@ -77,8 +84,8 @@ describe('a credential', () => {
 
   /** Accepted twice as this caller: the second time without a look into the store, because it is remembered. */
   async function expectAccepted(header: string, caller: Caller): Promise<void> {
-    expect(await authenticator.verify(incomingOf(header))).toEqual({ ok: true, caller })
-    expect(authenticator.recognize(incomingOf(header))).toEqual(caller)
+    expect(await authenticator.verify(exchangeOf(header))).toEqual(caller)
+    expect(authenticator.recognize(exchangeOf(header))).toEqual(caller)
   }
 
   test.each(['Bearer ', 'bearer   ', 'BEARER '])('is a key after "%s"', async scheme => {
@@ -139,7 +146,7 @@ describe('a credential', () => {
     await stores.keys.revoke(id, new Date())
     setSystemTime(new Date(Date.now() - 3_600_000))
     expect(await outcome(header, verifiedForMs / 2)).toBe('accepted')
-    const challenge = (await refusal(header, verifiedForMs))?.headers.get('www-authenticate')
+    const challenge = (await refusal(header, verifiedForMs))?.headers?.['WWW-Authenticate']
     expect(challenge).toEndWith('error="invalid_token", error_description="The API key is revoked: use another one"')
   })
 
@@ -155,9 +162,9 @@ describe('a credential', () => {
     const { header } = await newKey()
     await outcome(header)
     nowMs = 1_000 + verifiedForMs - 1
-    expect(authenticator.recognize(incomingOf(header))).toBeDefined()
+    expect(authenticator.recognize(exchangeOf(header))).toBeDefined()
     nowMs++
-    expect(authenticator.recognize(incomingOf(header))).toBeUndefined()
+    expect(authenticator.recognize(exchangeOf(header))).toBeUndefined()
   })
 
   test('is refused from the moment it expires, even if it is remembered', async () => {
@@ -211,7 +218,7 @@ describe('a credential', () => {
     answer = held.promise
     const waiting = Array.from({ length: lookUpsMax }, () => outcome(`Bearer ${generateApiKey()}`))
     const refused = await refusal(`Bearer ${generateApiKey()}`)
-    expect([codeOf(refused), refused?.headers.get('retry-after')]).toEqual(['rate_limited', '1'])
+    expect([refused?.code, refused?.headers]).toEqual(['rate_limited', { 'Retry-After': '1' }])
     // Neither of these is looked up.
     expect([await outcome(`Bearer ${environmentKey}`), await outcome('Bearer x')]).toEqual([
       'accepted',
@@ -235,8 +242,11 @@ describe('a credential', () => {
     /** What a scrape gets after the key was verified and the store went away. */
     const scrape = async (header: string, laterMs: number) => {
       find = outage
-      const scraping = authenticator.verifyScraper(incomingOf(header, laterMs)).then(refusalIn)
-      return scraping.then(codeOf, (error: Error) => error.name)
+      const scraping = authenticator.verifyScraper(exchangeOf(header, laterMs))
+      return scraping.then(
+        () => 'accepted',
+        (error: Error) => error.name,
+      )
     }
 
     test('opens the metrics for 24 hours, and nothing else, if it is a metrics key that was verified', async () => {
@@ -292,13 +302,14 @@ describe('a permission', () => {
     ['read-write', 'accepted', 'accepted', 'insufficient_permission'],
     ['read-only', 'accepted', 'read_only_key', 'insufficient_permission'],
     ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
-  ])('%s: a read is %s, a write is %s, the metrics are %s', (permission, ...codes) => {
-    const refusals = (['read', 'write', 'metrics'] as const).map(access =>
-      permissionRefusal({ keyName: 'till', permission, keyHash: '' }, access),
-    )
-    expect(refusals.map(codeOf)).toEqual(codes)
-    for (const refusal of refusals.filter(refusal => refusal !== undefined)) {
-      expect(refusal.headers.get('www-authenticate')).toContain(', error="insufficient_scope", ')
+    ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
+  ])('%s: a read is %s, a write is %s, the metrics are %s', async (permission, ...codes) => {
+    const caller = { keyName: 'till', permission, keyHash: '' }
+    for (const [index, access] of (['read', 'write', 'metrics'] as const).entries()) {
+      const refusal = await refusalOf(() => requirePermission(caller, access))
+      expect(refusal?.code ?? 'accepted').toBe(codes[index] as string)
+      if (refusal) expect(refusal.headers?.['WWW-Authenticate']).toContain(', error="insufficient_scope", ')
     }
+    expect(() => requirePermission(caller, 'public')).not.toThrow()
   })
 })

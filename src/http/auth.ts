@@ -1,10 +1,10 @@
 import { type ApiKey, hashSecret, isWellFormedApiKey, whyInvalid } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import type { KeyStore } from '../store.ts'
+import type { Caller, Exchange } from './exchange.ts'
 import type { KeyUsage, UsageRecorder } from './key-usage.ts'
-import type { OperationRow } from './operations.ts'
-import type { Caller, IncomingRequest } from './request.ts'
-import { errorReply, type Reply } from './response.ts'
+import { messageOf, Refusal } from './response.ts'
+import type { Access } from './router.ts'
 
 /** While the store is unavailable, a metrics key is accepted for this time after it was verified. */
 const scraperMsMax = 24 * 60 * 60 * 1_000
@@ -20,12 +20,6 @@ interface Verified {
   /** On the wall clock. */
   readonly expiresAtMs: number
 }
-
-type Access = OperationRow['access'] | 'metrics'
-
-export type Authentication =
-  | { readonly ok: true; readonly caller: Caller }
-  | { readonly ok: false; readonly refusal: Reply }
 
 /** Verifies API keys, and remembers verified ones: for a moment, or for scrapes while the store is unavailable. */
 export class Authenticator {
@@ -55,7 +49,7 @@ export class Authenticator {
   }
 
   /** The caller, if the key was verified a moment ago. Counts as a use. */
-  recognize({ request, startedMs }: IncomingRequest): Caller | undefined {
+  recognize({ request, startedMs }: Exchange): Caller | undefined {
     const known = this.#verified.get(tokenOf(request.headers.get('authorization') ?? '') ?? '')
     const now = Date.now()
     if (!known || startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) return undefined
@@ -64,31 +58,36 @@ export class Authenticator {
   }
 
   /** Like `verify`, but monitoring also sees an outage of the store, with a key that was verified before. */
-  async verifyScraper(incoming: IncomingRequest): Promise<Authentication> {
+  async verifyScraper(exchange: Exchange): Promise<Caller> {
     try {
-      const caller = this.recognize(incoming)
-      return caller ? { ok: true, caller } : await this.verify(incoming)
+      return this.recognize(exchange) ?? (await this.verify(exchange))
     } catch (error) {
-      const known = this.#verified.get(tokenOf(incoming.request.headers.get('authorization') ?? '') ?? '')
+      const known = this.#verified.get(tokenOf(exchange.request.headers.get('authorization') ?? '') ?? '')
       const isKnown =
         known?.caller.permission === 'metrics' &&
-        incoming.startedMs < known.verifiedMs + scraperMsMax &&
+        exchange.startedMs < known.verifiedMs + scraperMsMax &&
         Date.now() < known.expiresAtMs
       if (!isKnown || !(error instanceof StoreUnavailable)) throw error
-      return { ok: true, caller: known.caller }
+      return known.caller
     }
   }
 
-  async verify({ request }: IncomingRequest): Promise<Authentication> {
+  /** The caller, after a look into the store. Counts as a use. */
+  async verify({ request }: Exchange): Promise<Caller> {
     const header = request.headers.get('authorization') ?? ''
     const token = tokenOf(header)
-    if (token === undefined && /^(bearer)?$/i.test(header)) return missingKey()
-    if (token === undefined) return missingKey('Authorization does not begin with "Bearer "')
-    if (!/^[\x21-\x7e]+$/.test(token)) return invalidKey('Malformed credential: expected one API key after Bearer')
+    if (token === undefined) {
+      const isOther = !/^(bearer)?$/i.test(header)
+      const message = isOther ? 'Authorization does not begin with "Bearer ": an API key has to follow it' : undefined
+      throw refusal('missing_api_key', message)
+    }
+    if (!/^[\x21-\x7e]+$/.test(token)) {
+      throw refusal('invalid_api_key', 'Malformed credential: expected one API key after Bearer')
+    }
     const isStorable = isWellFormedApiKey(token)
     if (isStorable && this.#lookUps >= lookUpsMax && !this.#verified.has(token)) {
       const message = 'The service is looking up too many API keys: retry in 1 s'
-      return { ok: false, refusal: errorReply('rate_limited', message, { 'Retry-After': '1' }) }
+      throw new Refusal('rate_limited', message, { 'Retry-After': '1' })
     }
     const keyHash = hashSecret(token)
     const isFromEnvironment =
@@ -100,9 +99,9 @@ export class Authenticator {
     if (!key && isFromEnvironment) {
       return this.#accept(token, { keyName: 'PETSTORE_API_KEY', permission: 'all', keyHash }, askedMs)
     }
-    if (!key) return invalidKey('Unknown API key: check it for typos')
+    if (!key) throw refusal('invalid_api_key', 'Unknown API key: check it for typos')
     const reason = whyInvalid(key, new Date())
-    if (reason) return invalidKey(`The API key is ${reason}: use another one`)
+    if (reason) throw refusal('invalid_api_key', `The API key is ${reason}: use another one`)
     return this.#accept(token, { keyName: key.name, permission: key.permission, keyHash }, askedMs, key)
   }
 
@@ -114,13 +113,13 @@ export class Authenticator {
   }
 
   /** Remembers the caller, from the time when the store was asked: its answer may take seconds. */
-  #accept(token: string, caller: Caller, verifiedMs: number, key?: ApiKey): Authentication {
+  #accept(token: string, caller: Caller, verifiedMs: number, key?: ApiKey): Caller {
     const usage = this.#usage.recordUse(caller, key?.id)
     // A Map iterates in insertion order: the first entry is the oldest.
     if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     this.#verified.set(token, { caller, usage, verifiedMs, expiresAtMs })
-    return { ok: true, caller }
+    return caller
   }
 }
 
@@ -131,35 +130,30 @@ function tokenOf(header: string): string | undefined {
   return /^bearer +(.+)$/i.exec(header)?.[1]
 }
 
-const challenge = 'Bearer realm="petstore"'
+/** The errors of RFC 6750. A request without a key has none. */
+const bearerErrors = {
+  missing_api_key: undefined,
+  invalid_api_key: 'invalid_token',
+  read_only_key: 'insufficient_scope',
+  insufficient_permission: 'insufficient_scope',
+} as const
 
-function missingKey(what = 'The API key is missing'): Authentication {
-  const message = `${what}: send the header "Authorization: Bearer <API_KEY>"`
-  return { ok: false, refusal: errorReply('missing_api_key', message, { 'WWW-Authenticate': challenge }) }
-}
-
-function invalidKey(message: string): Authentication {
-  return { ok: false, refusal: refusedKey('invalid_api_key', message) }
-}
-
-function refusedKey(code: 'invalid_api_key' | 'read_only_key' | 'insufficient_permission', message: string): Reply {
-  const error = code === 'invalid_api_key' ? 'invalid_token' : 'insufficient_scope'
-  const header = `${challenge}, error="${error}", error_description="${message}"`
-  return errorReply(code, message, { 'WWW-Authenticate': header })
+function refusal(code: keyof typeof bearerErrors, message = messageOf(code)): Refusal {
+  const error = bearerErrors[code]
+  const why = error ? `, error="${error}", error_description="${message}"` : ''
+  return new Refusal(code, message, { 'WWW-Authenticate': `Bearer realm="petstore"${why}` })
 }
 
 const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
-  all: ['read', 'write', 'metrics'],
-  'read-write': ['read', 'write'],
-  'read-only': ['read'],
-  metrics: ['metrics'],
+  all: ['public', 'read', 'write', 'metrics'],
+  'read-write': ['public', 'read', 'write'],
+  'read-only': ['public', 'read'],
+  metrics: ['public', 'metrics'],
+  none: ['public'],
 }
 
-export function permissionRefusal({ permission }: Caller, access: Access): Reply | undefined {
-  if (permitted[permission].includes(access)) return undefined
-  if (access === 'write' && permission === 'read-only') {
-    return refusedKey('read_only_key', 'The API key may only read: use one that may write')
-  }
-  const needed = access === 'metrics' ? 'metrics' : 'read-only or read-write'
-  return refusedKey('insufficient_permission', `The API key lacks the permission: use a ${needed} key`)
+export function requirePermission({ permission }: Caller, access: Access): void {
+  if (permitted[permission].includes(access)) return
+  const isReadOnly = access === 'write' && permission === 'read-only'
+  throw refusal(isReadOnly ? 'read_only_key' : 'insufficient_permission')
 }

@@ -17,7 +17,7 @@ export class Cors {
 
   /** The response to a preflight request; undefined if the request is none, or its origin is not allowed. */
   preflight(request: Request, allowedMethods: string): Reply | undefined {
-    if (!request.headers.has('access-control-request-method')) return undefined
+    if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
     if (this.#allowedOrigin(request) === undefined) return undefined
     const headers = headersWith({
       'Access-Control-Allow-Methods': allowedMethods,

@@ -1,5 +1,5 @@
 import type { KeyStore, KeyUse } from '../store.ts'
-import type { Caller } from './request.ts'
+import type { Caller } from './exchange.ts'
 
 /** The uses of one key since the start, and how many of them the store has. */
 export interface KeyUsage {

@@ -1,15 +1,8 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
-import type { ErrorCode, HeaderId, OperationRow, Parameter } from './operations.ts'
-import {
-  errorCodes,
-  headers,
-  operationHeaderIds,
-  operations,
-  parameters,
-  sharedErrors,
-  versionPrefix,
-} from './operations.ts'
+import type { ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
+import { errorCodes, headers, operationHeaderIds, operations, parameters, versionPrefix } from './operations.ts'
+import { messageOf } from './response.ts'
 
 export interface OpenApiServer {
   readonly url: string
@@ -59,7 +52,7 @@ export function openApiDocument(servers: readonly OpenApiServer[]) {
         Object.entries(headers).map(([id, { name: _, ...header }]) => [id, { ...header, schema: { type: 'string' } }]),
       ),
       responses: {
-        ...Object.fromEntries(Object.entries(sharedErrors).map(([name, codes]) => [name, errorResponse(codes)])),
+        ...sharedResponses(),
         OtherError: {
           ...otherError,
           description: `A wrong address, or an error that a later version adds. ${otherError.description}`,
@@ -158,12 +151,12 @@ function contentOf(schema: keyof typeof examples, description: string = schemas[
 
 function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
   const rows = codes.map(code => {
-    const { headers, ...described } = errorCodes[code]
-    return { code, headers, described, message: `${described.meaning} ${described.action}` }
+    const { headers = operationHeaderIds, shared: _, ...row }: ErrorRow = errorCodes[code]
+    return { code, headers, described: { ...row, retry: row.retry ?? false }, message: messageOf(code) }
   })
   const [example] = rows.map(({ code, message, described: { status } }) => ({ code, message, status }))
   return {
-    description: rows.map(({ code, message }) => `\`${code}\`: ${message}`).join(' '),
+    description: rows.map(({ code, message }) => `\`${code}\`: ${message}.`).join(' '),
     'x-error-codes': Object.fromEntries(rows.map(({ code, described }) => [code, described])),
     headers: headerRefs([...rows.flatMap(({ headers }) => headers), ...ownHeaders]),
     content: { 'application/json': { schema: refTo('schemas', 'Error'), example } },
@@ -201,14 +194,23 @@ function describedOperation(operationId: string, row: OperationRow) {
   }
 }
 
-/** One response for each status. It is a reference if its codes are those that all operations share. */
+/** The name of the response that every operation has for a code, if there is one. */
+const sharedIn = (code: ErrorCode) => (errorCodes[code] as ErrorRow).shared
+const sharedCodes = (Object.keys(errorCodes) as ErrorCode[]).filter(sharedIn)
+
+function sharedResponses() {
+  const byName = Map.groupBy(sharedCodes, sharedIn)
+  return Object.fromEntries([...byName].map(([name, codes]) => [name, errorResponse(codes)]))
+}
+
+/** One response for each status: the shared one, unless the operation has codes of its own for that status. */
 function errorResponses(row: OperationRow) {
-  const codes = [...Object.values(sharedErrors).flat(), ...row.errors]
-  const byStatus = Map.groupBy(codes, code => errorCodes[code].status)
+  const byStatus = Map.groupBy([...sharedCodes, ...row.errors], code => errorCodes[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
-      const [name] = Object.entries(sharedErrors).find(([, shared]) => shared.join() === codes.join()) ?? []
-      return [status, name ? refTo('responses', name) : errorResponse(codes, deprecationIds(row))]
+      const [name] = codes.map(sharedIn)
+      const isShared = name !== undefined && codes.every(code => sharedIn(code) === name)
+      return [status, isShared ? refTo('responses', name) : errorResponse(codes, deprecationIds(row))]
     }),
   )
 }

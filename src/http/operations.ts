@@ -2,7 +2,7 @@ import { int64, type JsonSchema } from '../field.ts'
 import { cursorSchema, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
 import { idempotencyKeyMs } from '../store.ts'
-import { idempotencyKey } from './request.ts'
+import { idempotencyKey } from './query.ts'
 
 /** The prefix of the paths below: the interface's major version. */
 export const versionPrefix = '/v1'
@@ -12,6 +12,8 @@ const petsPath = '/pets'
 export const bodyBytesMax = 64 * 1024
 /** The most pieces of a body without Content-Length. A chunk is a piece, and takes about 1 µs of the event loop. */
 export const bodyPiecesMax = 4_096
+/** A body must arrive completely within this time. */
+export const bodySecondsMax = 10
 
 /** Announced on 15 November 2026; the interface gives the date of removal. */
 const getPetDeprecation = {
@@ -22,10 +24,10 @@ const getPetDeprecation = {
 /** Valid with `status=available`, the example of that parameter. */
 const exampleCursor = writeCursor(20n, 'available')
 
-/** `baseUrl` ends in the version prefix. The successor lists the animals of this status. */
-export function deprecationLinks(baseUrl: string, status: PetStatus): string {
+/** `baseUrl` ends in the version prefix. The successor lists the animals of this status; without one, all. */
+export function deprecationLinks(baseUrl: string, status: PetStatus | undefined): string {
   const siteUrl = baseUrl.slice(0, -versionPrefix.length)
-  const successor = `${baseUrl}${petsPath}?status=${status}`
+  const successor = `${baseUrl}${petsPath}${status === undefined ? '' : `?status=${status}`}`
   return `<${siteUrl}/docs#/pets/getPet>; rel="deprecation"; type="text/html", <${successor}>; rel="successor-version"`
 }
 
@@ -71,82 +73,135 @@ const rateLimitHeaderIds = ['RateLimit', 'RateLimit-Policy'] as const
 /** Of every response that an operation gives. */
 export const operationHeaderIds = [...rateLimitHeaderIds, 'Preference-Applied'] as const
 
-/** `action` is what the client or its author should do; `retry`, whether the same request may succeed later. */
-const error = (status: number, meaning: string, action: string, ...headers: HeaderId[]) => {
-  return { status, meaning, action, retry: false, headers }
+export interface ErrorRow {
+  readonly status: number
+  readonly meaning: string
+  /** What the client or its author should do. */
+  readonly action: string
+  /** Whether the same request may succeed later. */
+  readonly retry?: true
+  /** Absent if they are those of every response of an operation. */
+  readonly headers?: readonly HeaderId[]
+  /** The name of the response of the OpenAPI document, if every operation may give it. */
+  readonly shared?: 'Unauthorized' | 'Forbidden' | 'TooManyRequests' | 'InternalError' | 'Unavailable'
 }
-/** After the key is accepted. */
-const keyError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
-  error(status, meaning, action, ...rateLimitHeaderIds, ...headers)
-/** By an operation. */
-const operationError = (status: number, meaning: string, action: string, ...headers: HeaderId[]) =>
-  error(status, meaning, action, ...operationHeaderIds, ...headers)
-const temporary = (row: ReturnType<typeof error>) => ({ ...row, retry: true })
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {
-  missing_api_key: error(401, 'The request has no API key.', 'Send a key.', 'WWW-Authenticate'),
-  invalid_api_key: error(401, 'The API key is unknown, expired or revoked.', 'Use another key.', 'WWW-Authenticate'),
-  read_only_key: keyError(403, 'The API key may only read.', 'Use a key that may write.', 'WWW-Authenticate'),
-  insufficient_permission: keyError(
-    403,
-    'The API key lacks the permission.',
-    'Use a catalogue key for /v1, a metrics key for /metrics.',
-    'WWW-Authenticate',
-  ),
-  not_found: keyError(404, 'There is nothing at this path.', 'Correct the address.'),
-  pet_not_found: operationError(404, 'No animal has this identifier.', 'Check the identifier.'),
-  method_not_allowed: keyError(
-    405,
-    'The path does not support this method.',
-    'Use one from the Allow header.',
-    'Allow',
-  ),
-  request_timeout: temporary(operationError(408, 'The body arrived too slowly.', 'Retry with a faster connection.')),
-  body_too_large: operationError(
-    413,
-    `The body is larger than ${bodyBytesMax / 1024} KiB, or in too many pieces.`,
-    'Send less, or larger chunks.',
-  ),
-  unsupported_media_type: operationError(415, 'The body is not JSON.', 'Send application/json.', 'Accept'),
-  unsupported_content_encoding: operationError(
-    415,
-    'The body is compressed.',
-    'Send the body uncompressed.',
-    'Accept-Encoding',
-  ),
-  missing_body: operationError(400, 'The body is missing or empty.', 'Send the animal.'),
-  invalid_json: operationError(400, 'The body is not valid JSON in UTF-8.', 'Correct the body.'),
-  invalid_request: operationError(
-    400,
-    'Parameters or properties are invalid.',
-    'Correct those that the message names.',
-  ),
-  invalid_cursor: operationError(400, 'The cursor does not belong to this list.', 'Start again at the first page.'),
-  idempotency_key_reused: operationError(
-    422,
-    'The Idempotency-Key was used for another animal.',
-    'Send a new key for a new animal.',
-  ),
-  rate_limited: temporary(
-    keyError(429, 'Too many requests.', 'Retry after the seconds in Retry-After.', 'Retry-After'),
-  ),
-  internal_error: operationError(
-    500,
-    'The service failed.',
-    'Report the request id. Repeat a creation only with its Idempotency-Key.',
-  ),
-  ids_exhausted: operationError(503, 'The store has no id left.', 'Do not retry; tell the operator.'),
-  store_damaged: operationError(503, 'The store is damaged.', 'Do not retry; the operator has to restore a backup.'),
-  store_unavailable: temporary(
-    operationError(
-      503,
-      'The store is unavailable.',
-      'Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
-      'Retry-After',
-    ),
-  ),
-}
+  missing_api_key: {
+    status: 401,
+    meaning: 'The request has no API key.',
+    action: 'Send it in the header Authorization: Bearer <API_KEY>.',
+    headers: ['WWW-Authenticate'],
+    shared: 'Unauthorized',
+  },
+  invalid_api_key: {
+    status: 401,
+    meaning: 'The API key is unknown, expired or revoked.',
+    action: 'Use another key.',
+    headers: ['WWW-Authenticate'],
+    shared: 'Unauthorized',
+  },
+  read_only_key: {
+    status: 403,
+    meaning: 'The API key may only read.',
+    action: 'Use a key that may write.',
+    headers: [...rateLimitHeaderIds, 'WWW-Authenticate'],
+  },
+  insufficient_permission: {
+    status: 403,
+    meaning: 'The API key lacks the permission.',
+    action: 'Use a catalogue key for /v1, a metrics key for /metrics.',
+    headers: [...rateLimitHeaderIds, 'WWW-Authenticate'],
+    shared: 'Forbidden',
+  },
+  not_found: {
+    status: 404,
+    meaning: 'There is nothing at this path.',
+    action: 'Correct the address.',
+    headers: rateLimitHeaderIds,
+  },
+  pet_not_found: { status: 404, meaning: 'No animal has this identifier.', action: 'Check the identifier.' },
+  method_not_allowed: {
+    status: 405,
+    meaning: 'The path does not support this method.',
+    action: 'Use one from the Allow header.',
+    headers: [...rateLimitHeaderIds, 'Allow'],
+  },
+  request_timeout: {
+    status: 408,
+    meaning: `The body did not arrive within ${bodySecondsMax} seconds.`,
+    action: 'Retry with a faster connection.',
+    retry: true,
+  },
+  body_too_large: {
+    status: 413,
+    meaning: `The body has more than ${bodyBytesMax} bytes, or more than ${bodyPiecesMax} pieces.`,
+    action: 'Send less, or larger chunks.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    meaning: 'The body is not JSON.',
+    action: 'Send application/json.',
+    headers: [...operationHeaderIds, 'Accept'],
+  },
+  unsupported_content_encoding: {
+    status: 415,
+    meaning: 'The body is compressed.',
+    action: 'Send the body uncompressed.',
+    headers: [...operationHeaderIds, 'Accept-Encoding'],
+  },
+  missing_body: {
+    status: 400,
+    meaning: 'The body is missing or empty.',
+    action: 'Send the animal: a JSON object with name and categoryId.',
+  },
+  invalid_json: { status: 400, meaning: 'The body is not valid JSON in UTF-8.', action: 'Correct the body.' },
+  invalid_request: {
+    status: 400,
+    meaning: 'Parameters or properties are invalid.',
+    action: 'Correct those that the message names.',
+  },
+  invalid_cursor: {
+    status: 400,
+    meaning: 'The cursor does not belong to this list.',
+    action: 'Start again at the first page.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    meaning: 'The Idempotency-Key was used for another animal.',
+    action: 'Send a new key for a new animal.',
+  },
+  rate_limited: {
+    status: 429,
+    meaning: 'Too many requests.',
+    action: 'Retry after the seconds in Retry-After.',
+    retry: true,
+    headers: [...rateLimitHeaderIds, 'Retry-After'],
+    shared: 'TooManyRequests',
+  },
+  internal_error: {
+    status: 500,
+    meaning: 'The service failed.',
+    action: 'Report the request id. Repeat a creation only with its Idempotency-Key.',
+    shared: 'InternalError',
+  },
+  ids_exhausted: { status: 503, meaning: 'The store has no id left.', action: 'Do not retry; tell the operator.' },
+  store_unavailable: {
+    status: 503,
+    meaning: 'The store is unavailable.',
+    action: 'Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
+    retry: true,
+    headers: [...operationHeaderIds, 'Retry-After'],
+    shared: 'Unavailable',
+  },
+  store_damaged: {
+    status: 503,
+    meaning: 'The store is damaged.',
+    action: 'Do not retry; the operator has to restore a backup.',
+    shared: 'Unavailable',
+  },
+} as const satisfies Readonly<Record<string, ErrorRow>>
 
 export type ErrorCode = keyof typeof errorCodes
 
@@ -198,19 +253,10 @@ export interface OperationRow {
   readonly result: string
   /** Of a success, besides those that every response of an operation has. */
   readonly headers: readonly HeaderId[]
-  /** Besides {@link sharedErrors}. */
+  /** Besides those that every operation shares. */
   readonly errors: readonly ErrorCode[]
   /** Calls are counted for each key. The handler announces it in its responses. */
   readonly deprecated?: typeof getPetDeprecation
-}
-
-/** The errors of every operation, before it begins or because of a failure: one response for each status. */
-export const sharedErrors: Readonly<Record<string, readonly ErrorCode[]>> = {
-  Unauthorized: ['missing_api_key', 'invalid_api_key'],
-  Forbidden: ['insufficient_permission'],
-  TooManyRequests: ['rate_limited'],
-  InternalError: ['internal_error'],
-  Unavailable: ['store_unavailable', 'store_damaged'],
 }
 
 /** Everything that the interface says of each operation. The handlers are in `pets.ts`. */

@@ -3,64 +3,95 @@ import { invalid, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { petsToJson, petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type Page, type PageRequest, pageLimit, writeCursor } from '../page.ts'
-import { type PetStatus, petStatus, readNewPet } from '../pet.ts'
+import { type PetStatus, petStatus, petStatuses, readNewPet } from '../pet.ts'
 import type { Creation, PetStore } from '../store.ts'
 import { readJsonBody } from './body.ts'
+import type { Exchange } from './exchange.ts'
+import type { UsageRecorder } from './key-usage.ts'
 import type { Metrics } from './metrics.ts'
-import { deprecationLinks, type OperationId, operations, parameters } from './operations.ts'
-import { PageCache } from './page-cache.ts'
-import { idempotencyKey, type Query } from './request.ts'
-import { errorReply, headersWith, json, type Reply } from './response.ts'
-import type { Operation } from './router.ts'
+import {
+  deprecationLinks,
+  type OperationId,
+  type OperationRow,
+  operations,
+  parameters,
+  versionPrefix,
+} from './operations.ts'
+import { idempotencyKey, prefersStrict, Query } from './query.ts'
+import { headersWith, json, Refusal, type Reply } from './response.ts'
+import type { Params, Route } from './router.ts'
 
 interface PetParts {
   readonly pets: PetStore
   readonly metrics: Metrics
+  readonly usage: UsageRecorder
   /** Begins the addresses in Link and Location: the version prefix, or a public base address that ends in it. */
   readonly baseUrl: string
   readonly bodyMs: number
 }
 
-type Handler = Operation['handle']
+/** A request for an operation, after all checks that operations share. */
+interface Call {
+  readonly exchange: Exchange
+  readonly params: Params
+  readonly query: Query
+}
 
-/** The table of operations with a handler for each. */
-export function petOperations(parts: PetParts): readonly Operation[] {
+type Handler = (call: Call) => Promise<Reply>
+
+/** A route for each operation of the table. */
+export function petRoutes(parts: PetParts): readonly Route[] {
   const handlers: Readonly<Record<OperationId, Handler>> = {
     listPets: listPets(parts),
     createPet: createPet(parts),
     getPet: getPet(parts),
   }
-  const ids = Object.keys(operations) as OperationId[]
-  return ids.map(id => ({ id, ...operations[id], handle: handlers[id] }))
+  return Object.entries(handlers).map(([id, handler]) => petRoute(id as OperationId, handler, parts.usage))
+}
+
+/** Does what all operations do, before the handler. */
+function petRoute(operationId: OperationId, handler: Handler, usage: UsageRecorder): Route {
+  const { method, path, access, parameters: known, deprecated }: OperationRow = operations[operationId]
+  const handle: Route['handle'] = (exchange, params) => {
+    if (deprecated) usage.recordDeprecatedCall(exchange.caller, operationId)
+    const query = new Query(exchange.query)
+    exchange.isStrict = prefersStrict(exchange.request.headers.get(parameters.prefer.name))
+    if (exchange.isStrict) {
+      exchange.headers['Preference-Applied'] = 'handling=strict'
+      query.refuseUnknown(known)
+    }
+    return handler({ exchange, params, query })
+  }
+  return { method, path: `${versionPrefix}${path}`, access, operationId, handle }
 }
 
 function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
-  const cache = new PageCache(pets)
-
-  async function readPage(query: Query, version: bigint | undefined): Promise<Reply> {
-    const limit = query.read(parameters.limit.name, pageLimit) ?? limitDefault
-    const status = query.read(parameters.status.name, petStatus)
-    const isOnlyCursor = query.problems.length === 0
-    const after = query.read(parameters.cursor.name, cursorFor(status))
-    if (query.problems.length > 0) {
-      return errorReply(isOnlyCursor ? 'invalid_cursor' : 'invalid_request', query.problems.join('; '))
-    }
-    const page = { limit, ...(status && { status }), ...(after !== undefined && { after }) }
-    const reply = pageReply(page, await pets.list(page), baseUrl)
-    if (version === undefined) return reply
-    metrics.pageCacheMisses++
-    cache.set(query.text, reply, version)
-    return reply
-  }
+  /** Of first pages, as long as the store returns the same object. */
+  const replies = new WeakMap<Page, Reply>()
 
   return async ({ query }) => {
-    const version = cache.version()
-    // A strict request with an unknown parameter bypasses the cache: another request may have cached that page.
-    const cached = query.problems.length === 0 ? cache.get(query.text) : undefined
-    if (!cached) return readPage(query, version)
-    metrics.pageCacheHits++
-    return cached
+    const request = readPageRequest(query)
+    const page = await pets.list(request)
+    if (request.after !== undefined) return pageReply(request, page, baseUrl)
+    const known = replies.get(page)
+    if (known) metrics.pageCacheHits++
+    else metrics.pageCacheMisses++
+    const reply = known ?? pageReply(request, page, baseUrl)
+    if (!known) replies.set(page, reply)
+    return reply
   }
+}
+
+function readPageRequest(query: Query): PageRequest {
+  const limit = query.read(parameters.limit.name, pageLimit) ?? limitDefault
+  const status = query.read(parameters.status.name, petStatus)
+  const { name } = parameters.cursor
+  const cursor = query.readText(name)
+  // To start again at the first page helps only if nothing else is wrong.
+  const code = query.problems.length === 0 ? 'invalid_cursor' : 'invalid_request'
+  const after = cursor === undefined ? undefined : query.check(name, cursor, cursorFor(status))
+  if (query.problems.length > 0) throw new Refusal(code, query.problems.join('; '))
+  return { limit, status, after }
 }
 
 function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl: string): Reply {
@@ -76,15 +107,14 @@ function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl
 
 function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
   const { name } = parameters.idempotencyKey
-  return async ({ request, query, caller, strict }) => {
+  return async ({ exchange: { request, caller, isStrict }, query }) => {
     const body = await readJsonBody(request, bodyMs)
-    if (!body.ok) return body.refusal
     const sentKey = request.headers.get(name)
     const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
-    const read = readNewPet(body.value, strict)
+    const read = readNewPet(body, isStrict)
     const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
     if (sentKey !== null && key === undefined) problems.push(invalid(name, sentKey, idempotencyKey))
-    if (!read.ok || problems.length > 0) return errorReply('invalid_request', problems.join('; '))
+    if (!read.ok || problems.length > 0) throw new Refusal('invalid_request', problems.join('; '))
     // Only the hash is stored: it has a fixed length, and does not reveal a secret that was sent by mistake.
     const once = key && { scope: caller.keyHash, key: hashSecret(key), at: new Date() }
     const creation: Creation = once
@@ -96,10 +126,7 @@ function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
 }
 
 function creationReply(creation: Creation, baseUrl: string): Reply {
-  if (creation.outcome === 'conflict') {
-    const message = 'The Idempotency-Key was used for another animal: send a new key for a new animal'
-    return errorReply('idempotency_key_reused', message)
-  }
+  if (creation.outcome === 'conflict') throw new Refusal('idempotency_key_reused')
   const { outcome, pet } = creation
   const headers = headersWith({
     Location: `${baseUrl}${operations.getPet.path.replace('{petId}', String(pet.id))}`,
@@ -111,18 +138,17 @@ function creationReply(creation: Creation, baseUrl: string): Reply {
 function getPet({ pets, baseUrl }: PetParts): Handler {
   const { getPet: row } = operations
   const { since, sunset } = row.deprecated
-  const headersFor = (status: PetStatus) =>
-    headersWith({ Deprecation: since, Sunset: sunset, Link: deprecationLinks(baseUrl, status) })
-  const headersOf = { available: headersFor('available'), pending: headersFor('pending'), sold: headersFor('sold') }
-  const headers = headersOf.available
+  const announcing = (status?: PetStatus) => {
+    return { Deprecation: since, Sunset: sunset, Link: deprecationLinks(baseUrl, status) }
+  }
+  const refusalHeaders = announcing()
+  const headersBy = new Map([undefined, ...petStatuses].map(status => [status, headersWith(announcing(status))]))
   return async ({ params, query }) => {
-    if (query.problems.length > 0) {
-      return { ...errorReply('invalid_request', query.problems.join('; ')), headers }
-    }
+    if (query.problems.length > 0) throw new Refusal('invalid_request', query.problems.join('; '), refusalHeaders)
     const sent = params[parameters.petId.name] ?? ''
     const id = parseInt64(sent)
     const pet = id === undefined ? undefined : await pets.get(id)
-    if (!pet) return { ...errorReply('pet_not_found', `No animal has id ${show(id ?? sent)}`), headers }
-    return json(row.status, petToJson(pet), headersOf[pet.status ?? 'available'])
+    if (!pet) throw new Refusal('pet_not_found', `No animal has id ${show(id ?? sent)}`, refusalHeaders)
+    return json(row.status, petToJson(pet), headersBy.get(pet.status))
   }
 }

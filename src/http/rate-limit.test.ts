@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, type Mock, setSystemTime, spyOn, test } from 'bun:test'
-import { hashSecret } from '../api-key.ts'
+import { Exchange } from './exchange.ts'
 import { RateLimiter } from './rate-limit.ts'
+import { Refusal } from './response.ts'
 
 let clock: Mock<typeof performance.now>
 beforeEach(() => {
@@ -11,13 +12,17 @@ afterEach(() => {
   setSystemTime()
 })
 
-function count(limiter: RateLimiter, scope: string) {
-  const { headers, refusal } = limiter.count(hashSecret(scope))
-  return {
-    rate: headers['RateLimit'],
-    policy: headers['RateLimit-Policy'],
-    retryAfter: refusal?.headers.get('retry-after'),
+function count(limiter: RateLimiter, keyHash: string) {
+  const exchange = new Exchange(new Request('http://a/v1/pets'), undefined, text => text)
+  exchange.caller = { keyName: 'till', permission: 'read-write', keyHash }
+  let retryAfter: string | undefined
+  try {
+    limiter.count(exchange)
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    retryAfter = error.headers?.['Retry-After']
   }
+  return { rate: exchange.headers['RateLimit'], policy: exchange.headers['RateLimit-Policy'], retryAfter }
 }
 
 test('each request says how many are left, and one too many is refused', () => {

@@ -1,4 +1,5 @@
-import { errorReply, type HeaderValues, type Reply } from './response.ts'
+import type { Exchange } from './exchange.ts'
+import { Refusal } from './response.ts'
 
 export interface RequestRate {
   readonly requests: number
@@ -23,22 +24,20 @@ export class RateLimiter {
     this.#windowsMax = windowsMax
   }
 
-  /** Counts one request of a key. Returns the headers of any response to it, and the refusal if it is one too many. */
-  count(keyHash: string): { readonly headers: HeaderValues; readonly refusal?: Reply } {
+  /** Counts a request of a key, and refuses it if it is one too many. Every response to it says how many are left. */
+  count({ caller, headers }: Exchange): void {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.
     const nowMs = Math.floor(performance.now())
-    const window = this.#windowOf(keyHash, nowMs)
+    const window = this.#windowOf(caller.keyHash, nowMs)
     window.requests++
     const resetSeconds = Math.ceil((window.endMs - nowMs) / 1_000)
     const remaining = Math.max(0, requests - window.requests)
-    const headers = {
-      'RateLimit-Policy': `"default";q=${requests};w=${seconds}`,
-      RateLimit: `"default";r=${remaining};t=${resetSeconds}`,
-    }
-    if (window.requests <= requests) return { headers }
+    headers['RateLimit-Policy'] = `"default";q=${requests};w=${seconds}`
+    headers['RateLimit'] = `"default";r=${remaining};t=${resetSeconds}`
+    if (window.requests <= requests) return
     const message = `Too many requests: expected at most ${requests} in ${seconds} s; retry in ${resetSeconds} s`
-    return { headers, refusal: errorReply('rate_limited', message, { 'Retry-After': String(resetSeconds) }) }
+    throw new Refusal('rate_limited', message, { 'Retry-After': String(resetSeconds) })
   }
 
   #windowOf(keyHash: string, nowMs: number): Window {

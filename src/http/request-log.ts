@@ -1,7 +1,7 @@
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { TrustedProxies } from './client-address.ts'
-import type { Caller, IncomingRequest } from './request.ts'
+import type { Exchange } from './exchange.ts'
 
 /** During an outage, one line in this time reports all requests that failed for one cause. */
 const unavailableEveryMs = 1_000
@@ -17,62 +17,49 @@ interface Outage {
 /** The cause of an outage for the log, with what to do. */
 export type Advice = (error: StoreUnavailable) => string
 
-/** How a request ended. */
-interface EndedRequest {
-  readonly status: number
-  readonly ms: number
-  readonly operationId: string | undefined
-  readonly caller: Caller | undefined
-}
+const pathCharsMax = 200
 
 /** Writes a line for each request, and the causes of failures. */
 export class RequestLog {
   readonly #log: Log
   readonly #advice: Advice
-  readonly #environmentKey: string | undefined
   readonly #trustedProxies: TrustedProxies
   /** By cause. */
   readonly #outages = new Map<string, Outage>()
 
-  constructor(parts: {
-    readonly log: Log
-    readonly advice: Advice
-    readonly environmentKey: string | undefined
-    readonly trustedProxies: readonly string[] | undefined
-  }) {
-    this.#log = parts.log
-    this.#advice = parts.advice
-    this.#environmentKey = parts.environmentKey
-    this.#trustedProxies = new TrustedProxies(parts.trustedProxies ?? [])
+  constructor(log: Log, advice: Advice, trustedProxies: readonly string[] = []) {
+    this.#log = log
+    this.#advice = advice
+    this.#trustedProxies = new TrustedProxies(trustedProxies)
   }
 
-  requestEnded(incoming: IncomingRequest, { status, ms, operationId, caller }: EndedRequest): void {
+  requestEnded({ id, request, path, peer, operationId, caller, mask }: Exchange, status: number, ms: number): void {
     // The cause of a 503 has a line of its own, once a second.
     const level = status >= 500 && status !== 503 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
-    const { id, request, path, peerAddress } = incoming
+    const traceparent = traceparentOf(request.headers.get('traceparent'))
     this.#log.request(level, {
       requestId: id,
       method: request.method,
       operation: operationId,
-      path: operationId ? undefined : loggedPath(path, this.#environmentKey),
+      path: operationId ? undefined : mask(path).slice(0, pathCharsMax),
       status,
       durationMs: Math.round(ms * 1_000) / 1_000,
-      client: peerAddress && this.#trustedProxies.clientOf(peerAddress, request.headers),
-      key: caller?.keyName,
-      traceparent: traceparentOf(request.headers.get('traceparent')),
+      client: peer && this.#trustedProxies.clientOf(peer, request.headers),
+      key: caller.keyName || undefined,
+      traceparent: traceparent && mask(traceparent),
     })
   }
 
   /** Logs the cause under the request's id: the client receives only the id. */
-  requestFailed({ id: requestId }: IncomingRequest, cause: unknown): void {
+  requestFailed({ id: requestId, mask }: Exchange, cause: unknown): void {
     // The store has logged it.
     if (cause instanceof StoreDamaged) return
     if (cause instanceof StoreUnavailable) this.#logUnavailable('store unavailable', requestId, this.#advice(cause))
     else if (cause instanceof IdsExhausted) this.#logUnavailable('ids exhausted', requestId, cause.message)
     else {
       const detail = cause instanceof Error ? cause.stack || String(cause) : String(cause)
-      this.#log.write('error', 'internal error', { requestId, cause: detail })
+      this.#log.write('error', 'internal error', { requestId, cause: mask(detail) })
     }
   }
 
@@ -111,40 +98,4 @@ export class RequestLog {
 function traceparentOf(header: string | null): string | undefined {
   if (header === null) return undefined
   return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(header) ? header : undefined
-}
-
-const loggedSegmentsMax = 10
-const loggedPathCharsMax = 200
-/** Keys are longer. */
-const loggedSegment = /^[A-Za-z0-9._~-]{0,15}$/
-
-/** The path for the log: `…` replaces the environment key, and segments that may be keys, put there by mistake. */
-export function loggedPath(path: string, environmentKey = ''): string {
-  // Enough for a key that begins at the last character, with every character encoded as three.
-  const decoded = decodeVisible(path.slice(0, 3 * (loggedPathCharsMax + environmentKey.length)))
-  const masked = environmentKey === '' ? decoded : maskKey(decoded, environmentKey)
-  const [, ...segments] = masked.slice(0, loggedPathCharsMax).split('/', loggedSegmentsMax + 2)
-  const isCut = (index: number) =>
-    index === loggedSegmentsMax || (masked.length > loggedPathCharsMax && index === segments.length - 1)
-  const shown = segments.map((segment, index) => (loggedSegment.test(segment) && !isCut(index) ? segment : '…'))
-  return `/${shown.join('/')}`
-}
-
-/** Decodes visible ASCII only: no other character occurs in keys. Bun reads a backslash in a path as a slash. */
-function decodeVisible(text: string): string {
-  let decoded = ''
-  let rest = 0
-  for (let at = text.indexOf('%'); at !== -1; at = text.indexOf('%', at + 1)) {
-    const code = Number.parseInt(text.slice(at + 1, at + 3), 16)
-    if (code < 0x21 || code > 0x7e || Number.isNaN(code)) continue
-    decoded += text.slice(rest, at) + String.fromCharCode(code)
-    rest = at + 3
-  }
-  return (decoded + text.slice(rest)).replaceAll('\\', '/')
-}
-
-/** Masks the key, as it is and decoded. The text keeps its length, so that a key at a limit is masked whole. */
-function maskKey(decoded: string, key: string): string {
-  const forms = [key.replaceAll('\\', '/'), decodeVisible(key)]
-  return forms.reduce((text, form) => text.replaceAll(form, '…'.repeat(form.length)), decoded)
 }

@@ -1,4 +1,3 @@
-import { maskKeys } from '../api-key.ts'
 import { type ErrorCode, errorCodes } from './operations.ts'
 
 /** A response before the pipeline adds what all of them share. */
@@ -10,6 +9,19 @@ export interface Reply {
 }
 
 export type HeaderValues = Readonly<Record<string, string>>
+
+/** Thrown by a step that refuses a request. */
+export class Refusal extends Error {
+  readonly code: ErrorCode
+  readonly headers: HeaderValues | undefined
+
+  /** A message only if it says more than the code's meaning and action. */
+  constructor(code: ErrorCode, message = messageOf(code), headers?: HeaderValues) {
+    super(message)
+    this.code = code
+    this.headers = headers
+  }
+}
 
 const jsonHeaders = new Headers({
   'Content-Type': 'application/json',
@@ -34,6 +46,11 @@ export function plainText(status: number, body: string, type = 'text/plain'): Re
 
 export function errorReply(code: ErrorCode, message: string, headers?: HeaderValues): Reply {
   const { status } = errorCodes[code]
-  const body = JSON.stringify({ code, message: maskKeys(message), status })
-  return json(status, body, headers && headersWith(headers))
+  return json(status, JSON.stringify({ code, message, status }), headers && headersWith(headers))
+}
+
+/** What happened and what to do, for people. Like every message, it ends without a full stop. */
+export function messageOf(code: ErrorCode): string {
+  const { meaning, action } = errorCodes[code]
+  return `${meaning} ${action.slice(0, -1)}`
 }

@@ -1,19 +1,20 @@
 import { describe, expect, test } from 'bun:test'
-import { json } from './response.ts'
-import { type Operation, operationFor, Router } from './router.ts'
+import { Exchange } from './exchange.ts'
+import { json, Refusal } from './response.ts'
+import { type Route, Router, routeFor } from './router.ts'
 
-const operation = (method: 'GET' | 'POST', path: string): Operation => ({
-  ...{ id: 'listPets', method, path, access: 'read', parameters: [] },
-  handle: async () => json(200, ''),
-})
-const list = operation('GET', '/pets')
-const create = operation('POST', '/pets')
-const get = operation('GET', '/pets/{petId}')
-const tag = operation('POST', '/pets/{petId}/tags/{tag}')
-const router = new Router([list, create, get, tag])
+const route = (method: 'GET' | 'POST', path: string): Route => {
+  return { method, path: `/v1${path}`, access: 'read', handle: async () => json(200, '') }
+}
+const list = route('GET', '/pets')
+const create = route('POST', '/pets')
+const get = route('GET', '/pets/{petId}')
+const tag = route('POST', '/pets/{petId}/tags/{tag}')
+const page: Route = { ...list, path: '/docs' }
+const router = new Router([list, create, get, tag, page])
 
 describe('a path', () => {
-  test.each<[string, Operation, Record<string, string>]>([
+  test.each<[string, Route, Record<string, string>]>([
     ['/pets', list, {}],
     ['/p%65ts', list, {}],
     ['/pets/%31', get, { petId: '1' }],
@@ -25,37 +26,61 @@ describe('a path', () => {
     ['/p%65ts/1%2', get, { petId: '1%2' }],
     ['/pets/1/tags/old', tag, { petId: '1', tag: 'old' }],
   ])('%s has a route', (path, { path: pattern }, params) => {
-    const found = router.find(path)
-    expect([found?.operations[0]?.path, found?.params]).toEqual([pattern, params])
+    const found = router.find(`/v1${path}`)
+    expect([found.routes[0]?.path, found.params, found.isVersioned]).toEqual([pattern, params, true])
   })
 
   test.each([
     ...['', '/', 'pets', '/Pets', '/pet', '/petss', '/pets/', '//pets', '/pets//', '/pets/1/', '/pets/1/tags'],
     ...['/pets//tags/old', '/pets/1/tags/', '/store/orders', '/pets%2F1', '/p%zzets', '/pets%', '/{petId}'],
   ])('"%s" has no route', path => {
-    expect(router.find(path)).toBeUndefined()
+    expect(router.find(`/v1${path}`).routes).toEqual([])
+  })
+
+  test.each([
+    ['/docs', 1, false],
+    ['/d%6Fcs', 0, false],
+    ['/v1', 0, true],
+    ['/v1x', 0, false],
+    ['/%761/pets', 0, false],
+  ])('%s has %d routes, and is versioned: %p', (path, routes, isVersioned) => {
+    const found = router.find(path)
+    expect([found.routes.length, found.isVersioned]).toEqual([routes, isVersioned])
   })
 
   test('has the route without parameters if two match, and otherwise the first', () => {
-    const mine = operation('GET', '/pets/mine')
-    for (const path of ['/pets/mine', '/pets/m%69ne']) {
-      expect(new Router([get, mine]).find(path)?.operations).toEqual([mine])
+    const mine = route('GET', '/pets/mine')
+    for (const path of ['/v1/pets/mine', '/v1/pets/m%69ne']) {
+      expect(new Router([get, mine]).find(path).routes).toEqual([mine])
     }
-    expect(new Router([get, operation('GET', '/pets/{name}')]).find('/pets/1')?.operations).toEqual([get])
+    expect(new Router([get, route('GET', '/pets/{name}')]).find('/v1/pets/1').routes).toEqual([get])
   })
 })
 
 describe('a method', () => {
-  test.each<[string, string, Operation | undefined, allow: string]>([
+  const find = (method: string, path: string) => {
+    const exchange = new Exchange(new Request(`http://a${path}`, { method }), undefined, text => text)
+    return routeFor(router.find(path), exchange)
+  }
+
+  test.each<[string, string, Route | undefined, allow: string]>([
     ['GET', '/pets', list, 'GET, HEAD, POST'],
     ['HEAD', '/pets', list, 'GET, HEAD, POST'],
     ['POST', '/pets', create, 'GET, HEAD, POST'],
     ['PUT', '/pets', undefined, 'GET, HEAD, POST'],
-    ['post', '/pets', undefined, 'GET, HEAD, POST'],
+    ['PROPFIND', '/pets', undefined, 'GET, HEAD, POST'],
     ['POST', '/pets/1', undefined, 'GET, HEAD'],
     ['HEAD', '/pets/1/tags/old', undefined, 'POST'],
   ])('%s at %s: %#', (method, path, expected, allow) => {
-    const found = router.find(path)
-    expect([found && operationFor(found, method), found?.allow]).toEqual([expected, allow])
+    expect(router.find(`/v1${path}`).allow).toBe(allow)
+    if (expected) expect(find(method, `/v1${path}`)).toBe(expected)
+    else {
+      const message = `Method ${method} is not allowed here: expected ${allow}`
+      expect(() => find(method, `/v1${path}`)).toThrow(new Refusal('method_not_allowed', message, { Allow: allow }))
+    }
+  })
+
+  test('at a path with nothing is refused', () => {
+    expect(() => find('GET', '/v1/nothing')).toThrow('Nothing is at /v1/nothing: ')
   })
 })

@@ -1,61 +1,65 @@
-import type { OperationId, OperationRow } from './operations.ts'
-import type { Caller, Query } from './request.ts'
-import type { Reply } from './response.ts'
+import type { Exchange } from './exchange.ts'
+import { type OperationId, operations, versionPrefix } from './operations.ts'
+import { Refusal, type Reply } from './response.ts'
 
-/** A row of the table of operations, with its handler. */
-export interface Operation extends Pick<OperationRow, 'method' | 'path' | 'access' | 'parameters' | 'deprecated'> {
-  readonly id: OperationId
-  handle(call: Call): Promise<Reply>
+/** What a caller has to be allowed to do. `public` needs no key. */
+export type Access = 'public' | 'read' | 'write' | 'metrics'
+
+/** What answers a method at a path: an operation, a page, a health check or the metrics. */
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly access: Access
+  /** Absent for what the interface does not describe. */
+  readonly operationId?: OperationId
+  handle(exchange: Exchange, params: Params): Promise<Reply>
 }
 
-/** A request for an operation, after all checks that operations share. */
-interface Call {
-  readonly request: Request
-  readonly caller: Caller
-  readonly params: Match['params']
-  readonly query: Query
-  /** `Prefer: handling=strict`: unknown parameters and properties are errors. */
-  readonly strict: boolean
-}
+/** The parts of a path that stand for `{parameters}`. */
+export type Params = Readonly<Record<string, string>>
 
-/** The operations at one path. */
-interface Route {
-  readonly operations: readonly Operation[]
+/** What is at a path. */
+export interface Match {
+  /** Empty if there is nothing. */
+  readonly routes: readonly Route[]
   /** The value of the Allow header. */
   readonly allow: string
+  readonly params: Params
+  /** Under the version prefix, where even a path with nothing needs a key. */
+  readonly isVersioned: boolean
 }
 
-export interface Match extends Route {
-  readonly params: Readonly<Record<string, string>>
-}
-
-/** Finds the operations of a path. A `{parameter}` matches any segment that is not empty. */
+/** Finds the routes of a path. A `{parameter}` matches any segment that is not empty. */
 export class Router {
   readonly #static = new Map<string, Match>()
-  readonly #patterns: { readonly route: Route; readonly pattern: RegExp }[] = []
+  readonly #patterns: { readonly match: Match; readonly pattern: RegExp }[] = []
 
-  constructor(operations: readonly Operation[]) {
-    for (const [path, at] of Map.groupBy(operations, ({ path }) => path)) {
+  constructor(routes: readonly Route[]) {
+    for (const [path, at] of Map.groupBy(routes, ({ path }) => path)) {
       const allow = at.map(({ method }) => (method === 'GET' ? 'GET, HEAD' : method)).join(', ')
-      const route = { operations: at, allow }
+      const match = { routes: at, allow, params: {}, isVersioned: isVersioned(path) }
       const pattern = new RegExp(`^${path.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
-      if (path.includes('{')) this.#patterns.push({ route, pattern })
-      else this.#static.set(path, { ...route, params: {} })
+      if (path.includes('{')) this.#patterns.push({ match, pattern })
+      else this.#static.set(path, match)
     }
   }
 
-  find(path: string): Match | undefined {
-    const isEncoded = path.includes('%')
+  find(path: string): Match {
+    const isEncoded = path.includes('%') && isVersioned(path)
     const plain = isEncoded ? path.replace(encodedUnreserved, decodeURIComponent) : path
     const known = this.#static.get(plain)
     if (known) return known
-    for (const { route, pattern } of this.#patterns) {
+    for (const { match, pattern } of this.#patterns) {
       const { groups: params } = pattern.exec(plain) ?? {}
-      if (params && isEncoded) return { ...route, params: Object.fromEntries(Object.entries(params).map(decoded)) }
-      if (params) return { ...route, params }
+      if (params && isEncoded) return { ...match, params: Object.fromEntries(Object.entries(params).map(decoded)) }
+      if (params) return { ...match, params }
     }
-    return undefined
+    return { routes: [], allow: '', params: {}, isVersioned: isVersioned(path) }
   }
+}
+
+function isVersioned(path: string): boolean {
+  return path === versionPrefix || path.startsWith(`${versionPrefix}/`)
 }
 
 /** Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. */
@@ -70,7 +74,21 @@ function decoded([name, text]: [string, string]): [string, string] {
   }
 }
 
-export function operationFor({ operations }: Match, method: string): Operation | undefined {
+const shownPathCharsMax = 80
+
+/** The route for the request's method. */
+export function routeFor({ routes, allow }: Match, { path: sent, mask, request: { method } }: Exchange): Route {
+  if (routes.length === 0) {
+    // A key that is cut could not be recognised.
+    const path = mask(sent)
+    const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
+    const animals = `${versionPrefix}${operations.listPets.path}`
+    const message = `Nothing is at ${shown}: animals are at ${animals}, the documentation is at /docs and /openapi.json`
+    throw new Refusal('not_found', message)
+  }
   const handled = method === 'HEAD' ? 'GET' : method
-  return operations.find(operation => operation.method === handled)
+  const route = routes.find(route => route.method === handled)
+  if (route) return route
+  const message = `Method ${method} is not allowed here: expected ${allow}`
+  throw new Refusal('method_not_allowed', message, { Allow: allow })
 }

@@ -1,6 +1,7 @@
 import { codeOf } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
+import { Fairness } from './fairness.ts'
 
 export interface Address {
   readonly host: string
@@ -69,6 +70,7 @@ const tlsOptions = {
 
 function startServer(app: App, address: Address): Bun.Server<undefined> {
   const { host: hostname, port, reusePort = false, tls, takesAnyPort } = address
+  const fairness = new Fairness((request, peers) => app.fetch(request, peers))
   try {
     return Bun.serve({
       hostname,
@@ -79,7 +81,7 @@ function startServer(app: App, address: Address): Bun.Server<undefined> {
       development: false,
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
-      fetch: (request, server) => app.fetch(request, server),
+      fetch: (request, server) => fairness.fetch(request, server),
       ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
     })
   } catch (error) {

@@ -1,7 +1,7 @@
-import type { Stores } from '../store.ts'
-import { withTimeout } from '../timeout.ts'
+import type { Health } from './health.ts'
 import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
-import { headersWith, plainText, type Reply } from './response.ts'
+import { headersWith, plainText } from './response.ts'
+import type { Route } from './router.ts'
 
 /** A file for browsers or tools, which is the same for every client. */
 export interface Asset {
@@ -11,15 +11,6 @@ export interface Asset {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Serves GET and HEAD at one path outside of the version prefix. */
-type SiteHandler = (request: Request) => Promise<Reply>
-
-export interface SiteRoute {
-  readonly handle: SiteHandler
-  /** Whether it needs a key with the permission to read the metrics. */
-  readonly isForScrapers?: true
-}
-
 interface SiteParts {
   readonly health: Health
   readonly urls: PublishedUrls
@@ -27,96 +18,34 @@ interface SiteParts {
   metricsText(isStoreUp: boolean): string
 }
 
-/** Everything outside of the version prefix, by path. */
-export function siteRoutes({ health, urls, pages, metricsText }: SiteParts): ReadonlyMap<string, SiteRoute> {
+/** Everything outside of the version prefix. */
+export function siteRoutes({ health, urls, pages, metricsText }: SiteParts): readonly Route[] {
   const document: Asset = {
     type: 'application/json',
     read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(publishedServers(urls)))),
   }
-  const metrics: SiteHandler = async () =>
+  const assets = [...pages, ['/openapi.json', document] as const]
+  const metrics: Route['handle'] = async () =>
     plainText(200, metricsText(await health.isStoreUp()), 'text/plain; version=0.0.4')
-  const assets = new Map(pages).set('/openapi.json', document)
-  return new Map<string, SiteRoute>([
-    ...[...assets].map(([path, asset]) => [path, { handle: serveAsset(asset) }] as const),
-    ['/livez', { handle: async () => plainText(200, 'ok') }],
-    ['/readyz', { handle: () => health.readyz() }],
-    ['/healthz', { handle: () => health.healthz() }],
-    ['/metrics', { handle: metrics, isForScrapers: true }],
-  ])
+  return [
+    ...assets.map(([path, asset]) => publicRoute(path, serveAsset(asset))),
+    publicRoute('/livez', async () => plainText(200, 'ok')),
+    publicRoute('/readyz', () => health.readyz()),
+    publicRoute('/healthz', () => health.healthz()),
+    { method: 'GET', path: '/metrics', access: 'metrics', handle: metrics },
+  ]
 }
 
-interface HealthParts {
-  readonly stores: Pick<Stores, 'pets' | 'keys' | 'activity'>
-  readonly checkMs: number
-  readonly checkedForMs: number
-  isDraining(): boolean
-}
-
-/** Checks whether the store can be read, once for all who ask at the same time: anyone may ask, without a key. */
-export class Health {
-  readonly #parts: HealthParts
-  #checking: Promise<boolean> | undefined
-  #checkedMs = Number.NEGATIVE_INFINITY
-  #isUp = false
-  #hasBeenUp = false
-
-  constructor(parts: HealthParts) {
-    this.#parts = parts
-  }
-
-  /** Whether animals and keys can be read, now or a moment ago. */
-  async isStoreUp(): Promise<boolean> {
-    if (performance.now() - this.#checkedMs < this.#parts.checkedForMs) return this.#isUp
-    this.#checking ??= this.#check().finally(() => {
-      this.#checking = undefined
-    })
-    return this.#checking
-  }
-
-  /** For people and alerts: whether everything works, the store included. */
-  async healthz(): Promise<Reply> {
-    if (this.#parts.isDraining()) return plainText(503, 'draining')
-    return plainText((await this.isStoreUp()) ? 200 : 503, this.#storeState)
-  }
-
-  /**
-   * For load balancers. A store that is down changes nothing, because all instances share it. Only an instance that has
-   * never read the store waits for it, and is refused: it must not replace others.
-   */
-  async readyz(): Promise<Reply> {
-    if (this.#parts.isDraining()) return plainText(503, 'draining')
-    const checking = this.isStoreUp()
-    if (!this.#hasBeenUp && !(await checking)) return plainText(503, 'starting')
-    return plainText(200, this.#storeState)
-  }
-
-  /** As of the last check. */
-  get #storeState(): string {
-    if (!this.#isUp) return 'store'
-    return this.#parts.stores.activity().isWritable ? 'ok' : 'read-only'
-  }
-
-  async #check(): Promise<boolean> {
-    const { stores, checkMs } = this.#parts
-    try {
-      // Both: animals and keys may come from different servers.
-      const reads = Promise.all([stores.pets.list({ limit: 1 }), stores.keys.find('')]).then(() => true)
-      this.#isUp = await withTimeout(reads, checkMs, () => false)
-    } catch {
-      this.#isUp = false
-    }
-    this.#hasBeenUp ||= this.#isUp
-    this.#checkedMs = performance.now()
-    return this.#isUp
-  }
+function publicRoute(path: string, handle: Route['handle']): Route {
+  return { method: 'GET', path, access: 'public', handle }
 }
 
 const gzipBytesMin = 256
 
 /** Serves an asset, compressed if the client accepts that. Loaded on the first request, so that the start is quick. */
-function serveAsset({ type, read, headers }: Asset): SiteHandler {
+function serveAsset({ type, read, headers }: Asset): Route['handle'] {
   let loading: ReturnType<typeof load> | undefined
-  return async request => {
+  return async ({ request }) => {
     loading ??= load(read).catch(cause => {
       // The next request tries again.
       loading = undefined

@@ -154,7 +154,7 @@ describe('one line says what to do about', () => {
     expect(wrong).not.toContain('no-key-of-this-service')
     const readOnly = { PETSTORE_API_KEY: await service.newKey({ permission: 'read-only' }) }
     const refused = await failure(readOnly, 'add', 'Rex', '--category', '7')
-    expect(refused).toContain('use one that may write; set PETSTORE_API_KEY to it')
+    expect(refused).toContain('Use a key that may write; set PETSTORE_API_KEY to it')
   })
 
   test('a server that does not run, a wrong base address, and another kind of server', async () => {

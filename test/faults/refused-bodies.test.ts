@@ -197,11 +197,9 @@ test.each(chunkClients.filter(([, [program]]) => Bun.which(program)))(
     for (const [headers, chunks, code] of [
       [inChunks, 4_000, 'missing_api_key'],
       [keyedInChunks, 4_000, 'invalid_json'],
-      [keyedInChunks, 60_000, 'body_too_large'],
+      [keyedInChunks, 8_000, 'body_too_large'],
     ] as const) {
-      // A server of its own, because it waits for the end of such a body once a second.
-      await using own = await startServer({ env: { PETSTORE_API_KEY: key } })
-      const stdin = Buffer.from(JSON.stringify({ origin: new URL(own.url).origin, headers, chunks }))
+      const stdin = Buffer.from(JSON.stringify({ origin, headers, chunks }))
       const child = Bun.spawn([...command], { stdin, stdout: 'pipe', stderr: 'inherit' })
       expect(await child.stdout.text()).toContain(`"code":"${code}"`)
     }

@@ -7,7 +7,7 @@ import { StoreDamaged, StoreUnavailable } from '../../src/errors.ts'
 import { int64 } from '../../src/field.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { bodyBytesMax, type ErrorCode } from '../../src/http/operations.ts'
-import { idempotencyKey } from '../../src/http/request.ts'
+import { idempotencyKey } from '../../src/http/query.ts'
 import { json } from '../../src/http/response.ts'
 import { int64Max } from '../../src/int64.ts'
 import { cursorSchema, pageLimit } from '../../src/page.ts'
@@ -141,8 +141,7 @@ describe('an operation sends every code that the document lists for it', () => {
   }
   const failing = (error: Error): PetStore => {
     const fail = () => Promise.reject(error)
-    const version = () => undefined
-    return { list: fail, get: fail, create: fail, createOnce: fail, deleteExpiredIdempotencyKeys: fail, version }
+    return { list: fail, get: fail, create: fail, createOnce: fail, deleteExpiredIdempotencyKeys: fail }
   }
   const endless = new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(1)) })
 

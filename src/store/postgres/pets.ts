@@ -62,7 +62,6 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
       sweptToMs = count === max && last_ms !== null ? last_ms : 0n
       return count
     },
-    version: () => undefined,
   }
   return { pets, queue }
 }

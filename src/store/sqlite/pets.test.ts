@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../../../test/support/process.ts'
 import { issueApiKey } from '../../api-key.ts'
+import type { Page } from '../../page.ts'
+import { petStatuses } from '../../pet.ts'
 import { DamageGuard } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { openSqlite } from './open.ts'
@@ -30,9 +32,9 @@ async function newStore() {
   const pets = createSqlitePets(reading, snapshot, writer)
   const keys = createSqliteKeys(reading, snapshot, writer)
   return Object.assign(stack.move(), {
-    ...{ file, stores, writer, reading, keys },
+    ...{ file, stores, writer, reading, snapshot, pets, keys },
     /** What a reader can see, each asked for on its own. */
-    seen: async () => ({ version: pets.version?.(), listed: await pets.list({ limit: 9 }), got: await pets.get(2n) }),
+    seen: async () => ({ listed: await pets.list({ limit: 9 }), got: await pets.get(2n) }),
     changeByAnotherProcess(sql = "INSERT INTO pets (name, category_id) VALUES ('Rex', 1)") {
       using other = connect(file, 'readwrite')
       other.run(sql)
@@ -54,7 +56,7 @@ test('all reads of an event-loop tick see the same state: a change by another pr
   store.changeByAnotherProcess()
   await becomeQuiet(store)
   const before = await store.seen()
-  expect(before).toMatchObject({ version: expect.any(BigInt), listed: { pets: [{ id: 1n }] }, got: undefined })
+  expect(before).toMatchObject({ listed: { pets: [{ id: 1n }] }, got: undefined })
   await nextTick()
   expect(await store.seen()).toEqual(before)
   store.changeByAnotherProcess()
@@ -62,18 +64,41 @@ test('all reads of an event-loop tick see the same state: a change by another pr
   await nextTick()
   const after = await store.seen()
   expect(after).toMatchObject({ listed: { pets: [{ id: 1n }, { id: 2n }] }, got: { id: 2n } })
-  expect(after.version).not.toBe(before.version)
 })
 
 test('a commit of our own writer shows in the same tick', async () => {
   await using store = await newStore()
   await becomeQuiet(store)
-  const before = await store.seen()
+  expect((await store.seen()).listed.pets).toEqual([])
   store.changeByAnotherProcess()
   store.writer.commits++
-  const after = await store.seen()
-  expect(after.listed.pets).toMatchObject([{ id: 1n }])
-  expect(after.version).not.toBe(before.version)
+  expect((await store.seen()).listed.pets).toMatchObject([{ id: 1n }])
+})
+
+test('a first page is the same object for equal requests, until something is committed', async () => {
+  await using store = await newStore()
+  const requests = [{ limit: 2 }, { limit: 3 }, ...petStatuses.map(status => ({ limit: 2, status }))]
+  const list = () => Promise.all(requests.map(request => store.pets.list(request)))
+  const before = await list()
+  expect(new Set(before).size).toBe(requests.length)
+  const again = await list()
+  for (const [index, page] of again.entries()) expect(page).toBe(before[index] as Page)
+  await nextTick()
+  store.changeByAnotherProcess()
+  await nextTick()
+  for (const [index, page] of (await list()).entries()) expect(page).not.toBe(before[index] as Page)
+  const next = () => store.pets.list({ limit: 2, after: 0n })
+  expect(await next()).not.toBe(await next())
+})
+
+test('at most 64 first pages are kept', async () => {
+  await using store = await newStore()
+  const list = (limit: number) => store.pets.list({ limit })
+  const first = await list(1)
+  for (let limit = 2; limit <= 64; limit++) await list(limit)
+  expect(await list(1)).toBe(first)
+  await list(65)
+  expect(await list(1)).not.toBe(first)
 })
 
 test('a key that another process revokes shows in the same tick', async () => {

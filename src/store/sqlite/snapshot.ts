@@ -14,7 +14,7 @@ type TickState =
   | 'single'
 
 /**
- * Gives reads a snapshot of the file, and a version for the page cache. A commit of our own writer starts the tick
+ * Gives reads a snapshot of the file, and the version that it has. A commit of our own writer starts the tick
  * again. A request sent after a commit of another process arrives in a later tick.
  */
 export class TickSnapshot {

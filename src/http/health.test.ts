@@ -2,8 +2,8 @@ import { beforeEach, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../errors.ts'
 import { Histogram } from '../histogram.ts'
 import type { KeyStore, PetStore } from '../store.ts'
+import { Health } from './health.ts'
 import type { Reply } from './response.ts'
-import { Health } from './site.ts'
 
 type Read = () => Promise<undefined>
 

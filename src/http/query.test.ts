@@ -3,76 +3,7 @@ import fc from 'fast-check'
 import { pageLimit } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
 import { parameters } from './operations.ts'
-import { IncomingRequest, idempotencyKey, prefersStrict, Query, requestId, splitUrl } from './request.ts'
-
-test.each([
-  ['https://pets.example.com/v1/pets?limit=5&status=sold', '/v1/pets', 'limit=5&status=sold'],
-  ['http://[::1]:8080/v1/pets', '/v1/pets', ''],
-  ['http://a/?a=/v1/pets', '/', 'a=/v1/pets'],
-  ['http://a/v1/pets??limit=5', '/v1/pets', '?limit=5'],
-  ['http://a/v1/pets?limit=5#top', '/v1/pets', 'limit=5'],
-  ['http://a/v1#a?b', '/v1', ''],
-  ['http://a//b/v1', '//b/v1', ''],
-  ['http://a/v1/../p%65ts%2F1?status=s%6Fld', '/v1/../p%65ts%2F1', 'status=s%6Fld'],
-  ['/v1/pets?limit=5', '/v1/pets', 'limit=5'],
-  ['/http://a/b', '/http://a/b', ''],
-])('%s has the path %s and the query "%s"', (url, path, query) => {
-  expect(splitUrl(url)).toEqual({ path, query })
-})
-
-describe('a request id', () => {
-  const generated = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-  const key = 'a-key-from-outside-0123456789'
-
-  test.each([
-    ...['a', '7', '123e4567-e89b-42d3-a456-426614174000', 'Root=1-67891233-abcdef012345678912345678'],
-    ...['trace/span:7@host~1.2_3+x==', 'x'.repeat(128)],
-  ])('%s of the client is used', id => {
-    expect(requestId(id, 'Bearer a7x', undefined)).toBe(id)
-  })
-
-  test.each([
-    ...['', 'a b', ' a', 'a\n', 'a\r\nSet-Cookie: b=c', 'a\tb', 'a\u0000', '"a"', 'a,b', 'a;b', '<script>'],
-    ...['$(id)', '%0a', 'é', '😀', '\u001b[31m', 'x'.repeat(129)],
-  ])('%j is unsafe and is replaced', id => {
-    expect(requestId(id, 'Bearer a7x', undefined)).toMatch(generated)
-  })
-
-  test('is generated for each request without one', () => {
-    expect(requestId(null, null, undefined)).toMatch(generated)
-    expect(requestId(null, null, undefined)).not.toBe(requestId(null, null, undefined))
-  })
-
-  const idOf = (sent: string, authorization: string, environmentKey: string | undefined) => {
-    const headers = { 'x-request-id': sent, ...(authorization && { authorization }) }
-    return new IncomingRequest(new Request('http://a/', { headers }), environmentKey).id
-  }
-  const slashed = 'first-part/second-part'
-
-  test.each<[string, string, string, string | undefined]>([
-    ['the sent key after several spaces', key, `Bearer   ${key}`, undefined],
-    ['the sent key after a tab', key, `Bearer\t${key}`, undefined],
-    ['a key that was sent without a scheme', key, key, undefined],
-    ['12 characters of the sent key inside other text', `id=${key.slice(3, 15)}.`, `Bearer ${key}`, undefined],
-    ['the last 12 characters of the sent key', `id=${key.slice(-12)}`, `Bearer ${key}`, undefined],
-    ['a sent key with a slash between letters', `a${slashed}b`, `Bearer ${slashed}`, undefined],
-    ['the end of the first 300 characters', 'y'.repeat(12), `Bearer ${'x'.repeat(288)}${'y'.repeat(90)}`, undefined],
-    ['the environment key inside other text', `id=${key}.`, 'Bearer another', key],
-    ['the start of a stored key', `id=pets_${'x'.repeat(12)}`, '', undefined],
-  ])('never repeats %s', (_what, id, authorization, environmentKey) => {
-    expect(idOf(id, authorization, environmentKey)).toMatch(generated)
-  })
-
-  test.each<[string, string, string, string | undefined]>([
-    ['11 characters of the sent key', key.slice(3, 14), `Bearer ${key}`, undefined],
-    ['a part of the environment key, which would confirm a guess', key.slice(1), 'Bearer another', key],
-    ['the key of another request', key, 'Bearer another-key-altogether', undefined],
-    ['11 characters of a stored key', `pets_${'x'.repeat(11)}`, '', undefined],
-    ['what follows 300 characters of a token', 'y'.repeat(12), `Bearer ${'x'.repeat(289)}${'y'.repeat(90)}`, undefined],
-  ])('may be %s', (_what, id, authorization, environmentKey) => {
-    expect(idOf(id, authorization, environmentKey)).toBe(id)
-  })
-})
+import { idempotencyKey, prefersStrict, Query } from './query.ts'
 
 describe('a query', () => {
   /** Reads it as listPets does. */
@@ -104,6 +35,23 @@ describe('a query', () => {
     ['status=sold&limit=5&status=sold&status=lost', 'status occurs 3 times: expected once'],
   ])('"%s" has one problem: %s', (text, problem) => {
     expect(read(text).problems).toEqual([problem])
+  })
+
+  test('is split as URLSearchParams does it', () => {
+    const unit = fc.constantFrom('a', 'b', '=', '&', '%41', '%', '+', '?', ';', '\u00e9')
+    fc.assert(
+      fc.property(fc.string({ unit, maxLength: 12 }), text => {
+        const expected = new URLSearchParams(text)
+        for (const name of [...expected.keys(), 'a', 'b', 'ab', '']) {
+          const query = new Query(text)
+          const values = expected.getAll(name)
+          const problems = values.length > 1 ? [`${name} occurs ${values.length} times: expected once`] : []
+          expect(query.readText(name)).toBe(values.length > 1 ? undefined : values[0])
+          expect(query.problems).toEqual(problems)
+        }
+      }),
+      { numRuns: 5_000 },
+    )
   })
 
   test('has all its problems reported together, each once', () => {

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'bun:test'
+import { maskKeys } from '../api-key.ts'
+import { Exchange, splitUrl } from './exchange.ts'
+
+test.each([
+  ['https://pets.example.com/v1/pets?limit=5&status=sold', '/v1/pets', 'limit=5&status=sold'],
+  ['http://[::1]:8080/v1/pets', '/v1/pets', ''],
+  ['http://a/?a=/v1/pets', '/', 'a=/v1/pets'],
+  ['http://a/v1/pets??limit=5', '/v1/pets', '?limit=5'],
+  ['http://a/v1/pets?limit=5#top', '/v1/pets', 'limit=5'],
+  ['http://a/v1#a?b', '/v1', ''],
+  ['http://a//b/v1', '//b/v1', ''],
+  ['http://a/v1/../p%65ts%2F1?status=s%6Fld', '/v1/../p%65ts%2F1', 'status=s%6Fld'],
+  ['/v1/pets?limit=5', '/v1/pets', 'limit=5'],
+  ['/http://a/b', '/http://a/b', ''],
+])('%s has the path %s and the query "%s"', (url, path, query) => {
+  expect(splitUrl(url)).toEqual({ path, query })
+})
+
+describe('a request id', () => {
+  const generated = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+  const environmentKey = 'a-key-from-outside-0123456789'
+  const idOf = (sent?: string) => {
+    const headers: Record<string, string> = sent === undefined ? {} : { 'x-request-id': sent }
+    return new Exchange(new Request('http://a/', { headers }), undefined, text => maskKeys(text, environmentKey)).id
+  }
+
+  test.each([
+    ...['a', '7', '123e4567-e89b-42d3-a456-426614174000', 'Root=1-67891233-abcdef012345678912345678'],
+    ...['trace/span:7@host~1.2_3+x==', 'x'.repeat(128), environmentKey.slice(1), `pets_${'x'.repeat(11)}`],
+  ])('%s of the client is used', id => {
+    expect(idOf(id)).toBe(id)
+  })
+
+  test.each([
+    ...['', 'a b', 'a\tb', '"a"', 'a,b', 'a;b', '<script>', '$(id)', '%0a', 'é', 'x'.repeat(129)],
+    ...[environmentKey, `id=${environmentKey}.`, `pets_${'x'.repeat(36)}`, `id=pets_${'x'.repeat(12)}`],
+  ])('%j is unsafe or has a key, and is replaced', id => {
+    expect(idOf(id)).toMatch(generated)
+  })
+
+  test('is generated for each request without one', () => {
+    expect(idOf()).toMatch(generated)
+    expect(idOf()).not.toBe(idOf())
+  })
+})
