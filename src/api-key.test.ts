@@ -67,6 +67,7 @@ test.each([
   ['one key', `limit is "${wellFormed[2]}"`, 'limit is "pets_abcd…"'],
   ['two keys', `${wellFormed[2]} and ${wellFormed[2]}`, 'pets_abcd… and pets_abcd…'],
   ['the first part of a key', 'pets_abcdefghijkl', 'pets_abcd…'],
+  ['a name that is no key', 'pets_frontend_20300131', 'pets_frontend_20300131'],
   ['too little of a key to be secret', 'pets_abcdefghijk', 'pets_abcdefghijk'],
 ])('a key in a message is masked: %s', (_what, message, shown) => {
   expect(maskKeys(message)).toBe(shown)

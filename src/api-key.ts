@@ -79,7 +79,7 @@ export function shownPart(key: string): string {
 /** Hides keys in text that repeats a user's input: of a stored one, all but its first characters. */
 export function maskKeys(text: string, environmentKey?: string): string {
   const masked = environmentKey === undefined ? text : text.replaceAll(environmentKey, '…')
-  return masked.replace(/(pets_\w{4})\w{8,}/g, '$1…')
+  return masked.replace(/(pets_[0-9A-Za-z]{4})[0-9A-Za-z]{8,}/g, '$1…')
 }
 
 /** Why a stored key is refused, if it is. */

@@ -21,30 +21,26 @@ interface Verified {
   readonly expiresAtMs: number
 }
 
+interface AuthParts {
+  readonly keys: KeyStore
+  readonly usage: UsageRecorder
+  readonly environmentKey: string | undefined
+  /** A revoked key is accepted for at most this time. */
+  readonly verifiedForMs: number
+  readonly verifiedKeysMax?: number
+}
+
 /** Verifies API keys, and remembers verified ones: for a moment, or for scrapes while the store is unavailable. */
 export class Authenticator {
-  readonly #keys: KeyStore
-  readonly #usage: UsageRecorder
-  readonly #verifiedForMs: number
-  readonly #verifiedKeysMax: number
+  readonly #parts: AuthParts
   readonly #environmentHash: Buffer | undefined
   /** By the key: the time of a lookup reveals only an exact match. */
   readonly #verified = new Map<string, Verified>()
   #lookUps = 0
 
-  /** A revoked key is accepted for at most `verifiedForMs`. */
-  constructor(parts: {
-    readonly keys: KeyStore
-    readonly usage: UsageRecorder
-    readonly environmentKey: string | undefined
-    readonly verifiedForMs: number
-    readonly verifiedKeysMax?: number
-  }) {
+  constructor(parts: AuthParts) {
     const { environmentKey } = parts
-    this.#keys = parts.keys
-    this.#usage = parts.usage
-    this.#verifiedForMs = parts.verifiedForMs
-    this.#verifiedKeysMax = parts.verifiedKeysMax ?? 10_000
+    this.#parts = parts
     this.#environmentHash = environmentKey === undefined ? undefined : Buffer.from(hashSecret(environmentKey))
   }
 
@@ -52,7 +48,8 @@ export class Authenticator {
   recognize({ request, startedMs }: Exchange): Caller | undefined {
     const known = this.#verified.get(tokenOf(request.headers.get('authorization') ?? '') ?? '')
     const now = Date.now()
-    if (!known || startedMs >= known.verifiedMs + this.#verifiedForMs || now >= known.expiresAtMs) return undefined
+    if (!known || startedMs >= known.verifiedMs + this.#parts.verifiedForMs || now >= known.expiresAtMs)
+      return undefined
     known.usage.lastUsedAtMs = now
     return known.caller
   }
@@ -107,16 +104,17 @@ export class Authenticator {
 
   #lookUp(keyHash: string): Promise<ApiKey | undefined> {
     this.#lookUps++
-    return this.#keys.find(keyHash).finally(() => {
+    return this.#parts.keys.find(keyHash).finally(() => {
       this.#lookUps--
     })
   }
 
   /** Remembers the caller, from the time when the store was asked: its answer may take seconds. */
   #accept(token: string, caller: Caller, verifiedMs: number, key?: ApiKey): Caller {
-    const usage = this.#usage.recordUse(caller, key?.id)
+    const { usage: recorder, verifiedKeysMax = 10_000 } = this.#parts
+    const usage = recorder.recordUse(caller, key?.id)
     // A Map iterates in insertion order: the first entry is the oldest.
-    if (this.#verified.size >= this.#verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
+    if (this.#verified.size >= verifiedKeysMax) this.#verified.delete(this.#verified.keys().next().value ?? '')
     const expiresAtMs = key?.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY
     this.#verified.set(token, { caller, usage, verifiedMs, expiresAtMs })
     return caller

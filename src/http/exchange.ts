@@ -19,7 +19,7 @@ export interface PeerLookup {
 /** Hides API keys in a text. */
 export type MaskKeys = (text: string) => string
 
-/** A request, and what the pipeline has found out about it. */
+/** A request, and the findings of the steps on its way. */
 export class Exchange {
   readonly request: Request
   readonly startedMs = performance.now()

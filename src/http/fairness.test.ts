@@ -88,8 +88,9 @@ describe('the rest of a body', () => {
       },
     })
   }
-  async function answer(body: ReadableStream | null, sent: Record<string, string> = {}, given: ResponseInit = {}) {
-    const fairness = new Fairness(async () => new Response('', { status: 404, ...given }))
+  const refusing = (given?: ResponseInit) => new Fairness(async () => new Response('', { status: 404, ...given }))
+  /** The Connection header of the response. */
+  async function answer(body: ReadableStream | null, sent: Record<string, string> = {}, fairness = refusing()) {
     const request = new Request('http://a/', { method: 'POST', body, headers: sent })
     const { headers } = await fairness.fetch(request, { requestIP: () => null })
     return headers.get('connection')
@@ -106,6 +107,23 @@ describe('the rest of a body', () => {
   ])('%s is read, and the connection is then: %p', async (_what, connection, body) => {
     expect(await answer(body, chunked)).toBe(connection)
   })
+
+  test.each<[string, number, string | null]>([
+    ['fewer than 512 small pieces', 511, null],
+    ['512 small pieces', 512, 'close'],
+  ])(
+    'that comes within 100 ms of another one in many small pieces is read up to %s',
+    async (_what, pieces, connection) => {
+      using _ = standingClock()
+      const fairness = refusing()
+      const send = (body: ReadableStream) => answer(body, chunked, fairness)
+      expect(await send(streamOf(Array(4_096).fill(1)))).toBe(null)
+      await advance(99)
+      expect(await send(streamOf([...Array(3_000).fill(1_024), ...Array(pieces).fill(1_023)]))).toBe(connection)
+      await advance(1)
+      expect(await send(streamOf(Array(4_096).fill(1)))).toBe(null)
+    },
+  )
 
   test('that stalls is awaited for 5 s', async () => {
     using _ = standingClock()
@@ -133,7 +151,7 @@ describe('the rest of a body', () => {
   ])('%s', async (_what, sent, given, connection, isRead) => {
     let read = 0
     const body = streamOf([10, 10, 10], 'ends', () => read++)
-    expect(await answer(body, sent, given)).toBe(connection)
+    expect(await answer(body, sent, refusing(given))).toBe(connection)
     // The runtime may fetch the first piece by itself.
     expect(read > 1).toBe(isRead)
   })
@@ -144,8 +162,6 @@ describe('the rest of a body', () => {
       request.body?.getReader()
       return new Response('', { status: 404 })
     })
-    const request = new Request('http://a/', { method: 'POST', body, headers: chunked })
-    const { headers } = await fairness.fetch(request, { requestIP: () => null })
-    expect(headers.get('connection')).toBe('close')
+    expect(await answer(body, chunked, fairness)).toBe('close')
   })
 })

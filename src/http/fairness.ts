@@ -3,10 +3,14 @@ import type { PeerLookup } from './exchange.ts'
 
 /** CPU time in one event-loop tick. Requests that arrive later in the same tick wait for the next one. */
 const tickMsMax = 10
-/** Of the rest of a refused body. Beyond any of these, the connection is closed. */
+/** The bounds for the rest of a refused body. Beyond any of these, the connection is closed. */
 const discardedBytesMax = 16 * 1024 ** 2
 const discardedPiecesMax = 4_096
 const discardMs = 5_000
+/** Small pieces cost others most: in each interval, only one body may have so many. */
+const smallPiecesMax = 512
+const smallBytes = 1_024
+const patienceMs = 100
 
 type Fetch = (request: Request, peers: PeerLookup) => Promise<Response>
 
@@ -15,6 +19,7 @@ export class Fairness {
   readonly #fetch: Fetch
   #tickStartedMs: number | undefined
   #tickStartedCpuMs = 0
+  #patientMs = Number.NEGATIVE_INFINITY
 
   constructor(fetch: Fetch) {
     this.#fetch = fetch
@@ -38,7 +43,7 @@ export class Fairness {
   #fetchNow(request: Request, peers: PeerLookup): Promise<Response> {
     const response = this.#fetch(request, peers)
     const mayHaveBody = request.method !== 'GET' || request.headers.has('transfer-encoding')
-    return mayHaveBody ? discardRest(request, response) : response
+    return mayHaveBody ? this.#discardRest(request, response) : response
   }
 
   #isTickSpent(): boolean {
@@ -55,43 +60,55 @@ export class Fairness {
     // The CPU time, too: a busy machine can suspend the process in a short tick.
     return nowMs - this.#tickStartedMs > tickMsMax && threadCpuMs() - this.#tickStartedCpuMs > tickMsMax
   }
-}
 
-/** Closing a connection with unread data resets it, and the client may not receive the response (RFC 9112, 9.6). */
-async function discardRest(request: Request, responding: Promise<Response>): Promise<Response> {
-  const response = await responding
-  // Only this shows chunks: Bun tells nothing of their number or their end.
-  const isChunked = request.headers.has('transfer-encoding')
-  if (response.status < 400 && !isChunked) return response
-  const closes = [request, response].some(({ headers }) => /\bclose\b/i.test(headers.get('connection') ?? ''))
-  // On a connection that stays open, Bun discards a body of known length by itself.
-  if (!closes && !isChunked) return response
-  // Bun shows no body of a GET, and would read its chunks for ever.
-  const hasEnded = request.body !== null && (await discard(request.body))
-  if (closes || !hasEnded) response.headers.set('Connection', 'close')
-  return response
-}
+  /** Closing a connection with unread data resets it, and the client may not receive the response (RFC 9112, 9.6). */
+  async #discardRest(request: Request, responding: Promise<Response>): Promise<Response> {
+    const response = await responding
+    // Only this shows chunks: Bun tells nothing of their number or their end.
+    const isChunked = request.headers.has('transfer-encoding')
+    if (response.status < 400 && !isChunked) return response
+    const closes = [request, response].some(({ headers }) => /\bclose\b/i.test(headers.get('connection') ?? ''))
+    // On a connection that stays open, Bun discards a body of known length by itself.
+    if (!closes && !isChunked) return response
+    // Bun shows no body of a GET, and would read its chunks without end.
+    const hasEnded = request.body !== null && (await this.#discard(request.body))
+    if (closes || !hasEnded) response.headers.set('Connection', 'close')
+    return response
+  }
 
-/** Reads and drops the rest of a body, and returns whether it has ended. */
-async function discard(body: ReadableStream<Uint8Array>): Promise<boolean> {
-  if (body.locked) return false
-  try {
-    return await withTimeout(readToEnd(body), discardMs, () => false)
-  } catch {
-    // The client closed the connection.
+  /** Reads and drops the rest of a body, and returns whether it has ended. */
+  async #discard(body: ReadableStream<Uint8Array>): Promise<boolean> {
+    if (body.locked) return false
+    try {
+      return await withTimeout(this.#readToEnd(body), discardMs, () => false)
+    } catch {
+      // The client closed the connection.
+      return false
+    }
+  }
+
+  async #readToEnd(body: ReadableStream<Uint8Array>): Promise<boolean> {
+    const reader = body.getReader()
+    let bytes = 0
+    let smallPieces = 0
+    for (let pieces = 0; pieces <= discardedPiecesMax && bytes <= discardedBytesMax; pieces++) {
+      const { done, value } = await reader.read()
+      if (done) return true
+      bytes += value.byteLength
+      if (value.byteLength >= smallBytes) continue
+      smallPieces++
+      if (smallPieces === smallPiecesMax && !this.#hasPatience()) return false
+    }
     return false
   }
-}
 
-async function readToEnd(body: ReadableStream<Uint8Array>): Promise<boolean> {
-  const reader = body.getReader()
-  let bytes = 0
-  for (let pieces = 0; pieces <= discardedPiecesMax && bytes <= discardedBytesMax; pieces++) {
-    const { done, value } = await reader.read()
-    if (done) return true
-    bytes += value.byteLength
+  /** Once in each interval. */
+  #hasPatience(): boolean {
+    const nowMs = performance.now()
+    if (nowMs - this.#patientMs < patienceMs) return false
+    this.#patientMs = nowMs
+    return true
   }
-  return false
 }
 
 function threadCpuMs(): number {

@@ -4,18 +4,13 @@ import type { ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './o
 import { errorCodes, headers, operationHeaderIds, operations, parameters, versionPrefix } from './operations.ts'
 import { messageOf } from './response.ts'
 
-export interface OpenApiServer {
-  readonly url: string
-  readonly description: string
-}
-
 export interface PublishedUrls {
   readonly publicUrl: string | undefined
   readonly stagingUrl: string | undefined
 }
 
 /** Generators use the first server. The relative one works behind any proxy that keeps the path. */
-export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls): readonly OpenApiServer[] {
+export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls) {
   const isStaging = publicUrl === stagingUrl
   return [
     ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: isStaging ? 'Staging' : 'Production' }]),
@@ -28,7 +23,7 @@ export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls): read
  * The OpenAPI 3.1 document: strict about requests, whose schemas come from the fields that read them, and open about
  * responses, so that generated clients accept later additions.
  */
-export function openApiDocument(servers: readonly OpenApiServer[]) {
+export function openApiDocument(servers: ReturnType<typeof publishedServers>) {
   return {
     openapi: '3.1.0',
     info: {
@@ -215,7 +210,7 @@ function errorResponses(row: OperationRow) {
   )
 }
 
-/** A deprecated operation announces it in its own responses: those that do not come from the pipeline. */
+/** A deprecated operation announces it in its own responses: not in those that every operation shares. */
 function deprecationIds({ deprecated }: OperationRow): readonly HeaderId[] {
   return deprecated ? ['Deprecation', 'Sunset', 'DeprecationLinks'] : []
 }

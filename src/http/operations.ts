@@ -151,11 +151,7 @@ export const errorCodes = {
     action: 'Send the body uncompressed.',
     headers: [...operationHeaderIds, 'Accept-Encoding'],
   },
-  missing_body: {
-    status: 400,
-    meaning: 'The body is missing or empty.',
-    action: 'Send the animal: a JSON object with name and categoryId.',
-  },
+  missing_body: { status: 400, meaning: 'There is no body.', action: 'Send a JSON object with name and categoryId.' },
   invalid_json: { status: 400, meaning: 'The body is not valid JSON in UTF-8.', action: 'Correct the body.' },
   invalid_request: {
     status: 400,

@@ -30,14 +30,8 @@ interface PetParts {
   readonly bodyMs: number
 }
 
-/** A request for an operation, after all checks that operations share. */
-interface Call {
-  readonly exchange: Exchange
-  readonly params: Params
-  readonly query: Query
-}
-
-type Handler = (call: Call) => Promise<Reply>
+/** Answers a request for an operation, after all checks that operations share. */
+type Handler = (query: Query, exchange: Exchange, params: Params) => Promise<Reply>
 
 /** A route for each operation of the table. */
 export function petRoutes(parts: PetParts): readonly Route[] {
@@ -60,7 +54,7 @@ function petRoute(operationId: OperationId, handler: Handler, usage: UsageRecord
       exchange.headers['Preference-Applied'] = 'handling=strict'
       query.refuseUnknown(known)
     }
-    return handler({ exchange, params, query })
+    return handler(query, exchange, params)
   }
   return { method, path: `${versionPrefix}${path}`, access, operationId, handle }
 }
@@ -69,7 +63,7 @@ function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
   /** Of first pages, as long as the store returns the same object. */
   const replies = new WeakMap<Page, Reply>()
 
-  return async ({ query }) => {
+  return async query => {
     const request = readPageRequest(query)
     const page = await pets.list(request)
     if (request.after !== undefined) return pageReply(request, page, baseUrl)
@@ -107,7 +101,7 @@ function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl
 
 function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
   const { name } = parameters.idempotencyKey
-  return async ({ exchange: { request, caller, isStrict }, query }) => {
+  return async (query, { request, caller, isStrict }) => {
     const body = await readJsonBody(request, bodyMs)
     const sentKey = request.headers.get(name)
     const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
@@ -143,7 +137,7 @@ function getPet({ pets, baseUrl }: PetParts): Handler {
   }
   const refusalHeaders = announcing()
   const headersBy = new Map([undefined, ...petStatuses].map(status => [status, headersWith(announcing(status))]))
-  return async ({ params, query }) => {
+  return async (query, _exchange, params) => {
     if (query.problems.length > 0) throw new Refusal('invalid_request', query.problems.join('; '), refusalHeaders)
     const sent = params[parameters.petId.name] ?? ''
     const id = parseInt64(sent)

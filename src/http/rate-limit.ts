@@ -24,7 +24,7 @@ export class RateLimiter {
     this.#windowsMax = windowsMax
   }
 
-  /** Counts a request of a key, and refuses it if it is one too many. Every response to it says how many are left. */
+  /** Counts a request of a key, and refuses it beyond the limit. Every response to it says how many are left. */
   count({ caller, headers }: Exchange): void {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.

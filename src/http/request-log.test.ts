@@ -93,7 +93,7 @@ describe('the log', () => {
     ['the environment key', `/v1/x${environmentKey}/a`, '/v1/x…/a'],
     ['200 characters', `/${'x'.repeat(199)}`, `/${'x'.repeat(199)}`],
     ['more', `/${'x'.repeat(200)}`, `/${'x'.repeat(199)}`],
-    ['a stored key across the limit', `/${'x'.repeat(190)}/${stored}`, `/${'x'.repeat(190)}/pets_xxx`],
+    ['a stored key across the limit', `/${'x'.repeat(185)}/${stored}`, `/${'x'.repeat(185)}/pets_xxxx…`],
   ])('shows a path without a key and cut: %s', (_what, path, shown) => {
     end(exchangeOf({}, path), 404)
     expect(lines[0]?.fields['path']).toBe(shown)

@@ -18,6 +18,8 @@ interface Outage {
 export type Advice = (error: StoreUnavailable) => string
 
 const pathCharsMax = 200
+/** The caller's position in a trace (W3C Trace Context). */
+const wellFormedTraceparent = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 
 /** Writes a line for each request, and the causes of failures. */
 export class RequestLog {
@@ -37,7 +39,7 @@ export class RequestLog {
     // The cause of a 503 has a line of its own, once a second.
     const level = status >= 500 && status !== 503 ? 'error' : 'info'
     if (!this.#log.isOn(level)) return
-    const traceparent = traceparentOf(request.headers.get('traceparent'))
+    const [traceparent] = wellFormedTraceparent.exec(request.headers.get('traceparent') ?? '') ?? []
     this.#log.request(level, {
       requestId: id,
       method: request.method,
@@ -92,10 +94,4 @@ export class RequestLog {
     this.#log.write('error', message, { requestId, cause, requests })
     outage.requests = 0
   }
-}
-
-/** The caller's position in a trace (W3C Trace Context), if it is well-formed. */
-function traceparentOf(header: string | null): string | undefined {
-  if (header === null) return undefined
-  return /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(header) ? header : undefined
 }

@@ -1,6 +1,6 @@
 import { type ErrorCode, errorCodes } from './operations.ts'
 
-/** A response before the pipeline adds what all of them share. */
+/** A response without the headers that all responses share. */
 export interface Reply {
   readonly status: number
   readonly body: string | Uint8Array | null

@@ -24,6 +24,8 @@ describe('a path', () => {
     ['/pets/__proto__', get, { petId: '__proto__' }],
     ['/pets/%C0%AF', get, { petId: '%C0%AF' }],
     ['/p%65ts/1%2', get, { petId: '1%2' }],
+    ['/pets/%%331', get, { petId: '%%331' }],
+    ['/pets/%2%331', get, { petId: '%2%331' }],
     ['/pets/1/tags/old', tag, { petId: '1', tag: 'old' }],
   ])('%s has a route', (path, { path: pattern }, params) => {
     const found = router.find(`/v1${path}`)

@@ -62,8 +62,8 @@ function isVersioned(path: string): boolean {
   return path === versionPrefix || path.startsWith(`${versionPrefix}/`)
 }
 
-/** Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. */
-const encodedUnreserved = /%(?:2[DE]|3\d|[46][1-9A-F]|[57][\dA]|5F|7E)/gi
+/** Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. Not after half an escape. */
+const encodedUnreserved = /(?<!%|%.)%(?:2[DE]|3\d|[46][1-9A-F]|[57][\dA]|5F|7E)/gi
 
 /** Decoded after the path is split: an encoded slash is part of its segment. A malformed escape is taken literally. */
 function decoded([name, text]: [string, string]): [string, string] {

@@ -43,7 +43,7 @@ function requestsWith(key: string): readonly string[] {
 
 /** A key in a path: the response may repeat it to the client that sent it, the log may not. */
 function pathsWith(key: string): readonly string[] {
-  return [key, `v1/${key}`, `v1/pets/${key}`, `v1/${key}/x`, `v1/${'x'.repeat(185)}/${key}`].map(
+  return [key, `v1/${key}`, `v1/pets/${key}`, `v1/${key}/x`].map(
     path => `GET /${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
   )
 }

@@ -14,7 +14,7 @@ export const statements = {
 
 type PageParameters = { after: bigint; rows: number }
 
-/** With names of 1,000 characters, each takes up to 400 KB. */
+/** A page of 100 short names takes 10 KB, of the longest ones up to 1.5 MB. */
 const firstPagesMax = 64
 
 /** First pages until the next commit: callers recognise a page by its object, and encode it once. */
