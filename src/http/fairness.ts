@@ -2,7 +2,7 @@ import { withTimeout } from '../timeout.ts'
 import type { PeerLookup } from './exchange.ts'
 
 /** CPU time in one event-loop tick. Requests that arrive later in the same tick wait for the next one. */
-const tickMsMax = 10
+const tickMsMax = 8
 /** The bounds for the rest of a refused body. Beyond any of these, the connection is closed. */
 const discardedBytesMax = 16 * 1024 ** 2
 const discardedPiecesMax = 4_096
