@@ -135,6 +135,15 @@ test('no transaction outlives its tick, even if a statement fails', async () => 
   expect(store.reading.inTransaction).toBe(false)
 })
 
+test('shortly after a commit, a change by another process shows in the same tick', async () => {
+  await using store = await newStore()
+  await becomeQuiet(store)
+  for (const ids of [[1n], [1n, 2n]]) {
+    store.changeByAnotherProcess()
+    expect((await store.seen()).listed.pets.map(({ id }) => id)).toEqual(ids)
+  }
+})
+
 test('reads share no transaction shortly after a commit, so that the write-ahead log can be reused', async () => {
   await using store = await newStore()
   await becomeQuiet(store)

@@ -15,7 +15,7 @@ type TickState =
 
 /**
  * Gives reads a snapshot of the file, and the version that it has. A commit of our own writer starts the tick
- * again. A request sent after a commit of another process arrives in a later tick.
+ * again. A request sent after a commit of another process arrives in a later tick, unless it opens its connection.
  */
 export class TickSnapshot {
   readonly #database: Database
@@ -27,7 +27,6 @@ export class TickSnapshot {
   #shareFromMs = 0
   #sharedVersion: bigint | undefined
   #commits = 0
-  #version: bigint | undefined
 
   constructor(database: Database, writer: Pick<Writer, 'commits'>, guard: DamageGuard) {
     this.#database = database
@@ -54,10 +53,8 @@ export class TickSnapshot {
 
   /** Differs after every commit. data_version ignores commits of its own connection, but this connection only reads. */
   version(): bigint | undefined {
-    if (this.#version === undefined || !this.#isCurrent()) {
-      this.#version = this.read(() => this.#dataVersion.get()?.data_version)
-    }
-    return this.#version
+    if (this.#state === 'shared' && this.#isCurrent()) return this.#sharedVersion
+    return this.read(() => this.#dataVersion.get()?.data_version)
   }
 
   #isCurrent(): boolean {
@@ -71,16 +68,15 @@ export class TickSnapshot {
     if (this.#state === 'idle') setImmediate(this.#endTick)
     this.#state = 'single'
     this.#commits = this.#writer.commits
-    this.#version = undefined
     const nowMs = performance.now()
     if (nowMs < this.#shareFromMs) return
     this.#begin.run()
-    this.#version = this.#dataVersion.get()?.data_version
-    if (this.#version === this.#sharedVersion) {
+    const version = this.#dataVersion.get()?.data_version
+    if (version === this.#sharedVersion) {
       this.#state = 'shared'
       return
     }
-    this.#sharedVersion = this.#version
+    this.#sharedVersion = version
     this.#shareFromMs = nowMs + quietMs
     endTransaction(this.#database)
   }
