@@ -27,6 +27,13 @@ const animal = `{"name":"${placeholder}","categoryId":7}`
 const server = await startServer({ env: { PETSTORE_API_KEY: key } })
 afterAll(() => server[Symbol.asyncDispose]())
 
+// A new process compiles its code, so its first ticks are long: a request waits for the next one, and the runtime drops
+// a connection on which another request follows meanwhile.
+for (let i = 0; i < 250; i++) {
+  await server.fetch('/pets', key)
+  await server.fetch('/pets', key, { method: 'POST', body: '' })
+}
+
 const credential = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`
 
 const request = (method: string, target: string, version: string, headers = '') =>
