@@ -47,9 +47,9 @@ export class Authenticator {
   /** The caller, if the key was verified a moment ago. Counts as a use. */
   recognize({ request, startedMs }: Exchange): Caller | undefined {
     const known = this.#verified.get(tokenOf(request.headers.get('authorization') ?? '') ?? '')
+    const { verifiedForMs } = this.#parts
     const now = Date.now()
-    if (!known || startedMs >= known.verifiedMs + this.#parts.verifiedForMs || now >= known.expiresAtMs)
-      return undefined
+    if (!known || startedMs >= known.verifiedMs + verifiedForMs || now >= known.expiresAtMs) return undefined
     known.usage.lastUsedAtMs = now
     return known.caller
   }

@@ -56,8 +56,8 @@ export class Health {
   async #check(): Promise<boolean> {
     const { stores, checkMs } = this.#parts
     try {
-      // Both: animals and keys may come from different servers. Not the first page, which the store may remember.
-      const reads = Promise.all([stores.pets.list({ limit: 1, after: 0n }), stores.keys.find('')]).then(() => true)
+      // Both: animals and keys may come from different servers.
+      const reads = Promise.all([stores.pets.list({ limit: 1 }), stores.keys.find('')]).then(() => true)
       this.#isUp = await withTimeout(reads, checkMs, () => false)
     } catch {
       this.#isUp = false

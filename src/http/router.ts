@@ -62,7 +62,10 @@ function isVersioned(path: string): boolean {
   return path === versionPrefix || path.startsWith(`${versionPrefix}/`)
 }
 
-/** Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. Not after half an escape. */
+/**
+ * Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. A part after
+ * half an escape stays encoded: decoding it would complete that escape.
+ */
 const encodedUnreserved = /(?<!%|%.)%(?:2[DE]|3\d|[46][1-9A-F]|[57][\dA]|5F|7E)/gi
 
 /** Decoded after the path is split: an encoded slash is part of its segment. A malformed escape is taken literally. */
