@@ -1,50 +1,112 @@
 import { expect, spyOn, test } from 'bun:test'
+import { advance, settle, standingClock } from '../../test/support/clock.ts'
 import { StoreUnavailable } from '../errors.ts'
-import { CommitQueue, type QueuedWrite, WriteHealth, writesWaitingMax } from './commit-queue.ts'
+import { CommitQueue, type Outcome, type Take, WriteHealth, writeMsMax, writesWaitingMax } from './commit-queue.ts'
 
-/** Resolves the writes with their numbers, except those that are refused. */
-function settle(batch: readonly QueuedWrite<number, number>[], refused: readonly number[] = []): number {
-  for (const { write, resolve, reject } of batch) refused.includes(write) ? reject('refused') : resolve(write)
-  return batch.length - refused.length
-}
-
-/** A queue of numbers whose commits wait until the test finishes them. */
+/** A queue of numbers whose commits wait until the test finishes them: with their numbers, or an error. */
 function testQueue() {
-  const batches: { batch: readonly number[]; finish(refused?: readonly number[]): void }[] = []
-  const queue = new CommitQueue<number, number>(batch => {
-    const { promise, resolve } = Promise.withResolvers<number>()
-    batches.push({ batch: batch.map(({ write }) => write), finish: refused => resolve(settle(batch, refused)) })
-    return promise
+  const health = new WriteHealth()
+  const commits: {
+    take: Take<number>
+    finish(outcomes: readonly Outcome<number>[]): void
+    fail(error: Error): void
+  }[] = []
+  const queue = new CommitQueue<number, number>({
+    commit(take) {
+      const { promise, resolve, reject } = Promise.withResolvers<readonly Outcome<number>[]>()
+      commits.push({ take, finish: resolve, fail: reject })
+      return promise
+    },
+    kindOf: () => 'pets',
+    health,
   })
-  return { queue, batches, sizes: () => batches.map(({ batch }) => batch.length) }
+  /** Sends what waits and finishes it. Returns what it was. */
+  const commitNext = () => {
+    const { take, finish } = commits.shift() as (typeof commits)[number]
+    const batch = take()
+    finish(batch.map(done))
+    return batch
+  }
+  return { queue, commits, commitNext, health }
 }
 
-const nextTick = () => new Promise(setImmediate)
+const done = (result: number) => ({ result, changed: true })
 const numbers = (count: number) => Array.from({ length: count }, (_, number) => number)
+const nextTick = () => new Promise(setImmediate)
 
 test('writes of one tick are one batch, and those that arrive during its commit are the next one', async () => {
-  const { queue, batches } = testQueue()
+  const { queue, commits, commitNext } = testQueue()
   const first = numbers(20).map(number => queue.add(number))
   await nextTick()
+  const batch = commits[0]?.take() ?? []
+  expect(batch).toEqual(numbers(20))
   const second = [queue.add(20), queue.add(21)]
   await nextTick()
-  expect(batches.map(({ batch }) => batch)).toEqual([numbers(20)])
-  expect(queue.activity().writesWaiting).toBe(22)
-  batches[0]?.finish()
+  expect(commits).toHaveLength(1)
+  expect(queue.writesWaiting).toBe(22)
+  commits.shift()?.finish(batch.map(done))
   expect(await Promise.all(first)).toEqual(numbers(20))
-  batches[1]?.finish()
+  expect(commitNext()).toEqual([20, 21])
   expect(await Promise.all(second)).toEqual([20, 21])
-  expect(queue.activity().writesWaiting).toBe(0)
-  expect(queue.activity().commitSizes.sum).toBe(22)
+  expect(queue.writesWaiting).toBe(0)
 })
 
-test('a write that fails rejects alone, and is not counted', async () => {
-  const { queue, batches } = testQueue()
+test('a write that fails rejects alone', async () => {
+  const { queue, commits, health } = testQueue()
   const writes = numbers(3).map(number => queue.add(number).catch(String))
   await nextTick()
-  batches[0]?.finish([1])
+  commits[0]?.take()
+  commits[0]?.finish([done(0), { error: 'refused' }, { result: 2, changed: false }])
   expect(await Promise.all(writes)).toEqual([0, 'refused', 2])
-  expect(queue.activity().commitSizes.sum).toBe(2)
+  expect(health.isGood).toBe(false)
+})
+
+test('a commit that fails rejects what was sent, or all that waits, and later writes are committed', async () => {
+  const { queue, commits, commitNext } = testQueue()
+  for (const send of [true, false]) {
+    const write = queue.add(1).catch(String)
+    await nextTick()
+    if (send) commits[0]?.take()
+    commits.shift()?.fail(new Error('no connection'))
+    expect(await write).toBe('Error: no connection')
+  }
+  const write = queue.add(2)
+  await nextTick()
+  commitNext()
+  expect(await write).toBe(2)
+})
+
+test('a write that was not sent within its time is refused, and never sent', async () => {
+  using _ = standingClock()
+  const { queue, commits, commitNext, health } = testQueue()
+  const early = queue.add(1).catch(error => error)
+  await advance(writeMsMax - 1)
+  const late = queue.add(2)
+  expect(Bun.peek.status(early)).toBe('pending')
+  await advance(1)
+  expect(await early).toBeInstanceOf(StoreUnavailable)
+  expect(health.isGood).toBe(false)
+  expect(commits).toHaveLength(1)
+  expect(commitNext()).toEqual([2])
+  expect(await late).toBe(2)
+})
+
+test('a write that was sent is awaited, and one that comes back unsent is refused at its time, with the reason', async () => {
+  using _ = standingClock()
+  const { queue, commits } = testQueue()
+  const why = new StoreUnavailable('locked')
+  const writes = [queue.add(1), queue.add(2).catch(error => error)]
+  await settle()
+  const { take, finish } = commits[0] as (typeof commits)[number]
+  expect(take()).toEqual([1, 2])
+  await advance(writeMsMax - 1)
+  const other = queue.add(3)
+  expect(take(why)).toEqual([1, 2, 3])
+  await advance(1)
+  expect(writes.map(write => Bun.peek.status(write))).toEqual(['pending', 'pending'])
+  expect(take(why)).toEqual([3])
+  finish([done(3)])
+  expect(await Promise.all([writes[0]?.catch(error => error), writes[1], other])).toEqual([why, why, 3])
 })
 
 test('the store takes writes until one fails, and again after a change of that kind, a creation or two minutes', () => {
@@ -67,23 +129,24 @@ test('the store takes writes until one fails, and again after a change of that k
 })
 
 test('writes beyond the limit are refused at once, all others are made, and batches are bounded', async () => {
-  const { queue, batches, sizes } = testQueue()
+  const { queue, commitNext } = testQueue()
   const writes = numbers(writesWaitingMax).map(number => queue.add(number))
   expect(await queue.add(0).catch(error => error)).toBeInstanceOf(StoreUnavailable)
-  await nextTick()
-  for (let index = 0; index < 2; index++, await nextTick()) batches[index]?.finish()
+  for (let batch = 0; batch < 2; batch++) {
+    await nextTick()
+    expect(commitNext()).toHaveLength(512)
+  }
   expect(await Promise.all(writes)).toEqual(numbers(writesWaitingMax))
-  expect(sizes()).toEqual([512, 512])
 })
 
 test('closing refuses new writes and waits for the others', async () => {
-  const { queue, batches } = testQueue()
+  const { queue, commitNext } = testQueue()
   const write = queue.add(0)
   const closing = queue.close()
   expect(await queue.add(1).catch(error => error)).toBeInstanceOf(StoreUnavailable)
   await nextTick()
   expect(Bun.peek.status(closing)).toBe('pending')
-  batches[0]?.finish()
+  commitNext()
   expect(await write).toBe(0)
   await closing
 })

@@ -1,11 +1,11 @@
 import { StoreUnavailable } from '../errors.ts'
-import { Histogram } from '../histogram.ts'
-import type { StoreActivity } from '../store.ts'
 
 /** Writes that wait or are being committed, at most: about a tenth of a second of work. */
 export const writesWaitingMax = 1_024
 /** Bounds the time of one commit. */
 const batchMax = 512
+/** A write that was not sent this long after it was added is refused, whatever it waited for. */
+export const writeMsMax = 5_000
 /** A failed write counts for this long, unless a later one succeeds. */
 const failureMsMax = 120_000
 
@@ -34,70 +34,114 @@ export class WriteHealth {
   }
 }
 
-/** A write, and the promise of its caller. */
-export interface QueuedWrite<Write, Result> extends PromiseWithResolvers<Result> {
-  readonly write: Write
+/** What became of a write: it is committed, and has perhaps changed nothing, or it has failed. */
+export type Outcome<Result> = { readonly result: Result; readonly changed: boolean } | { readonly error: unknown }
+
+const noOutcome = { error: new Error('the store did not say what became of a write') }
+
+/** Returns the writes to send now. A second call takes back those of the first, which were not sent for this reason. */
+export type Take<Write> = (whyUnsent?: StoreUnavailable) => readonly Write[]
+
+interface QueueParts<Write, Result> {
+  /** Calls `take` as soon as it can send, and returns an outcome for each write that it has sent. */
+  commit(take: Take<Write>): Promise<readonly Outcome<Result>[]>
+  kindOf(write: Write): WriteKind
+  readonly health: WriteHealth
 }
 
-/** Resolves or rejects each write of the batch, and returns how many were committed. If it throws, all have failed. */
-type Commit<Write, Result> = (batch: readonly QueuedWrite<Write, Result>[]) => Promise<number>
+interface QueuedWrite<Write, Result> extends PromiseWithResolvers<Result> {
+  readonly write: Write
+  readonly deadlineMs: number
+}
 
 /** Commits the writes that arrive during one commit together in the next one. */
 export class CommitQueue<Write, Result> {
-  readonly #commitSizes = new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
-  readonly #commit: Commit<Write, Result>
-  #queue: QueuedWrite<Write, Result>[] = []
-  #committing = 0
-  #nextTick: NodeJS.Immediate | undefined
+  readonly #parts: QueueParts<Write, Result>
+  /** In the order of their deadlines. */
+  readonly #waiting: QueuedWrite<Write, Result>[] = []
+  #sent: readonly QueuedWrite<Write, Result>[] = []
+  #isCommitting = false
+  #deadlineTimer: NodeJS.Timeout | undefined
   #idle: PromiseWithResolvers<void> | undefined
 
-  constructor(commit: Commit<Write, Result>) {
-    this.#commit = commit
+  constructor(parts: QueueParts<Write, Result>) {
+    this.#parts = parts
   }
 
-  activity(): Pick<StoreActivity, 'writesWaiting' | 'commitSizes'> {
-    return { writesWaiting: this.#waiting, commitSizes: this.#commitSizes }
-  }
-
-  get #waiting(): number {
-    return this.#queue.length + this.#committing
+  get writesWaiting(): number {
+    return this.#waiting.length + this.#sent.length
   }
 
   add(write: Write): Promise<Result> {
     if (this.#idle) return Promise.reject(new StoreUnavailable('the store is closing'))
-    if (this.#waiting >= writesWaitingMax) {
+    if (this.writesWaiting >= writesWaitingMax) {
       return Promise.reject(new StoreUnavailable(`${writesWaitingMax} writes are waiting already`))
     }
-    const queued = { ...Promise.withResolvers<Result>(), write }
-    this.#queue.push(queued)
-    // Writes of one event-loop tick go together.
-    this.#nextTick ??= setImmediate(() => {
-      this.#nextTick = undefined
-      void this.#commitNext()
-    })
+    const queued = { ...Promise.withResolvers<Result>(), write, deadlineMs: performance.now() + writeMsMax }
+    this.#waiting.push(queued)
+    this.#deadlineTimer ??= setTimeout(() => this.#watchDeadlines(), writeMsMax).unref()
+    if (!this.#isCommitting) {
+      this.#isCommitting = true
+      // Writes of one event-loop tick go together.
+      setImmediate(() => this.#commitAll())
+    }
     return queued.promise
   }
 
-  /** Refuses further writes, and resolves when the waiting ones are committed. */
+  /** Refuses further writes, and resolves when the others have an outcome. */
   close(): Promise<void> {
     this.#idle ??= Promise.withResolvers()
-    if (this.#waiting === 0) this.#idle.resolve()
+    if (!this.#isCommitting) this.#idle.resolve()
     return this.#idle.promise
   }
 
-  async #commitNext(): Promise<void> {
-    if (this.#queue.length === 0 || this.#committing > 0) return
-    const batch = this.#queue.splice(0, batchMax)
-    this.#committing = batch.length
-    let committed = 0
-    try {
-      committed = await this.#commit(batch)
-    } catch (error) {
-      for (const { reject } of batch) reject(error)
+  async #commitAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const outcomes = await this.#parts.commit(why => this.#take(why)).catch(error => this.#failAll(error))
+      const sent = this.#sent
+      this.#sent = []
+      for (const [index, queued] of sent.entries()) this.#settle(queued, outcomes[index] ?? noOutcome)
     }
-    if (committed > 0) this.#commitSizes.observe(committed)
-    this.#committing = 0
-    void this.#commitNext()
-    if (this.#waiting === 0) this.#idle?.resolve()
+    this.#isCommitting = false
+    this.#idle?.resolve()
+  }
+
+  #take(whyUnsent?: StoreUnavailable): readonly Write[] {
+    this.#waiting.unshift(...this.#sent)
+    this.#refuseLate(whyUnsent)
+    this.#sent = this.#waiting.splice(0, batchMax)
+    return this.#sent.map(({ write }) => write)
+  }
+
+  /** An outcome for each write that was sent, or if there is none, for each that would be sent next. */
+  #failAll(error: unknown): readonly Outcome<Result>[] {
+    if (this.#sent.length === 0) this.#take()
+    return this.#sent.map(() => ({ error }))
+  }
+
+  #refuseLate(why = new StoreUnavailable(`not sent within ${writeMsMax} ms`)): void {
+    const nowMs = performance.now()
+    while (this.#waiting[0] && this.#waiting[0].deadlineMs <= nowMs) {
+      this.#settle(this.#waiting[0], { error: why })
+      this.#waiting.shift()
+    }
+  }
+
+  #watchDeadlines(): void {
+    this.#refuseLate()
+    const [next] = this.#waiting
+    const ms = next && next.deadlineMs - performance.now()
+    this.#deadlineTimer = ms === undefined ? undefined : setTimeout(() => this.#watchDeadlines(), ms).unref()
+  }
+
+  #settle({ write, resolve, reject }: QueuedWrite<Write, Result>, outcome: Outcome<Result>): void {
+    const { health, kindOf } = this.#parts
+    if ('error' in outcome) {
+      health.noteFailure(kindOf(write))
+      reject(outcome.error)
+    } else {
+      if (outcome.changed) health.noteChange(kindOf(write))
+      resolve(outcome.result)
+    }
   }
 }

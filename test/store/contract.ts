@@ -226,14 +226,12 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(await count()).toBe(1)
     })
 
-    test('keys of one batch, in any order, behave as if sent alone, and are one commit', async () => {
+    test('keys of one batch, in any order, behave as if sent alone', async () => {
       const send = (sent: NewPet, key: string) => createOnce(sent, { key })
       const sent = [add(), send(pet, 'a'), send(rex, 'a'), send(pet, 'b'), send(pet, 'a')] as const
       const [plain, ...once] = await Promise.all(sent)
       const outcomes = once.map(({ outcome }) => outcome).join(' ')
       expect(outcomes).toBe('created conflict created replayed')
-      // Up to 1, 2, 4 and 8 writes.
-      expect(stores.activity().commitSizes.counts.slice(0, 4)).toEqual([0, 0, 0, 1])
       expect(await count()).toBe(3)
       const created = once.flatMap(creation => ('pet' in creation ? creation.pet : []))
       for (const pet of [plain, ...created]) expect(await stores.pets.get(pet.id)).toEqual(pet)

@@ -110,7 +110,10 @@ export class Connections implements Reader {
     return { connectionsMax, connectionsBusy, waiting: this.#waiting.length + sent - connectionsBusy }
   }
 
-  /** Rejects after `msMax`. Reads that lost their connection are sent again, until then; writes never are. */
+  /**
+   * Reads end within `msMax`, and are sent again if they lose their connection. Writes are sent within `msMax`, at most
+   * once, and then end when the server answers or their connection is removed.
+   */
   run<T>(work: Work<T>, { msMax = workMsMax, isFirst = false }: RunOptions = {}): Promise<T> {
     const { use, connectionsMax } = this.#options
     const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -222,13 +225,13 @@ export class Connections implements Reader {
 
   #tick(): void {
     this.#pauseTicks = this.isUsable ? Math.max(this.#pauseTicks - 1, 0) : 0
-    const tasks = [...this.#waiting, ...this.#connections.flatMap(each => [...each.tasks])]
-    // Before rejecting: a caller may add work at once. One without work that is silent for as long is suspect, too.
-    const silent = this.#connections.filter(each => ++each.silentTicks >= workMsMax / tickMs)
-    if (silent.some(each => each.tasks.length > 0)) this.#abandon(silent)
-    for (const connection of this.#connections) if (connection.isStale) this.#remove(connection)
-    for (const task of tasks) if (--task.ticksLeft === 0) task.reject(late(task.msMax))
+    const sent = this.#options.use === 'reading' ? this.#connections.flatMap(({ tasks }) => tasks) : []
+    for (const task of [...this.#waiting, ...sent]) if (--task.ticksLeft === 0) task.reject(late(task.msMax))
     this.#waiting = this.#waiting.filter(({ ticksLeft }) => ticksLeft > 0)
+    // One without work that is silent for as long is suspect, too.
+    const silent = this.#connections.filter(each => ++each.silentTicks >= workMsMax / tickMs)
+    if (silent.some(({ tasks }) => tasks.length > 0)) this.#abandon(silent)
+    for (const connection of this.#connections) if (connection.isStale) this.#remove(connection)
     if (!this.isUsable) this.#dispatch()
   }
 

@@ -52,7 +52,7 @@ export async function openPostgres(
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(writing, location),
       activity: () => ({
-        ...queue.activity(),
+        writesWaiting: queue.writesWaiting,
         isWritable: writing.isUsable && health.isGood,
         pools: {
           reading: reading.activity,

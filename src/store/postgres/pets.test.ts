@@ -3,81 +3,44 @@ import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation } from '../../store.ts'
-import { WriteHealth } from '../commit-queue.ts'
-import { batchedCreations, readTogether } from './pets.ts'
-import { workMsMax } from './server.ts'
+import { commitCreations, readTogether } from './pets.ts'
 
 const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
 
+const refused = new IdsExhausted('no id is left')
+const down = new StoreUnavailable('no answer')
+
 test('after an error of one animal, the animals of the batch are created one by one', async () => {
-  const health = new WriteHealth()
-  const creations = batchedCreations(async choose => {
-    const requests = choose()
-    if (requests.some(({ pet }) => pet.name === 'b')) throw new IdsExhausted('no id is left')
-    return requests.map(({ pet }) => created(pet))
-  }, health)
-  const outcomes = await Promise.allSettled(['a', 'b', 'c'].map(name => creations.add(named(name))))
-  expect(outcomes).toMatchObject([
-    { value: created(named('a')) },
-    { reason: expect.any(IdsExhausted) },
-    { value: created(named('c')) },
-  ])
-  expect(creations.queue.activity().commitSizes.sum).toBe(2)
+  const requests = ['a', 'b', 'c'].map(name => ({ pet: named(name) }))
+  const outcomes = await commitCreations(
+    () => requests,
+    async take => {
+      const pets = take().map(({ pet }) => pet)
+      if (pets.some(({ name }) => name === 'b')) throw refused
+      return pets.map(created)
+    },
+  )
+  const change = (name: string) => ({ result: created(named(name)), changed: true })
+  expect(outcomes).toEqual([change('a'), { error: refused }, change('c')])
 })
 
-test('an error of the server fails the whole batch at once', async () => {
+test.each([
+  ['an error of the server fails the whole batch at once', 2, down],
+  ['a refused animal that is alone is sent once', 1, refused],
+])('%s', async (_, count, error) => {
   let calls = 0
-  const health = new WriteHealth()
-  const creations = batchedCreations(async choose => {
-    choose()
-    calls++
-    throw new StoreUnavailable('no answer')
-  }, health)
-  const outcomes = await Promise.allSettled(['a', 'b'].map(name => creations.add(named(name))))
-  expect(outcomes).toMatchObject(Array(2).fill({ reason: expect.any(StoreUnavailable) }))
+  const requests = Array.from({ length: count }, () => ({ pet: named('a') }))
+  const creating = commitCreations(
+    () => requests,
+    async take => {
+      take()
+      calls++
+      throw error
+    },
+  )
+  expect(await creating.catch(cause => cause)).toBe(error)
   expect(calls).toBe(1)
-})
-
-test('an animal that waits too long is refused, and never created', async () => {
-  using _ = standingClock()
-  const names: string[] = []
-  const commit = Promise.withResolvers<void>()
-  const health = new WriteHealth()
-  const creations = batchedCreations(async choose => {
-    const requests = choose()
-    names.push(...requests.map(({ pet }) => pet.name))
-    await commit.promise
-    return requests.map(({ pet }) => created(pet))
-  }, health)
-  const first = creations.add(named('a')).catch(error => error)
-  await settle()
-  const second = creations.add(named('b')).catch(error => error)
-  await advance(workMsMax)
-  expect([await first, await second]).toEqual([expect.any(StoreUnavailable), expect.any(StoreUnavailable)])
-  expect(health.isGood).toBe(false)
-  commit.resolve()
-  await creations.queue.close()
-  expect(names).toEqual(['a'])
-})
-
-test('an animal that waits too long for a connection is refused, and never sent', async () => {
-  using _ = standingClock()
-  const connection = Promise.withResolvers<void>()
-  let sent: readonly unknown[] | undefined
-  const health = new WriteHealth()
-  const creations = batchedCreations(async choose => {
-    await connection.promise
-    sent = choose()
-    return []
-  }, health)
-  const adding = creations.add(named('a')).catch(error => error)
-  await settle()
-  await advance(workMsMax)
-  expect(await adding).toBeInstanceOf(StoreUnavailable)
-  connection.resolve()
-  await creations.queue.close()
-  expect(sent).toEqual([])
 })
 
 test('look-ups wait for the statement before them, for a second at most if it hangs', async () => {

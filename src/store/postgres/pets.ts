@@ -1,13 +1,12 @@
 import type { SQL } from 'bun'
-import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
+import { IdsExhausted } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
 import { withTimeout } from '../../timeout.ts'
-import { CommitQueue, type QueuedWrite, type WriteHealth } from '../commit-queue.ts'
+import { CommitQueue, type Outcome, type WriteHealth } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import type { Connections, Reader } from './connections.ts'
 import { isRefusedByServer } from './errors.ts'
-import { workMsMax } from './server.ts'
 
 export const statements = {
   list: `SELECT ${petColumns} FROM pets WHERE id > $1 ORDER BY id LIMIT $2`,
@@ -33,7 +32,13 @@ export const statements = {
 
 /** Commits new animals in batches. */
 export function createPostgresPets(reader: Reader, writing: Connections, health: WriteHealth) {
-  const { queue, add } = batchedCreations(choose => writing.run(sql => createAll(sql, choose())), health)
+  // Without a limit: each animal has its own deadline.
+  const create: Create = take => writing.run(sql => createAll(sql, take()), { msMax: Number.POSITIVE_INFINITY })
+  const queue = new CommitQueue<CreateRequest, Creation>({
+    commit: take => commitCreations(take, create),
+    kindOf: () => 'pets',
+    health,
+  })
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
@@ -49,11 +54,11 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
       }),
     ),
     async create(pet) {
-      const creation = await add(pet)
+      const creation = await queue.add({ pet })
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
       return creation.pet
     },
-    createOnce: add,
+    createOnce: (pet, key) => queue.add({ pet, key }),
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
@@ -101,50 +106,29 @@ export function readTogether<Id, Value>(
 
 interface CreateRequest {
   readonly pet: NewPet
-  readonly key: IdempotencyKey | undefined
-  /** Its caller waits no longer. */
-  isLate: boolean
+  readonly key?: IdempotencyKey
 }
 
-type Create = (choose: () => readonly CreateRequest[]) => Promise<readonly Creation[]>
+/** Creates the animals of one batch, which it takes when it has a connection. */
+type Create = (take: () => readonly CreateRequest[]) => Promise<readonly Creation[]>
 
-/** Commits creations in batches, and each within a time limit. `create` chooses when it has a connection. */
-export function batchedCreations(create: Create, health: WriteHealth) {
-  const commit = async (batch: readonly QueuedWrite<CreateRequest, Creation>[]): Promise<number> => {
-    let sent: typeof batch = []
-    try {
-      const creations = await create(() => {
-        // One that has got its 503 is not sent any more: the client may have sent the animal again.
-        sent = batch.filter(({ write }) => !write.isLate)
-        return sent.map(({ write }) => write)
-      })
-      if (creations.some(({ outcome }) => outcome === 'created')) health.noteChange('pets')
-      for (const [index, { resolve }] of sent.entries()) resolve(creations[index] as Creation)
-      return sent.length
-    } catch (error) {
-      health.noteFailure('pets')
-      if (sent.length < 2 || !isOfOnePet(error)) throw error
-      let committed = 0
-      for (const single of sent) {
-        try {
-          committed += await commit([single])
-        } catch (cause) {
-          single.reject(cause)
-        }
-      }
-      return committed
-    }
-  }
-  const queue = new CommitQueue(commit)
-  const add = (pet: NewPet, key?: IdempotencyKey): Promise<Creation> => {
-    const request = { pet, key, isLate: false }
-    return withTimeout(queue.add(request), workMsMax, () => {
-      request.isLate = true
-      health.noteFailure('pets')
-      throw new StoreUnavailable(`not committed within ${workMsMax} ms`)
+/** Creates a batch, and if the server refuses it for one animal, each animal alone. */
+export async function commitCreations(take: () => readonly CreateRequest[], create: Create) {
+  let taken: readonly CreateRequest[] = []
+  try {
+    const creations = await create(() => {
+      taken = take()
+      return taken
     })
+    return creations.map((result): Outcome<Creation> => ({ result, changed: result.outcome === 'created' }))
+  } catch (error) {
+    if (taken.length < 2 || !isOfOnePet(error)) throw error
+    const outcomes: Outcome<Creation>[] = []
+    for (const request of taken) {
+      outcomes.push(...(await commitCreations(() => [request], create).catch(error => [{ error }])))
+    }
+    return outcomes
   }
-  return { queue, add }
 }
 
 /** One refused animal, or too few ids for the batch, must not fail the others. */
