@@ -1,7 +1,6 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
 import type { StoreTrouble } from './errors.ts'
 import { invalid } from './field.ts'
-import type { Histogram } from './histogram.ts'
 import { int64Max } from './int64.ts'
 import type { Page, PageRequest } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
@@ -119,7 +118,6 @@ export interface Stores {
 export interface StoreActivity {
   /** Writes that wait or are being committed. */
   readonly writesWaiting: number
-  readonly commitSizes: Histogram
   /** False if the last write failed less than 2 minutes ago, no connection for writing is open, or the file was replaced. */
   readonly isWritable: boolean
   /** By name. Absent if the engine has no connections. */
@@ -140,4 +138,6 @@ export interface OpenOptions {
   /** Whether to create the store if there is none; otherwise that is a StoreError. */
   readonly create: boolean
   readonly onEvent?: OnStoreEvent | undefined
+  /** Called if the store cannot write any more, whatever happens: the process has to end, and to be started again. */
+  readonly onEnd?: ((cause: string) => void) | undefined
 }

@@ -4,7 +4,7 @@ import { App, type AppParts } from '../http/app.ts'
 import { type Address, type Listener, listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { OnStoreEvent, Stores } from '../store.ts'
+import type { OnStoreEvent, OpenOptions, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
 import { explained, withAdvice } from './advice.ts'
 import { command } from './arguments.ts'
@@ -39,8 +39,9 @@ interface Demo {
 }
 
 /** Builds the service, runs it until a signal, and shuts it down. */
-export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promise<undefined> {
-  const stopped = nextStopSignal()
+export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promise<number> {
+  const { promise: stopped, resolve: stop } = Promise.withResolvers<number>()
+  onStopSignal(() => stop(exitCode.success))
   const log = new BufferedLog(settings.logLevel, io)
   for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
   // The start may fail before the log is written by itself.
@@ -48,8 +49,12 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
   // Before the store is opened: a missing file must not leave a new store behind.
   const tls = tlsCert && tlsKey ? { cert: readPem(tlsCert), key: readPem(tlsKey) } : undefined
-  const stores = await Promise.race([openWithRetry(settings, log, io.program), stopped])
-  if (!stores) {
+  const onEnd = (cause: string) => {
+    log.write('error', 'The writer thread ended, which should not happen: stopping, to be started again', { cause })
+    stop(exitCode.failure)
+  }
+  const stores = await Promise.race([openWithRetry(settings, log, io.program, onEnd), stopped])
+  if (typeof stores === 'number') {
     log.write('info', 'Stopping')
     log.end()
     // Returning would wait for the pending connection attempt.
@@ -71,9 +76,10 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
     const recording = repeat(log, recordUsesEveryMs, () => app.flush())
     try {
       await greet({ ...settings, port: listener.port }, stores, log, io)
-      await stopped
+      const code = await stopped
       log.write('info', 'Stopping')
       log.flush()
+      return code
     } finally {
       overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
       const unanswered = await listener.stop(drainMs)
@@ -117,10 +123,15 @@ function endWithoutStore(log: BufferedLog): never {
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. */
-function openWithRetry(settings: ServeSettings, log: Log, program: string): Promise<Stores> {
+function openWithRetry(
+  settings: ServeSettings,
+  log: Log,
+  program: string,
+  onEnd: OpenOptions['onEnd'],
+): Promise<Stores> {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
   const onEvent: OnStoreEvent = (level, event) => log.write(level, asCalled(withAdvice(event), program))
-  const options = { create: true, onEvent, readUrl, pooler, connectionsMax }
+  const options = { create: true, onEvent, onEnd, readUrl, pooler, connectionsMax }
   return retryUnreachable(log, waitForDatabaseMs, () => openStores(databaseUrl, options))
 }
 
@@ -155,11 +166,9 @@ function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSe
 }
 
 /** Further signals change nothing: Ctrl-C under npm can arrive twice. */
-function nextStopSignal(): Promise<void> {
-  return new Promise(resolve => {
-    for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => resolve())
-    if (!ignoresHangup()) process.on('SIGHUP', () => resolve())
-  })
+function onStopSignal(stop: () => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stop)
+  if (!ignoresHangup()) process.on('SIGHUP', stop)
 }
 
 /** Whether SIGHUP was ignored at the start, as under nohup. Only Linux reports it; elsewhere it keeps its default. */

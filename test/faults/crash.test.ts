@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { inspectStore, Ledger } from '../support/load.ts'
-import { startServer, temporaryFolder, until } from '../support/process.ts'
+import { loggedBy, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_CRASH_ROUNDS'] ?? 20)
 const clients = 32
@@ -101,3 +101,38 @@ test('kill -9 of one of two processes loses no acknowledged animal, and the othe
   expect((await other.stop('SIGTERM')).exitCode).toBe(0)
   expect(inspectStore(file).integrity).toBe('ok')
 })
+
+test.each(['before', 'after'])(
+  'if the writer thread ends %s a commit, the server logs it and exits with 1, and no acknowledged animal is lost',
+  async when => {
+    using folder = temporaryFolder()
+    const file = join(folder.path, 'pets.db')
+    const env = { PETSTORE_API_KEY: key, DATABASE_URL: `sqlite:${file}` }
+    const preload = { BUN_OPTIONS: `--preload=${join(import.meta.dir, 'ending-writer-thread.ts')}` }
+    await using server = await startServer({ cwd: folder.path, env: { ...env, ...preload } })
+    const ledger = new Ledger()
+    const addOne = async (client: KeepAliveClient, body = ledger.next().body) => {
+      const outcome = await client.send({ method: 'POST', path: '/v1/pets', body })
+      if (outcome.kind === 'answered' && outcome.reply.status !== 503) ledger.acknowledge(body, outcome.reply)
+      else ledger.uncertain.add(body)
+      return outcome.kind === 'answered'
+    }
+    const writing = withClients({ port: server.port, key, count: clients }, async client => {
+      while (await addOne(client));
+    })
+    await until('some animals', () => ledger.acknowledged.size >= 200 || undefined)
+    using client = new KeepAliveClient(server.port, key)
+    await addOne(client, `{"name":"End ${when} the commit","categoryId":1}`)
+    const ended = await server.ended()
+    await writing
+    expect(ended.exitCode).toBe(1)
+    expect(loggedBy(ended).join('\n')).toContain('error The writer thread ended')
+
+    await using next = await startServer({ cwd: folder.path, env })
+    using checking = new KeepAliveClient(next.port, key)
+    await ledger.expectEachOnce(checking)
+    expect(await addOne(checking)).toBe(true)
+    expect(inspectStore(file).integrity).toBe('ok')
+  },
+  60_000,
+)

@@ -3,12 +3,14 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { readdirSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreError, StoreUnavailable } from '../../src/errors.ts'
+import { writeMsMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
 import { backUpSqlite } from '../../src/store/sqlite/backup.ts'
 import { openSqlite } from '../../src/store/sqlite/open.ts'
 import { statements } from '../../src/store/sqlite/pets.ts'
 import { openSqliteRestore } from '../../src/store/sqlite/restore.ts'
 import { migrations } from '../../src/store/sqlite/schema.ts'
+import { advance, standingClock } from '../support/clock.ts'
 import { createKey, memoryFolder, temporaryFolder, until } from '../support/process.ts'
 import { closing, describeStoreContract, failureOf, rex } from './contract.ts'
 
@@ -38,6 +40,23 @@ function change(sql: string): void {
 /** The step of a made-up next version. */
 const colours = 'ALTER TABLE pets ADD COLUMN colour TEXT'
 
+describe('SQLite: a lock of another process', () => {
+  test('a creation waits for it at most for the time of a write, and is refused with nothing stored', async () => {
+    using _ = standingClock()
+    await using stores = closing(await opened())
+    await stores.startWriting()
+    using other = new Database(file)
+    other.run('BEGIN IMMEDIATE')
+    const refused = failureOf(() => stores.pets.create(rex))
+    await advance(writeMsMax - 1)
+    const waiting = stores.pets.create({ ...rex, name: 'Tom' })
+    await advance(1)
+    expect(await refused).toMatchObject({ name: 'StoreUnavailable', message: 'another process has locked the file' })
+    other.run('ROLLBACK')
+    expect(await waiting).toMatchObject({ name: 'Tom', id: 1n })
+  })
+})
+
 describe('SQLite: the file', () => {
   test('it has our application id, version 1 and WAL mode', async () => {
     const stores = await opened()
@@ -64,7 +83,7 @@ describe('SQLite: the file', () => {
     await using stores = closing(await opened())
     const add = async () => stores.pets.create(rex)
     expect((await add()).id).toBe(1n)
-    expect(stores.activity()).toMatchObject({ writesWaiting: 0, commitSizes: { sum: 1 } })
+    expect(stores.activity()).toMatchObject({ writesWaiting: 0, isWritable: true })
     const isWritable = () => stores.activity().isWritable
     renameSync(file, `${file}.moved`)
     expect(isWritable()).toBe(false)

@@ -1,22 +1,54 @@
 import type { Database } from 'bun:sqlite'
-import type { KeyStore } from '../../store.ts'
-import { type KeyRow, keyColumns, keyOf } from '../rows.ts'
+import type { ApiKey, NewApiKey } from '../../api-key.ts'
+import { int64Max } from '../../int64.ts'
+import type { KeyStore, KeyUse } from '../../store.ts'
+import { type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
-import type { Writer } from './writer.ts'
 
-/** Reads on this thread. The writer thread writes. */
-export function createSqliteKeys(reading: Database, snapshot: TickSnapshot, writer: Pick<Writer, 'write'>): KeyStore {
-  const find = reading.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
-  const list = reading.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
+/** Run on the serving thread. */
+export function keyReads(database: Database, snapshot: TickSnapshot): Pick<KeyStore, 'find' | 'list'> {
+  const find = database.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
+  const list = database.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
   return {
     async find(hash) {
       const row = snapshot.readLatest(() => find.get({ hash }))
       return row ? keyOf(row) : undefined
     },
     list: async () => snapshot.readLatest(() => list.all()).map(keyOf),
-    create: key => writer.write({ type: 'createKey', key }),
-    createFirst: key => writer.write({ type: 'createFirstKey', key }),
-    revoke: (id, at) => writer.write({ type: 'revokeKey', id, at }),
-    recordUses: uses => writer.write({ type: 'recordKeyUses', uses }),
+  }
+}
+
+/** Run in the writer thread. */
+export function keyWrites(database: Database) {
+  const insertIf = (condition: string) =>
+    database.query<KeyRow, ReturnType<typeof newKeyValues>>(
+      `INSERT INTO api_keys (${newKeyColumns}) SELECT ?, ?, ?, ?, ?, ? WHERE ${condition} RETURNING ${keyColumns}`,
+    )
+  const insert = insertIf('true')
+  const insertFirst = insertIf('NOT EXISTS (SELECT 1 FROM api_keys)')
+  const markRevoked = database.query<{ id: bigint }, { id: bigint; atMs: number }>(
+    'UPDATE api_keys SET revoked_at_ms = $atMs WHERE id = $id AND revoked_at_ms IS NULL RETURNING id',
+  )
+  const recordUse = database.query(
+    `UPDATE api_keys SET
+       last_used_at_ms = max(ifnull(last_used_at_ms, 0), $lastUsedAtMs),
+       -- Saturates: beyond the last integer, which a restored backup may have, SQLite computes a REAL, and refuses it.
+       deprecated_uses = min(deprecated_uses + $deprecatedUses, ${int64Max}),
+       deprecated_last_used_at_ms = nullif(max(ifnull(deprecated_last_used_at_ms, 0), $deprecatedLastUsedAtMs), 0)
+     WHERE id = $id`,
+  )
+  return {
+    createKey: (key: NewApiKey): ApiKey => keyOf(insert.get(...newKeyValues(key)) as KeyRow),
+    createFirstKey(key: NewApiKey): ApiKey | undefined {
+      const row = insertFirst.get(...newKeyValues(key))
+      return row ? keyOf(row) : undefined
+    },
+    revokeKey: (id: bigint, at: Date): boolean => markRevoked.get({ id, atMs: at.getTime() }) !== null,
+    recordKeyUses(uses: readonly KeyUse[]): void {
+      for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
+        const deprecatedLastUsedAtMs = deprecatedLastUsedAt?.getTime() ?? 0
+        recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses, deprecatedLastUsedAtMs })
+      }
+    },
   }
 }

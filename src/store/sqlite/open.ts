@@ -2,22 +2,23 @@ import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../errors.ts'
-import type { OpenOptions, Stores } from '../../store.ts'
+import type { KeyStore, OpenOptions, PetStore, Stores } from '../../store.ts'
 import { SqliteCatalogue } from './catalogue.ts'
 import { DamageGuard, sqliteStoreError } from './errors.ts'
-import { createSqliteKeys } from './keys.ts'
-import { createSqlitePets } from './pets.ts'
+import { keyReads } from './keys.ts'
+import { petReads } from './pets.ts'
 import { connect, isEmpty, migrations, prepare } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
-export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOptions, steps = migrations): Stores {
+export function openSqlite(file: string, options: OpenOptions, steps = migrations): Stores {
+  const { create, onEvent = () => {}, onEnd } = options
   const what = `Cannot open the store ${file}`
   try {
     provideFile(file, create, what)
     using opening = new DisposableStack()
-    // Stays open: if the writer thread has ended, this last connection moves the write-ahead log into the file.
+    // Closed last: a read-only connection cannot open or remove the write-ahead log.
     const anchor = opening.adopt(connect(file, 'readwrite'), database => database.close())
     if (!create && isEmpty(anchor)) throw noStore(file, 'it has no tables')
     const isNew = prepare(anchor, file, steps)
@@ -25,21 +26,19 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     const guard = new DamageGuard(({ message }) =>
       onEvent('error', { message: `The store ${resolve(file)} is damaged (${message})`, problem: 'damaged' }),
     )
-    const writer = new Writer(file, { guard, onEnd: message => onEvent('error', { message }) })
+    const writer = new Writer(file, guard, onEnd)
     const snapshot = new TickSnapshot(reading, writer, guard)
-    const pets = createSqlitePets(reading, snapshot, writer)
-    const keys = createSqliteKeys(reading, snapshot, writer)
     const connections = opening.move()
     return {
-      pets,
-      keys,
+      pets: petStore(petReads(reading, snapshot), writer),
+      keys: keyStore(keyReads(reading, snapshot), writer),
       catalogue: new SqliteCatalogue(file),
       location: file,
       ...(isNew && { newStorePath: resolve(file) }),
       startWriting: () => writer.start(),
-      activity: () => ({ ...writer.queue.activity(), isWritable: writer.isWritable }),
+      activity: () => ({ writesWaiting: writer.writesWaiting, isWritable: writer.isWritable }),
       async close() {
-        await writer.queue.close()
+        await writer.finish()
         if (guard.damage) preventCheckpoint(anchor)
         else connections.dispose()
         // Last: it moves the write-ahead log into the file, and only the thread waits if the disk does not answer.
@@ -48,6 +47,32 @@ export function openSqlite(file: string, { create, onEvent = () => {} }: OpenOpt
     }
   } catch (error) {
     throw sqliteStoreError(error, what)
+  }
+}
+
+function petStore({ list, get, hasExpiredKeys }: ReturnType<typeof petReads>, writer: Writer): PetStore {
+  return {
+    list,
+    get,
+    async create(pet) {
+      const id = await writer.write('createPet', pet)
+      return { ...pet, id }
+    },
+    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
+    // A sweep with nothing to delete takes no lock.
+    deleteExpiredIdempotencyKeys: async (now, max) =>
+      hasExpiredKeys(now) ? writer.write('deleteExpiredKeys', now, max) : 0,
+  }
+}
+
+function keyStore({ find, list }: ReturnType<typeof keyReads>, writer: Writer): KeyStore {
+  return {
+    find,
+    list,
+    create: key => writer.write('createKey', key),
+    createFirst: key => writer.write('createFirstKey', key),
+    revoke: (id, at) => writer.write('revokeKey', id, at),
+    recordUses: uses => writer.write('recordKeyUses', uses),
   }
 }
 

@@ -6,9 +6,9 @@ import { issueApiKey } from '../../api-key.ts'
 import type { Page } from '../../page.ts'
 import { petStatuses } from '../../pet.ts'
 import { DamageGuard } from './errors.ts'
-import { createSqliteKeys } from './keys.ts'
+import { keyReads } from './keys.ts'
 import { openSqlite } from './open.ts'
-import { createSqlitePets } from './pets.ts'
+import { petReads } from './pets.ts'
 import { connect } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
@@ -26,11 +26,11 @@ async function newStore() {
   const file = join(stack.use(temporaryFolder()).path, 'pets.db')
   const stores = openSqlite(file, { create: true })
   stack.defer(() => stores.close())
-  const writer = { commits: 0, write: () => Promise.reject(new Error('not used')) }
+  const writer = { commits: 0 }
   const reading = stack.use(connect(file, 'readonly'))
   const snapshot = new TickSnapshot(reading, writer, new DamageGuard())
-  const pets = createSqlitePets(reading, snapshot, writer)
-  const keys = createSqliteKeys(reading, snapshot, writer)
+  const pets = petReads(reading, snapshot)
+  const keys = keyReads(reading, snapshot)
   return Object.assign(stack.move(), {
     ...{ file, stores, writer, reading, snapshot, pets, keys },
     /** What a reader can see, each asked for on its own. */
@@ -175,8 +175,8 @@ test('a store may be closed in the tick of a read, and its write-ahead log is go
 
 test('a writer counts its commit before the write resolves', async () => {
   await using store = await newStore()
-  const writer = new Writer(store.file)
-  await writer.write({ type: 'createPet', name: 'Rex', categoryId: 1n })
+  const writer = new Writer(store.file, new DamageGuard())
+  await writer.write('createPet', { name: 'Rex', categoryId: 1n })
   expect(writer.commits).toBe(1)
   await writer.close()
 })
@@ -186,8 +186,4 @@ test('the writer thread may be started early and awaited later, or be closed whi
   const starting = store.stores.startWriting()
   await store.stores.close()
   await starting
-  const missing = new Writer(store.file, { module: new URL('file:///no/such/thread.ts') })
-  const failing = missing.start()
-  expect(await failing).toBeUndefined()
-  await missing.close()
 })

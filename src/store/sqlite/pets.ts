@@ -1,10 +1,11 @@
 import type { Database } from 'bun:sqlite'
-import type { Page } from '../../page.ts'
-import { type PetStatus, petStatuses } from '../../pet.ts'
-import { idempotencyKeyMs, type PetStore } from '../../store.ts'
-import { type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
+import { IdsExhausted } from '../../errors.ts'
+import { int64Max } from '../../int64.ts'
+import type { Page, PageRequest } from '../../page.ts'
+import { type NewPet, type Pet, type PetStatus, petStatuses } from '../../pet.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store.ts'
+import { fingerprintOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
-import type { Writer } from './writer.ts'
 
 export const statements = {
   list: `SELECT ${petColumns} FROM pets WHERE id > $after ORDER BY id LIMIT $rows`,
@@ -43,13 +44,13 @@ function pageKey(limit: number, status: PetStatus | undefined): number {
   return limit * statuses.length + statuses.indexOf(status)
 }
 
-/** Reads on this thread. The writer thread writes. */
-export function createSqlitePets(reading: Database, snapshot: TickSnapshot, writer: Pick<Writer, 'write'>): PetStore {
-  const list = reading.query<PetRow, PageParameters>(statements.list)
-  const listByStatus = reading.query<PetRow, PageParameters & { status: PetStatus }>(statements.listByStatus)
-  const get = reading.query<PetRow, { id: bigint }>(statements.get)
+/** Run on the serving thread. */
+export function petReads(database: Database, snapshot: TickSnapshot) {
+  const list = database.query<PetRow, PageParameters>(statements.list)
+  const listByStatus = database.query<PetRow, PageParameters & { status: PetStatus }>(statements.listByStatus)
+  const get = database.query<PetRow, { id: bigint }>(statements.get)
+  const findExpired = database.query('SELECT 1 FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs LIMIT 1')
   const firstPages = new FirstPages()
-  const findExpired = reading.query('SELECT 1 FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs LIMIT 1')
 
   function readPage(limit: number, status: PetStatus | undefined, after: bigint): Page {
     const rows = limit + 1
@@ -60,26 +61,68 @@ export function createSqlitePets(reading: Database, snapshot: TickSnapshot, writ
   }
 
   return {
-    async list({ limit, status, after }) {
+    async list({ limit, status, after }: PageRequest): Promise<Page> {
       if (after !== undefined) return readPage(limit, status, after)
       // The version first: if there is a commit before the rows are read, the page is dropped too early, not too late.
       const version = snapshot.version()
       return firstPages.find(version, limit, status) ?? firstPages.add(readPage(limit, status, 0n), limit, status)
     },
-    async get(id) {
+    async get(id: bigint): Promise<Pet | undefined> {
       const row = snapshot.read(() => get.get({ id }))
       return row ? petOf(row) : undefined
     },
-    async create(pet) {
-      const id = await writer.write({ type: 'createPet', ...pet })
-      return { ...pet, id }
+    hasExpiredKeys: (now: Date) => snapshot.read(() => findExpired.get({ expiredUntilMs: expiredUntil(now) })) !== null,
+  }
+}
+
+/** Idempotency keys that are as old as this have expired. */
+const expiredUntil = (now: Date) => now.getTime() - idempotencyKeyMs
+
+type NewRow = { name: string; categoryId: bigint; status: PetStatus | null }
+type KnownKey = { fingerprint: string; pet_id: bigint }
+
+/** Run in the writer thread. */
+export function petWrites(database: Database) {
+  // Without the condition, SQLite reports a full disk after the last id and rolls back the whole transaction.
+  const insert = database.query<{ id: bigint }, NewRow>(
+    `INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
+     WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max} RETURNING id`,
+  )
+  const findKey = database.query<KnownKey, { scope: string; key: string; expiredUntilMs: number }>(
+    `SELECT fingerprint, pet_id FROM idempotency_keys
+     WHERE scope = $scope AND key = $key AND created_at_ms > $expiredUntilMs`,
+  )
+  // Replaces an expired key that is not deleted yet.
+  const storeKey = database.query(
+    `INSERT OR REPLACE INTO idempotency_keys (scope, key, fingerprint, pet_id, created_at_ms)
+     VALUES ($scope, $key, $fingerprint, $petId, $atMs)`,
+  )
+  const deleteKeys = database.query(
+    `DELETE FROM idempotency_keys WHERE (scope, key) IN (
+       SELECT scope, key FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs ORDER BY created_at_ms LIMIT $max)`,
+  )
+
+  /** One statement: the writer thread relies on that. */
+  function createPet({ name, categoryId, status }: NewPet): bigint {
+    const row = insert.get({ name, categoryId, status: status ?? null })
+    if (!row) throw new IdsExhausted(`${int64Max} is the last id`)
+    return row.id
+  }
+
+  return {
+    createPet,
+    /** Writes run one after the other, so no key is ever seen as in progress. */
+    createPetOnce(pet: NewPet, { scope, key, at }: IdempotencyKey): Creation {
+      const fingerprint = fingerprintOf(pet)
+      const known = findKey.get({ scope, key, expiredUntilMs: expiredUntil(at) })
+      if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
+      if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }
+      const id = createPet(pet)
+      storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
+      return { outcome: 'created', pet: { ...pet, id } }
     },
-    createOnce: (pet, key) => writer.write({ type: 'createPetOnce', pet, key }),
-    async deleteExpiredIdempotencyKeys(now, max) {
-      const expiredUntilMs = now.getTime() - idempotencyKeyMs
-      // A sweep with nothing to delete takes no lock.
-      const found = snapshot.read(() => findExpired.get({ expiredUntilMs }))
-      return found ? await writer.write({ type: 'deleteExpiredIdempotencyKeys', expiredUntilMs, max }) : 0
+    deleteExpiredKeys(now: Date, max: number): number {
+      return deleteKeys.run({ expiredUntilMs: expiredUntil(now), max }).changes
     },
   }
 }

@@ -1,34 +1,33 @@
 import type { Database } from 'bun:sqlite'
 import type { DamageGuard } from './errors.ts'
-import type { Writer } from './writer.ts'
 
 /** SQLite reuses the write-ahead log only while nobody reads it: no transaction is shared this long after a commit. */
 const quietMs = 100
 
-type TickState =
-  /** There was no read yet in this event-loop tick. */
-  | 'idle'
-  /** All reads of the tick use one transaction: locking the file costs more than a read. */
-  | 'shared'
-  /** Each read locks the file for itself, because there was a commit less than `quietMs` ago. */
-  | 'single'
+/** What the reads of an event-loop tick share, until a commit of our own writer. */
+interface Tick {
+  /** The writer's commits before it. */
+  readonly commits: number
+  /** Of the transaction that all reads use; undefined if each read has its own. */
+  readonly sharedVersion: bigint | undefined
+}
 
 /**
- * Gives reads a snapshot of the file, and the version that it has. A commit of our own writer starts the tick
- * again. A request sent after a commit of another process arrives in a later tick, unless it opens its connection.
+ * Gives all reads of an event-loop tick one transaction, because locking the file costs more than a read. A request sent
+ * after a commit of another process arrives in a later tick, unless it opens its connection.
  */
 export class TickSnapshot {
   readonly #database: Database
-  readonly #writer: Pick<Writer, 'commits'>
+  readonly #writer: { readonly commits: number }
   readonly #guard: DamageGuard
   readonly #begin
   readonly #dataVersion
-  #state: TickState = 'idle'
-  #shareFromMs = 0
-  #sharedVersion: bigint | undefined
-  #commits = 0
+  /** Undefined until the first read of a tick. */
+  #tick: Tick | undefined
+  #lastVersion: bigint | undefined
+  #quietUntilMs = 0
 
-  constructor(database: Database, writer: Pick<Writer, 'commits'>, guard: DamageGuard) {
+  constructor(database: Database, writer: { readonly commits: number }, guard: DamageGuard) {
     this.#database = database
     this.#writer = writer
     this.#guard = guard
@@ -46,52 +45,55 @@ export class TickSnapshot {
   /** Reads what is committed now, not what the other reads of this tick see. */
   readLatest<T>(statement: () => T): T {
     return this.#guard.run(() => {
-      endTransaction(this.#database)
+      this.#end()
       return statement()
     })
   }
 
-  /** Differs after every commit. data_version ignores commits of its own connection, but this connection only reads. */
+  /** Of what `read` reads. Differs after every commit of others; this connection only reads. */
   version(): bigint | undefined {
-    if (this.#state === 'shared' && this.#isCurrent()) return this.#sharedVersion
-    return this.read(() => this.#dataVersion.get()?.data_version)
+    return this.#guard.run(() => this.#enter().sharedVersion ?? this.#readVersion())
   }
 
-  #isCurrent(): boolean {
-    if (this.#state === 'idle' || this.#commits !== this.#writer.commits) return false
-    return this.#database.inTransaction === (this.#state === 'shared')
+  /** The current tick, which begins with its first read, and again after a commit of our own writer. */
+  #enter(): Tick {
+    const { commits } = this.#writer
+    const isShared = this.#tick?.sharedVersion !== undefined
+    if (this.#tick?.commits === commits && this.#database.inTransaction === isShared) return this.#tick
+    this.#end()
+    if (!this.#tick) setImmediate(() => this.#leave())
+    this.#tick = { commits, sharedVersion: this.#share() }
+    return this.#tick
   }
 
-  #enter(): void {
-    if (this.#isCurrent()) return
-    endTransaction(this.#database)
-    if (this.#state === 'idle') setImmediate(this.#endTick)
-    this.#state = 'single'
-    this.#commits = this.#writer.commits
+  /** Begins a transaction and returns its version, unless there was a commit less than `quietMs` ago. */
+  #share(): bigint | undefined {
     const nowMs = performance.now()
-    if (nowMs < this.#shareFromMs) return
+    if (nowMs < this.#quietUntilMs) return undefined
     this.#begin.run()
-    const version = this.#dataVersion.get()?.data_version
-    if (version === this.#sharedVersion) {
-      this.#state = 'shared'
-      return
-    }
-    this.#sharedVersion = version
-    this.#shareFromMs = nowMs + quietMs
-    endTransaction(this.#database)
+    const version = this.#readVersion()
+    if (version === this.#lastVersion) return version
+    this.#end()
+    this.#lastVersion = version
+    this.#quietUntilMs = nowMs + quietMs
+    return undefined
   }
 
-  readonly #endTick = () => {
-    this.#state = 'idle'
+  #readVersion(): bigint | undefined {
+    return this.#dataVersion.get()?.data_version
+  }
+
+  /** The next read sees every commit before it. */
+  #end(): void {
+    if (this.#database.inTransaction) this.#database.query('COMMIT').run()
+  }
+
+  #leave(): void {
+    this.#tick = undefined
     try {
-      endTransaction(this.#database)
+      this.#end()
     } catch {
       // The database was closed in this tick. After another failure, the next read tries again.
     }
   }
-}
-
-/** The next read sees every commit before it. */
-function endTransaction(database: Database): void {
-  if (database.inTransaction) database.query('COMMIT').run()
 }
