@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 import type { Page, PageRequest } from '../../page.ts'
-import { type NewPet, type Pet, type PetStatus, petStatuses } from '../../pet.ts'
+import type { NewPet, Pet, PetStatus } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store.ts'
 import { fingerprintOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
@@ -18,41 +18,17 @@ type PageParameters = { after: bigint; rows: number }
 /** A page of 100 short names takes 10 KB, of the longest ones up to 1.5 MB. */
 const firstPagesMax = 64
 
-/** First pages until the next commit: callers recognise a page by its object, and encode it once. */
-class FirstPages {
-  readonly #pages = new Map<number, Page>()
-  #version: bigint | undefined
-
-  find(version: bigint | undefined, limit: number, status: PetStatus | undefined): Page | undefined {
-    if (version !== this.#version) this.#pages.clear()
-    this.#version = version
-    return this.#pages.get(pageKey(limit, status))
-  }
-
-  /** As of the version of the last call of `find`. */
-  add(page: Page, limit: number, status: PetStatus | undefined): Page {
-    if (this.#pages.size >= firstPagesMax) this.#pages.clear()
-    this.#pages.set(pageKey(limit, status), page)
-    return page
-  }
-}
-
-const statuses = [undefined, ...petStatuses]
-
-/** A number is faster to look up than a text. */
-function pageKey(limit: number, status: PetStatus | undefined): number {
-  return limit * statuses.length + statuses.indexOf(status)
-}
-
 /** Run on the serving thread. */
 export function petReads(database: Database, snapshot: TickSnapshot) {
   const list = database.query<PetRow, PageParameters>(statements.list)
   const listByStatus = database.query<PetRow, PageParameters & { status: PetStatus }>(statements.listByStatus)
   const get = database.query<PetRow, { id: bigint }>(statements.get)
   const findExpired = database.query('SELECT 1 FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs LIMIT 1')
-  const firstPages = new FirstPages()
+  /** As of `keptVersion`: callers recognise a page by its object, and encode it once. */
+  const firstPages = new Map<string, Page>()
+  let keptVersion: bigint | undefined
 
-  function readPage(limit: number, status: PetStatus | undefined, after: bigint): Page {
+  function readPage({ limit, status, after = 0n }: PageRequest): Page {
     const rows = limit + 1
     const found = snapshot.read(() =>
       status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
@@ -61,11 +37,19 @@ export function petReads(database: Database, snapshot: TickSnapshot) {
   }
 
   return {
-    async list({ limit, status, after }: PageRequest): Promise<Page> {
-      if (after !== undefined) return readPage(limit, status, after)
+    async list(request: PageRequest): Promise<Page> {
+      if (request.after !== undefined) return readPage(request)
       // The version first: if there is a commit before the rows are read, the page is dropped too early, not too late.
       const version = snapshot.version()
-      return firstPages.find(version, limit, status) ?? firstPages.add(readPage(limit, status, 0n), limit, status)
+      if (version !== keptVersion) firstPages.clear()
+      keptVersion = version
+      const name = `${request.limit} ${request.status}`
+      const kept = firstPages.get(name)
+      if (kept) return kept
+      if (firstPages.size >= firstPagesMax) firstPages.clear()
+      const page = readPage(request)
+      firstPages.set(name, page)
+      return page
     },
     async get(id: bigint): Promise<Pet | undefined> {
       const row = snapshot.read(() => get.get({ id }))
