@@ -1,4 +1,5 @@
 import { SetupError } from '../errors.ts'
+import { writeMsMax } from '../store/commit-queue.ts'
 import { isPostgres, sqliteFile } from '../store/open.ts'
 import { backUpSqlite } from '../store/sqlite/backup.ts'
 import { openSqliteRestore, type Restore } from '../store/sqlite/restore.ts'
@@ -46,8 +47,8 @@ export const restoreCommand = command({
   details: `All or nothing: animals and idempotency keys come from the backup. API keys of the store stay as
 they are, and keys that only the backup has are added. Ids of the store are not assigned again. A
 missing store is created. While the store replaces the animals (a million in 3 seconds), reads
-continue. A POST waits, and is 503 after 5 to 10 seconds. The disk needs free space of up to 2.2
-times the size of the backup.`,
+continue. A POST waits, and is 503 after ${writeMsMax / 1_000} seconds. The disk needs free space of up to 2.2 times
+the size of the backup.`,
   examples: ['petstore restore pets-2030-01-31.db', 'petstore restore --yes pets-2030-01-31.db'],
   check: ({ databaseUrl = '', yes }) => (isPostgres(databaseUrl) ? [cannotRestorePostgres] : confirmationProblems(yes)),
   async run({ file, yes, databaseUrl }, io) {

@@ -1,6 +1,7 @@
 import { access, constants, open, stat } from 'node:fs/promises'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { SetupError, StoreUnavailable } from '../errors.ts'
+import { writeMsMax } from '../store/commit-queue.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { explained, withAdvice } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
@@ -88,7 +89,7 @@ export const importCommand = command({
   details: `A line has up to ${lineBytesMax / 1024} KiB: {"name":"Rex","categoryId":7,"status":"sold"}
 Its values are checked as in a POST. Unknown fields are refused, because their data would be lost.
 The server may run. While the store adds the animals (SQLite: a million in 2 seconds), a POST waits,
-and is 503 after 3 seconds on PostgreSQL, and 5 to 10 on SQLite.`,
+and is 503 after ${writeMsMax / 1_000} seconds.`,
   examples: [
     'petstore import --keep-ids animals.ndjson',
     'gunzip -c animals.ndjson.gz | petstore import -',
