@@ -1,4 +1,4 @@
-export const logLevels = ['debug', 'info', 'warn', 'error'] as const
+export const logLevels = ['info', 'warn', 'error'] as const
 export type LogLevel = (typeof logLevels)[number]
 
 /** Never an API key, and text from a client only if it is known to be harmless. */

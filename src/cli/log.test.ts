@@ -83,7 +83,7 @@ test('on a terminal, no text forges a line or sends control characters', () => {
   )
 })
 
-const levels = ['debug', 'info', 'warn', 'error'] as const
+const levels = ['info', 'warn', 'error'] as const
 
 test.each(levels.entries().toArray())('level %d, %s, shows itself and the levels above', (index, level) => {
   const { log, written } = lines({ level })

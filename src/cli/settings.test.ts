@@ -53,7 +53,7 @@ const valid: Readonly<Record<Name, Readonly<Record<string, unknown>>>> = {
   trustedProxies: { '10.1.2.3/8, ::1': ['10.1.2.3/8', '::1'] },
   tlsCert: sameText('package.json'),
   tlsKey: sameText('README.md'),
-  logLevel: sameText('debug', 'info', 'warn', 'error'),
+  logLevel: sameText('info', 'warn', 'error'),
 }
 /** What some settings need of others. */
 const others = { DATABASE_URL: 'postgres://db/pets', PETSTORE_TLS_CERT: 'LICENSE', PETSTORE_TLS_KEY: 'LICENSE' }
@@ -91,7 +91,7 @@ test.each<[Name, string, string]>([
   ['rateLimit', rate, '0/s|-1/s|1.5/s|100|100/d|/s|100/ s|1e3/s|1000000000/s'],
   ['corsOrigins', origins, '*|https://a.example/|a.example|https://a.example,|null|https://a.example/b|file:///x'],
   ['trustedProxies', addresses, 'localhost|10.0.0.0/33|10.0.0.1,|10.0.0.1;10.0.0.2|fd00::/129|*|10.0.0.1:80'],
-  ['logLevel', 'debug, info, warn or error', 'INFO|trace|silent|1'],
+  ['logLevel', 'info, warn or error', 'INFO|debug|silent|1'],
 ])('%s: expected %s, not %j', (name, expected, refused) => {
   const { variable } = settings[name]
   const flag = flagName(settings[name])
@@ -149,7 +149,7 @@ describe('an unknown variable', () => {
   const warnings = (env: Record<string, string>) => unknownVariables(env, 'petstore')
 
   test.each([
-    ['PETSTORE_LOGLEVEL', 'debug', 'did you mean PETSTORE_LOG_LEVEL?'],
+    ['PETSTORE_LOGLEVEL', 'warn', 'did you mean PETSTORE_LOG_LEVEL?'],
     ['PETSTORE_PORT', '9100', 'did you mean PORT?'],
     ['PETSTORE_DATABASE_URL', 'sqlite:pets.db', 'did you mean DATABASE_URL?'],
     ['PETSTORE_APIKEY', 'secret', 'did you mean PETSTORE_API_KEY?'],

@@ -181,7 +181,7 @@ test.each([
 
 test('with --api-key, no line to paste needs a variable of the shell; a mistyped variable is in the log', async () => {
   const args = ['serve', '--port', '0', '--api-key', outsideKey]
-  const env = { PETSTORE_API_KEY: 'another-key-0123456789', PETSTORE_LOGLEVEL: 'debug' }
+  const env = { PETSTORE_API_KEY: 'another-key-0123456789', PETSTORE_LOGLEVEL: 'warn' }
   await using server = await startServer({ args, env })
   expect(server.stdout).toContain('  API key    as given by --api-key\n')
   for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
