@@ -1,6 +1,7 @@
-import { describe, expect, jest, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { temporaryFolder, until } from '../../test/support/process.ts'
+import { advance, eventually, settle, standingClock } from '../../test/support/clock.ts'
+import { temporaryFolder } from '../../test/support/process.ts'
 import { StoreError, StoreUnavailable, StoreUnreachable } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
@@ -21,67 +22,62 @@ test('a sweep deletes all expired idempotency keys, counts them, and reports whe
   await Promise.all(Array.from({ length: 1_001 }, (_, index) => keep(`${index}`, new Date(index))))
   await keep('valid', new Date())
   let isAway = true
-  const pets: typeof stores.pets = {
-    ...stores.pets,
+  const pets: Parameters<typeof startSweep>[0] = {
     async deleteExpiredIdempotencyKeys(now, max) {
       if (isAway) throw new StoreUnavailable('away')
       return stores.pets.deleteExpiredIdempotencyKeys(now, max)
     },
   }
-  const startedMs = Date.now()
-  using sweep = startSweep(pets, log, 20)
-  const first = sweep.completedAtMs
-  expect(first).toBeGreaterThanOrEqual(startedMs)
-  await until('two failures', () => logged.length >= 2 || undefined)
-  expect([sweep.keysDeleted, sweep.completedAtMs]).toEqual([0, first])
-  expect(new Set(logged)).toEqual(new Set(['Background work failed: StoreUnavailable: away']))
-  isAway = false
-  await until('a complete sweep', () => sweep.completedAtMs > first || undefined)
-  expect(sweep.keysDeleted).toBe(1_001)
+  {
+    using _ = standingClock()
+    using sweep = startSweep(pets, log)
+    const first = sweep.completedAtMs
+    expect(first).toBe(Date.now())
+    for (let failures = 1; failures <= 2; failures++) {
+      await advance(60_000)
+      expect(logged).toEqual(Array(failures).fill('Background work failed: StoreUnavailable: away'))
+    }
+    expect([sweep.keysDeleted, sweep.completedAtMs]).toEqual([0, first])
+    isAway = false
+    await advance(60_000)
+    for (const deleted of [500, 1_000]) {
+      await eventually('a batch', () => sweep.keysDeleted === deleted || undefined)
+      expect(sweep.completedAtMs).toBe(first)
+      await advance(10)
+    }
+    await eventually('a complete sweep', () => sweep.completedAtMs > first || undefined)
+    expect([sweep.keysDeleted, sweep.completedAtMs]).toEqual([1_001, Date.now()])
+  }
   expect(await keep('valid', new Date())).toMatchObject({ outcome: 'replayed' })
-  sweep[Symbol.dispose]()
   await stores.close()
 })
 
-/** The timers of this process, which only `pass` moves on. */
-function driveTimers() {
-  jest.useFakeTimers()
-  return {
-    /** Lets the time pass, and everything happen that does not wait for a timer. */
-    async pass(ms: number) {
-      jest.advanceTimersByTime(ms)
-      for (let i = 0; i < 10; i++) await Promise.resolve()
-    },
-    [Symbol.dispose]: () => void jest.useRealTimers(),
-  }
-}
-
 describe('repeated work', () => {
   test('never runs twice at once, and not after its end', async () => {
-    using timers = driveTimers()
+    using _ = standingClock()
     const running = Promise.withResolvers<undefined>()
     let runs = 0
     const repeated = repeat(log, 1, () => {
       runs += 1
       return running.promise
     })
-    for (let i = 0; i < 5; i++) await timers.pass(1)
+    for (let i = 0; i < 5; i++) await advance(1)
     expect(runs).toBe(1)
     repeated[Symbol.dispose]()
     running.resolve(undefined)
-    for (let i = 0; i < 5; i++) await timers.pass(1)
+    for (let i = 0; i < 5; i++) await advance(1)
     expect(runs).toBe(1)
   })
 
   test('waits for the time that it returns, or the usual one', async () => {
-    using timers = driveTimers()
+    using _ = standingClock()
     const times = [2, undefined, 60_000, 5]
-    using _ = repeat(log, 10, async () => times.shift())
+    using _repeated = repeat(log, 10, async () => times.shift())
     for (const ms of [10, 2, 10, 60_000]) {
       const left = times.length
-      await timers.pass(ms - 1)
+      await advance(ms - 1)
       expect([ms, times.length]).toEqual([ms, left])
-      await timers.pass(1)
+      await advance(1)
       expect([ms, times.length]).toEqual([ms, left - 1])
     }
   })
@@ -90,22 +86,27 @@ describe('repeated work', () => {
 describe('a store that cannot be opened', () => {
   const unreachable = new StoreUnreachable('no-answer', 'It does not answer')
 
-  /** With a clock on which every attempt takes `attemptMs`. Gives when each began. */
+  /** Every attempt takes `attemptMs`. Gives when each began. */
   async function opening(waitMs: number, attemptMs: number, error: Error, successAt = Number.POSITIVE_INFINITY) {
-    let nowMs = 0
+    using _ = standingClock()
+    logged.length = 0
+    const startMs = performance.now()
     const begunMs: number[] = []
     const open = async () => {
-      // Without an end, no time limit of the test could interrupt this.
-      if (begunMs.push(nowMs) > 100) throw new Error('It does not stop')
+      const nowMs = Math.round(performance.now() - startMs)
+      begunMs.push(nowMs)
       if (nowMs >= successAt) return 'opened'
-      nowMs += attemptMs
+      if (attemptMs > 0) await Bun.sleep(attemptMs)
       throw error
     }
-    const sleep = async (ms: number) => {
-      nowMs += ms
-    }
-    logged.length = 0
-    const outcome = await retryUnreachable(log, waitMs, open, { nowMs: () => nowMs, sleep }).catch(error => error)
+    let outcome: unknown
+    void retryUnreachable(log, waitMs, open)
+      .catch(error => error)
+      .then(result => {
+        outcome = result
+      })
+    await settle()
+    for (let passedMs = 0; outcome === undefined && passedMs < 2 * waitMs + 10_000; passedMs += 100) await advance(100)
     return { outcome, begunMs, logged: logged.length }
   }
 

@@ -1,3 +1,5 @@
+// What a server does beside its requests: it retries the opening of its store, and deletes what has expired.
+
 import { StoreDamaged, StoreUnavailable, StoreUnreachable } from '../errors.ts'
 import type { SweepActivity } from '../http/metrics.ts'
 import type { Log } from '../log.ts'
@@ -32,24 +34,18 @@ export function repeat(log: Log, ms: number, work: () => Promise<unknown>): Disp
 }
 
 const retryMs = 500
-const systemClock = { nowMs: () => performance.now(), sleep: (ms: number) => Bun.sleep(ms) }
 
 /** Opens a store. If it is unreachable, retries for `waitMs`, and then throws the last error. */
-export async function retryUnreachable<T>(
-  log: Log,
-  waitMs: number,
-  open: () => Promise<T>,
-  clock = systemClock,
-): Promise<T> {
-  const endMs = clock.nowMs() + waitMs
+export async function retryUnreachable<T>(log: Log, waitMs: number, open: () => Promise<T>): Promise<T> {
+  const endMs = performance.now() + waitMs
   for (let attempt = 0; ; attempt++) {
     try {
       return await open()
     } catch (error) {
-      const leftMs = endMs - clock.nowMs()
+      const leftMs = endMs - performance.now()
       if (!(error instanceof StoreUnreachable) || leftMs <= 0) throw error
       if (attempt === 0) log.write('error', `${withAdvice(error)}; retrying for ${waitMs / 1_000} s`)
-      await clock.sleep(Math.min(retryMs, leftMs))
+      await Bun.sleep(Math.min(retryMs, leftMs))
     }
   }
 }
@@ -60,7 +56,7 @@ const batchKeys = 500
 const batchPauseMs = 10
 
 /** Deletes expired idempotency keys, until it is disposed of. */
-export function startSweep(pets: PetStore, log: Log, everyMs = sweepEveryMs): SweepActivity & Disposable {
+export function startSweep(pets: Pick<PetStore, 'deleteExpiredIdempotencyKeys'>, log: Log): SweepActivity & Disposable {
   const activity = { keysDeleted: 0, completedAtMs: Date.now() }
   const deleteBatch = async () => {
     const deleted = await pets.deleteExpiredIdempotencyKeys(new Date(), batchKeys)
@@ -69,5 +65,5 @@ export function startSweep(pets: PetStore, log: Log, everyMs = sweepEveryMs): Sw
     activity.completedAtMs = Date.now()
     return undefined
   }
-  return Object.assign(activity, repeat(log, everyMs, deleteBatch))
+  return Object.assign(activity, repeat(log, sweepEveryMs, deleteBatch))
 }
