@@ -19,7 +19,7 @@ watch('src', { recursive: true }, (_event, file) => {
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {
     isStopping = true
-    if (server.exitCode !== null) process.exit(0)
+    if (hasEnded(server)) process.exit(0)
     server.kill('SIGTERM')
   })
 }
@@ -32,6 +32,11 @@ function start() {
   return child
 }
 
+/** A process that was killed by a signal has no exit code. */
+function hasEnded({ exitCode, signalCode }) {
+  return exitCode !== null || signalCode !== null
+}
+
 function restart(file) {
   if (isStopping || isRestarting) return
   isRestarting = true
@@ -40,7 +45,7 @@ function restart(file) {
     isRestarting = false
     server = start()
   }
-  if (server.exitCode !== null || server.signalCode !== null) return next()
+  if (hasEnded(server)) return next()
   server.once('exit', next)
   server.kill('SIGTERM')
 }
