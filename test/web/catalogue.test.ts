@@ -63,20 +63,12 @@ describeInBrowser('the catalogue page', () => {
         await page.locator('#name-problem').textContent(),
         await page.locator('#categoryId-problem').textContent(),
       ]
-      const long = 'The name is too long: use at most 1,000 characters'
       const notWhole = 'Enter a whole number, such as 42'
-      const large = 'The number is too large'
       const cases: [name: string, categoryId: string, problems: string[], focused: string][] = [
-        [' \u3000', ' ', ['Enter a name', 'Enter a category number'], 'name'],
-        ['🐈'.repeat(1_001), '1.5', [long, notWhole], 'name'],
-        ...['1,000', '+1', '-', '1e3', '0x1', '１'].map((typed): (typeof cases)[number] => [
-          '🐈'.repeat(1_000),
-          typed,
-          ['', notWhole],
-          'categoryId',
-        ]),
-        ['Rex', '9223372036854775808', ['', large], 'categoryId'],
-        ['Rex', '-9223372036854775809', ['', large], 'categoryId'],
+        [' \u3000', ' ', ['Enter a name', notWhole], 'name'],
+        ...['1.5', '1,000', '+1', '-', '1e3', '0x1', '１', '9223372036854775808', '-9223372036854775809'].map(
+          (typed): (typeof cases)[number] => ['Rex', typed, ['', notWhole], 'categoryId'],
+        ),
       ]
       for (const [name, categoryId, expected, focused] of cases) {
         await screen.addAnimal(name, categoryId)
@@ -90,9 +82,10 @@ describeInBrowser('the catalogue page', () => {
       await page.getByLabel('Category number').fill('-09')
       expect(await problems()).toEqual(['', ''])
 
-      await page.evaluate("document.getElementById('name').value = 'a\\ud800'")
-      await screen.click('Add to the catalogue')
-      expect(await problems()).toEqual(['The name contains half a character: remove it', ''])
+      // The service checks the rest.
+      await screen.addAnimal('🐈'.repeat(1_001), '-09')
+      await screen.says('name is too long: expected 1 to 1,000 characters')
+      expect(await problems()).toEqual(['', ''])
       await screen.addAnimal('Rex', ' -09 ', '')
       await screen.says('Added Rex as No. 13.')
       expect(await screen.cards.first().textContent()).toContain('No. 13 · Category -9')

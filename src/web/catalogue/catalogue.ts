@@ -239,32 +239,28 @@ const observer = new IntersectionObserver(
   { rootMargin: '240px' },
 )
 
-/** What is wrong with the text of a field, or '', as in pet.ts. The service checks the rest; its message is shown. */
-const rules: Readonly<Record<string, (typed: string) => string>> = {
-  name(typed) {
-    if (!typed.trim()) return 'Enter a name'
-    if (/\p{Surrogate}/u.test(typed)) return 'The name contains half a character: remove it'
-    return [...typed].length > 1_000 ? 'The name is too long: use at most 1,000 characters' : ''
-  },
+/** What is wrong with the text of a field, or '': what helps while typing. For the rest, the service's message is shown. */
+const checks: Readonly<Record<string, (typed: string) => string>> = {
+  name: typed => (typed.trim() ? '' : 'Enter a name'),
   categoryId(typed) {
-    if (!typed.trim()) return 'Enter a category number'
-    if (!/^\s*-?\d+\s*$/.test(typed)) return 'Enter a whole number, such as 42'
-    return BigInt.asIntN(64, BigInt(typed)) === BigInt(typed) ? '' : 'The number is too large'
+    // The client would not send a larger number to the service.
+    const isInt64 = /^\s*-?\d+\s*$/.test(typed) && BigInt.asIntN(64, BigInt(typed)) === BigInt(typed)
+    return isInt64 ? '' : 'Enter a whole number, such as 42'
   },
 }
 
-/** Shows and returns what is wrong with a field. */
-function problemOf(field: string) {
-  const problem = rules[field]?.(inputOf(field).value) ?? ''
+/** Shows what is wrong with a field. False if something is. */
+function check(field: string) {
+  const problem = checks[field]?.(inputOf(field).value) ?? ''
   showProblem(field, problem)
-  return problem
+  return problem === ''
 }
 
 async function save() {
   if (saving) return
   byId('done').textContent = ''
   showProblem('form', '')
-  const [invalid] = Object.keys(rules).filter(problemOf)
+  const [invalid] = Object.keys(checks).filter(field => !check(field))
   if (invalid) return byId(invalid).focus()
   const name = inputOf('name').value
   const categoryId = BigInt(inputOf('categoryId').value)
@@ -333,7 +329,7 @@ onSubmit(byId('welcome'), enter)
 onSubmit(form, save)
 form.addEventListener('input', ({ target }) => {
   const field = target as HTMLElement
-  if (field.ariaInvalid === 'true') problemOf(field.id)
+  if (field.ariaInvalid === 'true') check(field.id)
 })
 byId('save').addEventListener('click', event => {
   // The second click of a double click would submit the emptied form.
