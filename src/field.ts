@@ -1,4 +1,4 @@
-import { InexactNumber, int64Max, int64Min, int64Of, isJsonObject } from './int64.ts'
+import { InexactNumber, int64Max, int64Min, isJsonObject, readInt64 } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
 export type JsonSchema = { readonly [keyword: string]: unknown }
@@ -21,7 +21,7 @@ export interface Field<T, Input = unknown> extends Rule<T, Input> {
 export const int64: Field<bigint> = {
   schema: { type: 'integer', format: 'int64' },
   expected: 'a 64-bit integer',
-  read: int64Of,
+  read: readInt64,
   problem(value) {
     const source = value instanceof InexactNumber ? value.source : typeof value === 'bigint' ? String(value) : ''
     if (!/^-?\d+$/.test(source)) return undefined

@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { InexactNumber, int64Max, int64Min, int64Of, parseInt64 } from './int64.ts'
+import { InexactNumber, int64Max, int64Min, parseInt64, readInt64 } from './int64.ts'
 import { readJson } from './json.ts'
 
 const anyInt64 = fc.bigInt({ min: int64Min, max: int64Max })
 
 describe('an integer in JSON', () => {
   /** Reads it as a body is read, so that the digits that were sent are checked. */
-  function readInt64(text: string): bigint | undefined {
+  function readText(text: string): bigint | undefined {
     const parsed = readJson(text)
     if (!parsed.ok) throw new Error(`${text} is not JSON: ${parsed.problem}`)
-    return int64Of(parsed.value)
+    return readInt64(parsed.value)
   }
 
   test.each<[bigint, string[]]>([
@@ -26,7 +26,7 @@ describe('an integer in JSON', () => {
     [int64Min, ['-9223372036854775808']],
     [10n ** 18n, ['1e18', '1000000000000000000000e-3']],
   ])('%p is read exactly in each spelling: %j', (value, spellings) => {
-    for (const text of spellings) expect([text, readInt64(text)]).toEqual([text, value])
+    for (const text of spellings) expect([text, readText(text)]).toEqual([text, value])
   })
 
   test.each([
@@ -36,7 +36,7 @@ describe('an integer in JSON', () => {
     ...['123456789012345.000000000000001', '9007199254740993.1', '9223372036854775807.5'],
     ...['"1"', '""', 'true', 'null', '[1]', '{}', '{"source":"1"}'],
   ])('%s is refused', text => {
-    expect(readInt64(text)).toBeUndefined()
+    expect(readText(text)).toBeUndefined()
   })
 
   test.each([
@@ -49,16 +49,16 @@ describe('an integer in JSON', () => {
     ['a bigint above the range', int64Max + 1n],
     ['a bigint below the range', int64Min - 1n],
   ])('%s is refused', (_what, value) => {
-    expect(int64Of(value)).toBeUndefined()
+    expect(readInt64(value)).toBeUndefined()
   })
 
   test('every int64 is read exactly in each of its spellings', () => {
     fc.assert(
       fc.property(anyInt64, fc.nat(30), (value, zeros) => {
-        expect(readInt64(`${value}`)).toBe(value)
-        expect(readInt64(`${value}.0${'0'.repeat(zeros)}`)).toBe(value)
-        expect(readInt64(`${value * 10n ** BigInt(zeros)}e-${zeros}`)).toBe(value)
-        expect(int64Of(value)).toBe(value)
+        expect(readText(`${value}`)).toBe(value)
+        expect(readText(`${value}.0${'0'.repeat(zeros)}`)).toBe(value)
+        expect(readText(`${value * 10n ** BigInt(zeros)}e-${zeros}`)).toBe(value)
+        expect(readInt64(value)).toBe(value)
       }),
       { examples: [int64Min, int64Max].map(value => [value, 0]) },
     )
@@ -66,7 +66,7 @@ describe('an integer in JSON', () => {
 
   test('no integer outside the range is read', () => {
     const outside = fc.oneof(fc.bigInt({ min: int64Max + 1n }), fc.bigInt({ max: int64Min - 1n }))
-    fc.assert(fc.property(outside, value => expect(readInt64(`${value}`)).toBeUndefined()))
+    fc.assert(fc.property(outside, value => expect(readText(`${value}`)).toBeUndefined()))
   })
 })
 

@@ -9,10 +9,10 @@ export function parseInt64(text: string): bigint | undefined {
 }
 
 /** The exact int64 of a value from `readJson`: `1`, `1.0` and `1e3` are integers, `"1"` is not. */
-export function int64Of(value: unknown): bigint | undefined {
+export function readInt64(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return inRange(value)
   if (typeof value === 'number' && Number.isSafeInteger(value)) return BigInt(value)
-  return value instanceof InexactNumber ? integerOf(value.source) : undefined
+  return value instanceof InexactNumber ? readDigits(value.source) : undefined
 }
 
 function inRange(value: bigint): bigint | undefined {
@@ -20,7 +20,7 @@ function inRange(value: bigint): bigint | undefined {
 }
 
 /** Reads the digits of a JSON number without converting it to a double. */
-function integerOf(source: string): bigint | undefined {
+function readDigits(source: string): bigint | undefined {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(source)
   if (!parts) return undefined
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts

@@ -9,7 +9,7 @@ function readJsonPet(text: string, strict = false) {
   return readNewPet(parsed.value, strict)
 }
 
-function problemsOf(text: string, strict = false): readonly string[] {
+function listProblems(text: string, strict = false): readonly string[] {
   const read = readJsonPet(text, strict)
   return read.ok ? [] : read.problems
 }
@@ -91,8 +91,8 @@ describe('a new animal', () => {
     ['[{"name":"Rex","categoryId":7}]', '[…]'],
   ])('is not the body %s', (text, shown) => {
     const problem = `the body is ${shown}: expected an object with name and categoryId`
-    expect(problemsOf(text)).toEqual([problem])
-    expect(problemsOf(text, true)).toEqual([problem])
+    expect(listProblems(text)).toEqual([problem])
+    expect(listProblems(text, true)).toEqual([problem])
   })
 
   test.each([
@@ -105,7 +105,7 @@ describe('a new animal', () => {
     ['{"name":"Rex","categoryId":7,"status":"lost"}', 'status is "lost"'],
     ['{"__proto__":{"name":"Rex"},"categoryId":7}', 'name is missing'],
   ])('%s is refused: %s', (text, problem) => {
-    expect(problemsOf(text)).toEqual([expect.stringMatching(new RegExp(`^${problem}: expected `))])
+    expect(listProblems(text)).toEqual([expect.stringMatching(new RegExp(`^${problem}: expected `))])
   })
 
   test('is refused with all its problems at once', () => {
@@ -115,13 +115,13 @@ describe('a new animal', () => {
       'categoryId is 1.5: expected a 64-bit integer',
       'status is "lost": expected available, pending or sold',
     ]
-    expect(problemsOf(text)).toEqual(problems)
-    expect(problemsOf(text, true)).toEqual([
+    expect(listProblems(text)).toEqual(problems)
+    expect(listProblems(text, true)).toEqual([
       ...problems,
       'unknown property "id": expected name, categoryId or status',
       'unknown property "__proto__": expected name, categoryId or status',
     ])
-    expect(problemsOf('{}')).toHaveLength(2)
+    expect(listProblems('{}')).toHaveLength(2)
   })
 
   test('loses unknown properties', () => {

@@ -85,10 +85,10 @@ export type Entry = Command | CommandGroup
 export const flagName = ({ flag }: Option) => flag.replace(/,? .*/, '')
 const isRequired = (option: Option) => option.default === undefined && !option.variable
 const isSwitch = ({ flag }: Option) => !flag.includes('<')
-const argumentsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('<'))
-const flagsOf = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('-'))
+const listArguments = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('<'))
+const listFlags = ({ options }: Command) => Object.values(options).filter(({ flag }) => flag.startsWith('-'))
 /** `petstore keys create` */
-const typed = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
+const fullName = ({ name }: Entry, program: string) => `${program} ${name}`.trimEnd()
 /** `create` */
 export const lastWord = ({ name }: Entry) => name.slice(name.lastIndexOf(' ') + 1)
 
@@ -103,19 +103,19 @@ export function readCommand(command: Command, args: readonly string[], { env, pr
  * from it; it shows no text that could be a secret.
  */
 export function splitArguments(command: Command, args: readonly string[], program: string) {
-  const flags = flagsOf(command)
-  const expected = argumentsOf(command)
+  const flags = listFlags(command)
+  const expected = listArguments(command)
   const texts: Record<string, string> = {}
   const others: string[] = []
   const problems: string[] = []
-  for (const token of tokensOf(args, flags)) {
+  for (const token of tokenize(args, flags)) {
     const [arg = '', next = '--'] = args.slice(token.index)
     if (token.kind === 'positional') others.push(arg)
     if (token.kind !== 'option') continue
     const option = flags.find(({ flag }) => flag.split(/,? /).includes(token.rawName))
     // `=9000` or `9000`
     const attached = arg.slice(token.rawName.length)
-    if (!option) problems.push(unknownName(token.rawName, command, program))
+    if (!option) problems.push(describeUnknown(token.rawName, command, program))
     else if (isSwitch(option) && attached) problems.push(`${flagName(option)} takes no value: remove it`)
     else if (isSwitch(option)) texts[flagName(option)] = 'true'
     else if (attached) texts[flagName(option)] = attached.replace(/^=/, '')
@@ -133,8 +133,8 @@ export function splitArguments(command: Command, args: readonly string[], progra
   const extra = others[expected.length]
   if (extra !== undefined) {
     const flag = mayBeSecret(extra) ? undefined : flagFor(extra, flags, texts)
-    const advice = flag ? `did you mean ${flag} ${shellWord(extra)}?` : `expected ${usageOf(command, program)}`
-    problems.push(`${unexpected(extra)}: ${advice}`)
+    const advice = flag ? `did you mean ${flag} ${shellWord(extra)}?` : `expected ${formatUsage(command, program)}`
+    problems.push(`${describeExtra(extra)}: ${advice}`)
   }
   return { texts, problems: problems.slice(0, 1) }
 }
@@ -145,7 +145,7 @@ function flagFor(text: string, flags: readonly Option[], texts: Readonly<Record<
   return missing.filter(option => option.read(text) !== undefined).map(flagName)[0]
 }
 
-function tokensOf(args: readonly string[], flags: readonly Option[]) {
+function tokenize(args: readonly string[], flags: readonly Option[]) {
   const options: Record<string, { type: 'boolean' | 'string'; short?: string }> = {}
   for (const option of flags) {
     const type = isSwitch(option) ? 'boolean' : 'string'
@@ -188,20 +188,22 @@ export function readValues<O extends Options>(
 export const withoutUser = (url: string) => url.replace(/\/\/.*@/s, '//…@')
 /** A key has at least 16 characters, and a password follows a colon or `password=`. */
 const mayBeSecret = (text: string) => /[^.\s]{16}|pets_|[=?]|:(?!\/\/)/.test(text)
-const unexpected = (text: string) =>
+const describeExtra = (text: string) =>
   mayBeSecret(withoutUser(text)) ? 'Too many arguments' : `Unexpected argument ${show(withoutUser(text))}`
 
-export function unknownName(name: string, entry: Entry, program: string): string {
+export function describeUnknown(name: string, entry: Entry, program: string): string {
   const kind = name.startsWith('-') ? 'option' : 'command'
   const isCommand = 'run' in entry
   const known = isCommand
-    ? flagsOf(entry).flatMap(({ flag }) => flag.match(/--[\w-]+/g) ?? [])
+    ? listFlags(entry).flatMap(({ flag }) => flag.match(/--[\w-]+/g) ?? [])
     : entry.commands.map(lastWord)
   const isEarly = !isCommand && kind === 'option'
-  const lists = `${typed(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
-  const mayBeArgument = /^-[^-]/.test(name) && isCommand && argumentsOf(entry).length > 0
-  const dashed = mayBeArgument ? `; for an argument that begins with a dash, type ${usageOf(entry, program, true)}` : ''
-  const near = similarName(name, known)
+  const lists = `${fullName(entry, program)} --help lists the ${isCommand ? 'options' : 'commands'}`
+  const mayBeArgument = /^-[^-]/.test(name) && isCommand && listArguments(entry).length > 0
+  const dashed = mayBeArgument
+    ? `; for an argument that begins with a dash, type ${formatUsage(entry, program, true)}`
+    : ''
+  const near = findSimilar(name, known)
   const guess = near ? `did you mean ${near}?` : `${lists}${dashed}`
   const instead = isCommand ? undefined : entry.insteadOf?.get(name)
   const advice = isEarly ? `name a command first; ${lists}` : (instead ?? guess)
@@ -210,7 +212,7 @@ export function unknownName(name: string, entry: Entry, program: string): string
 }
 
 /** A known name with the same letters, or whose words each differ by at most a quarter: wrong guesses are worse than none. */
-export function similarName(name: string, known: readonly string[]): string | undefined {
+export function findSimilar(name: string, known: readonly string[]): string | undefined {
   const words = (text: string) => text.split(/[-_]+/)
   const letters = (text: string) => [...words(text).join('')].sort().join('')
   const isSimilar = (word: string, other = '') => isWithin(Math.floor(other.length / 4), word, other)
@@ -231,14 +233,14 @@ function isWithin(edits: number, a: string, b: string): boolean {
   return edits > 0 && (isLess(restOfA, b) || isLess(a, restOfB) || isLess(restOfA, restOfB))
 }
 
-export function helpOf(entry: Entry, program: string): string {
+export function formatHelp(entry: Entry, program: string): string {
   const isCommand = 'run' in entry
   const commands = isCommand ? [] : entry.commands.map((command): Row => [lastWord(command), command.summary])
-  const args = isCommand ? argumentsOf(entry) : []
-  const flags = isCommand ? flagsOf(entry) : entry.name === '' ? [versionOption] : []
+  const args = isCommand ? listArguments(entry) : []
+  const flags = isCommand ? listFlags(entry) : entry.name === '' ? [versionOption] : []
   const sections = [
     `${entry.summary}.\n`,
-    `Usage: ${usageOf(entry, program)}\n`,
+    `Usage: ${formatUsage(entry, program)}\n`,
     list('Commands', commands),
     list('Arguments', args.map(optionRow)),
     list('Options', [...flags, helpOption].map(optionRow)),
@@ -272,11 +274,11 @@ function list(heading: string, rows: readonly Row[]): string {
 }
 
 /** With `dashed`, the form in which an argument may begin with a dash. */
-function usageOf(entry: Entry, program: string, dashed = false): string {
-  if (!('run' in entry)) return `${typed(entry, program)} <command>`
-  const expected = argumentsOf(entry).map(({ flag, optional }) => (optional ? ` [${flag.slice(1, -1)}]` : ` ${flag}`))
-  const flags = flagsOf(entry).filter(isRequired)
+function formatUsage(entry: Entry, program: string, dashed = false): string {
+  if (!('run' in entry)) return `${fullName(entry, program)} <command>`
+  const expected = listArguments(entry).map(({ flag, optional }) => (optional ? ` [${flag.slice(1, -1)}]` : ` ${flag}`))
+  const flags = listFlags(entry).filter(isRequired)
   const required = flags.map(option => ` ${flagName(option)} ${option.flag.replace(/^[^<]*/, '')}`)
   const parts = dashed ? [...required, ' [options] --', ...expected] : [...expected, ...required, ' [options]']
-  return `${typed(entry, program)}${parts.join('')}`
+  return `${fullName(entry, program)}${parts.join('')}`
 }

@@ -4,7 +4,7 @@ import { isPostgres, sqliteFile } from '../store/open.ts'
 import { backUpSqlite } from '../store/sqlite/backup.ts'
 import { openSqliteRestore, type Restore } from '../store/sqlite/restore.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { interruptible } from './interrupt.ts'
+import { runInterruptible } from './interrupt.ts'
 import { writeNewFile } from './new-file.ts'
 import { animals, confirmationProblems, type Io, isConfirmed, minute, startProgress } from './output.ts'
 import { settings } from './settings.ts'
@@ -21,7 +21,7 @@ export const backupCommand = command({
     isPostgres(databaseUrl) ? ['Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'] : [],
   async run({ file, databaseUrl }, io) {
     const ifAborted = `${file} was not created`
-    await interruptible(io, { ifAborted }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
+    await runInterruptible(io, { ifAborted }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
   },
 })
 
@@ -57,7 +57,7 @@ the size of the backup.`,
     io.err(summaryOf(file, restore))
     if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
       throw new SetupError('Nothing was restored: answer y, or use --yes')
-    await interruptible(io, { ifAborted: 'nothing was restored' }, async catchSignals => {
+    await runInterruptible(io, { ifAborted: 'nothing was restored' }, async catchSignals => {
       using progress = startProgress(`Restoring ${file}`, io)
       await restore.run(progress.update, catchSignals())
     })

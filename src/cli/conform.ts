@@ -35,7 +35,7 @@ It says so on stderr and asks first.`,
     const summary = { passed: 0, failed: 0, skipped: 0 }
     for (const { finding } of results) summary[finding.outcome]++
     const { passed, failed, skipped } = summary
-    const checks = results.map(({ check, finding }) => ({ name: check.name, where: whereOf(check), ...finding }))
+    const checks = results.map(({ check, finding }) => ({ name: check.name, where: formatSource(check), ...finding }))
     const report = json
       ? JSON.stringify({ url: baseUrl, readOnly, summary, checks }, null, 2)
       : `\n${baseUrl}: ${passed} passed, ${failed} failed, ${skipped} skipped`
@@ -59,9 +59,9 @@ function resultLines({ check, finding }: Result): string {
   if (finding.outcome === 'passed') return `${line}\n`
   if (finding.outcome === 'skipped') return `${line} (skipped: ${finding.why})\n`
   const [expected, found] = [visible(finding.expected), visible(finding.found)]
-  return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${whereOf(check)}\n`
+  return `${line}\n    expected: ${expected}\n    found:    ${found}\n    rule:     ${formatSource(check)}\n`
 }
 
-function whereOf({ section }: Result['check']): string {
+function formatSource({ section }: Result['check']): string {
   return `docs/interface.md, ${section}`
 }

@@ -4,8 +4,8 @@ import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { petName, petStatus } from '../pet.ts'
 import { argument, command, int64Text, switchOption, withoutUser } from './arguments.ts'
-import { interruptible, outcomeOf, unlessAborted } from './interrupt.ts'
-import { animals, announced, confirmationProblems, isConfirmed, petTable, visible } from './output.ts'
+import { awaitOutcome, runInterruptible, unlessAborted } from './interrupt.ts'
+import { animals, announceIfSlow, confirmationProblems, isConfirmed, petTable, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
 const optional = { default: 'unchanged', optional: true } as const
@@ -37,11 +37,11 @@ export const correctCommand = command({
       ifUnknown: `animal ${id} may be corrected; run the command again`,
     }
     const correction = { name, categoryId, status: noStatus ? null : status }
-    const { corrected, location } = await interruptible(io, outcomes, catchSignals =>
+    const { corrected, location } = await runInterruptible(io, outcomes, catchSignals =>
       withStores({ ...store, create: false }, io, async ({ catalogue, location }) => {
         const signal = catchSignals()
-        const change = outcomeOf(catalogue.correct(id, correction, signal), signal)
-        return { corrected: await announced(change, io), location }
+        const change = awaitOutcome(catalogue.correct(id, correction, signal), signal)
+        return { corrected: await announceIfSlow(change, io), location }
       }),
     )
     if (!corrected) throw new SetupError(`No animal has id ${id}: nothing was corrected`)
@@ -80,17 +80,17 @@ export const removeCommand = command({
       if (missing.length === 0) return
       throw new SetupError(`No animal has id ${oneOfText(missing.map(String))}: nothing was removed`)
     }
-    await interruptible(io, outcomes, catchSignals =>
+    await runInterruptible(io, outcomes, catchSignals =>
       withStores({ ...store, create: false }, io, async ({ pets, catalogue, location }) => {
         const signal = catchSignals()
-        const found = await announced(Promise.all(ids.map(id => pets.get(id))), io)
+        const found = await announceIfSlow(Promise.all(ids.map(id => pets.get(id))), io)
         refuse(ids.filter((_, index) => !found[index]))
         const shown = found.filter(pet => pet !== undefined)
         await io.err(petTable(shown, 2))
         const question = `Remove ${animals(ids.length)} from ${location} for good?`
         if (!yes && !(await unlessAborted(isConfirmed(question, io), signal)))
           throw new SetupError('Nothing was removed: answer y, or use --yes')
-        refuse(await announced(outcomeOf(catalogue.remove(ids, signal), signal), io))
+        refuse(await announceIfSlow(awaitOutcome(catalogue.remove(ids, signal), signal), io))
         io.err(`Removed ${animals(ids.length)} from ${location}\n`)
       }),
     )

@@ -4,7 +4,7 @@ import type { Log } from '../log.ts'
 import { isPostgres } from '../store/open.ts'
 import type { KeyStore, Stores } from '../store.ts'
 import { type Io, shellWord, version } from './output.ts'
-import { originOf, type ServeSettings, settings as serveSettings } from './settings.ts'
+import { formatOrigin, type ServeSettings, settings as serveSettings } from './settings.ts'
 
 type Row = readonly [label: string, value: string]
 
@@ -12,10 +12,10 @@ type Row = readonly [label: string, value: string]
 export async function greet(settings: ServeSettings, stores: Stores, log: Log, io: Io): Promise<void> {
   const { keys, location } = stores
   const { host, publicUrl, environmentKey, tlsCert } = settings
-  const origin = originOf(settings)
-  const network = (await networkHosts(host)).map(host => `${originOf({ ...settings, host })}/`)
+  const origin = formatOrigin(settings)
+  const network = (await networkHosts(host)).map(host => `${formatOrigin({ ...settings, host })}/`)
   const first = environmentKey === undefined ? await createFirstKey(keys) : undefined
-  const permission = environmentKey === undefined ? undefined : await permissionOf(environmentKey, keys, log)
+  const permission = environmentKey === undefined ? undefined : await findPermission(environmentKey, keys, log)
   const hint = first ?? keyHint(settings, permission, io)
   const rows: readonly Row[] = [
     ['Catalogue', `${origin}/`],
@@ -28,7 +28,7 @@ export async function greet(settings: ServeSettings, stores: Stores, log: Log, i
   const warning = tlsCert || loopback.test(host) ? '' : `\n${clearText}\n`
   const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
   try {
-    await io.out(`${serves}\n\n${list}${warning}${trialOf(origin, hint)}\nStop with Ctrl-C.\n`)
+    await io.out(`${serves}\n\n${list}${warning}${formatTrial(origin, hint)}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
@@ -80,7 +80,7 @@ function keyHint({ environmentKey, databaseUrl }: ServeSettings, permission: Per
 }
 
 /** Lines that list and add animals, if the shell knows a key. */
-function trialOf(origin: string, { header, isReadOnly }: KeyHint): string {
+function formatTrial(origin: string, { header, isReadOnly }: KeyHint): string {
   if (header === undefined) return ''
   // -k: the certificate may be self-signed. The quotes are for shells that take brackets for a pattern.
   const curl = `  curl ${origin.startsWith('https') ? '-k ' : ''}-w '\\n' -H ${header}`
@@ -90,7 +90,7 @@ function trialOf(origin: string, { header, isReadOnly }: KeyHint): string {
 }
 
 /** What the operator's own key may do with animals. Warns if the store knows the key: its record decides. */
-async function permissionOf(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
+async function findPermission(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
   const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
   if (!known) return 'read-write'
   const refusal = whyInvalid(known, new Date())

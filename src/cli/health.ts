@@ -3,7 +3,7 @@ import { codeOf, SetupError } from '../errors.ts'
 import { oneOf } from '../field.ts'
 import { command } from './arguments.ts'
 import { exitCode } from './output.ts'
-import { originOf, settings } from './settings.ts'
+import { formatOrigin, settings } from './settings.ts'
 
 /** Longer than the server waits for its store. */
 const answerMs = 5_000
@@ -27,7 +27,7 @@ It prints ok, or read-only if the last write failed, the database takes no write
 moved. Reads work then, so both are exit code 0.`,
   examples: ['petstore health', 'petstore health --port 9000 --check livez'],
   async run(options, io) {
-    const url = `${originOf(options)}/${options.check}`
+    const url = `${formatOrigin(options)}/${options.check}`
     const { status, text } = await ask(url)
     if (status === 200 && ['ok', 'read-only', 'store'].includes(text)) {
       await io.out(`${text}\n`)

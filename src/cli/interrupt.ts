@@ -7,7 +7,7 @@ import { exitCode, type Io } from './output.ts'
  * `work` has to end soon. If it fails then, the process prints `ifAborted`, or `ifUnknown` after an OutcomeUnknown, and
  * ends.
  */
-export async function interruptible<T>(
+export async function runInterruptible<T>(
   io: Io,
   { ifAborted, ifUnknown = ifAborted }: { readonly ifAborted: string; readonly ifUnknown?: string },
   work: (catchSignals: () => AbortSignal) => Promise<T>,
@@ -38,7 +38,7 @@ export async function interruptible<T>(
 const commitGraceMs = 5_000
 
 /** The result of a change; OutcomeUnknown if the store does not report in time after an interruption. */
-export function outcomeOf<T>(change: Promise<T>, signal: AbortSignal): Promise<T> {
+export function awaitOutcome<T>(change: Promise<T>, signal: AbortSignal): Promise<T> {
   return unlessAborted(change, signal, commitGraceMs, new OutcomeUnknown('interrupted'))
 }
 

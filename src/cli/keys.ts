@@ -74,8 +74,8 @@ const listCommand = command({
   async run({ json, ...store }, io) {
     await withStores({ ...store, create: false }, io, async stores => {
       const keys = await stores.keys.list()
-      if (json) await io.out(`${JSON.stringify(keys.map(jsonOf), null, 2)}\n`)
-      else if (keys.length > 0) await io.out(table(columns, keys.map(rowOf)))
+      if (json) await io.out(`${JSON.stringify(keys.map(keyToJson), null, 2)}\n`)
+      else if (keys.length > 0) await io.out(table(columns, keys.map(formatRow)))
       else io.err(`The store has no keys: create one with ${io.program} keys create --name NAME\n`)
     })
   },
@@ -137,7 +137,7 @@ export function findKey(given: string, keys: readonly ApiKey[], program: string)
 
 const columns = ['NAME', 'KEY', 'PERMISSION', 'CREATED', 'EXPIRES', 'LAST USED', 'DEPRECATED CALLS']
 
-function rowOf(key: ApiKey): string[] {
+function formatRow(key: ApiKey): string[] {
   const refusal = whyInvalid(key, new Date())
   const end = minute(refusal === 'revoked' ? key.revokedAt : key.expiresAt)
   const expires = refusal ? `${refusal} ${end}` : end
@@ -146,7 +146,7 @@ function rowOf(key: ApiKey): string[] {
   return [visible(key.name), `${visible(key.shown)}…`, key.permission, created, expires, used, uses]
 }
 
-function jsonOf(key: ApiKey) {
+function keyToJson(key: ApiKey) {
   return {
     name: key.name,
     firstCharacters: key.shown,

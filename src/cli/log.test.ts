@@ -121,7 +121,7 @@ describe('lines are written in batches', () => {
 
 describe('if the log is not read', () => {
   const request = (index: number) => ({ ...fields, requestId: `r-${index}` })
-  const loggedOf = (index: number) => JSON.parse(JSON.stringify(request(index)))
+  const expectedLine = (index: number) => JSON.parse(JSON.stringify(request(index)))
   const lost = 1_000
 
   /** A log whose reader waits for `readAgain`. */
@@ -151,13 +151,13 @@ describe('if the log is not read', () => {
     const { log, taken, readAgain } = unread()
     const waiting = taken()
     expect(waiting).toHaveLength(waitingRequestsMax)
-    expect(waiting.at(-1)).toMatchObject(loggedOf(waitingRequestsMax - 1))
+    expect(waiting.at(-1)).toMatchObject(expectedLine(waitingRequestsMax - 1))
     await readAgain()
     expect(taken()).toMatchObject([{ level: 'warn', lines: lost }])
     await readAgain()
     log.request('info', request(-1))
     log.flush()
-    expect(taken()).toMatchObject([loggedOf(-1)])
+    expect(taken()).toMatchObject([expectedLine(-1)])
   })
 
   test('other lines have a limit of their own, and the end reports how many were dropped', () => {

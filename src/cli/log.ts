@@ -38,7 +38,7 @@ export class BufferedLog implements Log {
 
   request(level: LogLevel, request: LoggedRequest): void {
     if (!this.isOn(level) || this.#drops(waitingRequestsMax)) return
-    this.#add(level, this.#io.isTerminal ? this.#shown(readableRequest(request)) : jsonRequest(level, request))
+    this.#add(level, this.#io.isTerminal ? this.#applyStyle(readableRequest(request)) : jsonRequest(level, request))
   }
 
   flush(): void {
@@ -87,11 +87,11 @@ export class BufferedLog implements Log {
 
   #line(level: LogLevel, message: string, fields: LogFields): string {
     const { isTerminal } = this.#io
-    return isTerminal ? this.#shown(readableLine(level, message, fields)) : jsonLine(level, message, fields)
+    return isTerminal ? this.#applyStyle(readableLine(level, message, fields)) : jsonLine(level, message, fields)
   }
 
   /** Only the colours are control characters: those of texts are escaped. */
-  #shown(line: string): string {
+  #applyStyle(line: string): string {
     return this.#io.isStyled ? line : Bun.stripANSI(line)
   }
 }
@@ -135,14 +135,14 @@ const paint = (colour: keyof typeof colours, text: unknown) => `\u001b[${colours
 
 function readableLine(level: LogLevel, message: string, fields: LogFields): string {
   const named = Object.entries(fields).flatMap(([name, value]) =>
-    value === undefined ? [] : [`${name}=${indented(value)}`],
+    value === undefined ? [] : [`${name}=${indent(value)}`],
   )
   const word = paint(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)
-  return `${[clockTime(), word, indented(message), ...named].join(' ')}\n`
+  return `${[clockTime(), word, indent(message), ...named].join(' ')}\n`
 }
 
 /** Indents further lines, such as those of a stack, so that no text can forge a line of the log. */
-const indented = (value: unknown) => String(value).split('\n').map(visible).join('\n  ')
+const indent = (value: unknown) => String(value).split('\n').map(visible).join('\n  ')
 
 /** `200 GET listPets 0.4 ms till` */
 function readableRequest(request: LoggedRequest): string {

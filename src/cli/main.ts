@@ -1,7 +1,15 @@
 import { maskKeys } from '../api-key.ts'
 import { codeOf, SetupError, StoreDamaged, StoreError, StoreUnavailable } from '../errors.ts'
 import { withAdvice } from './advice.ts'
-import { type CommandGroup, command, type Entry, helpOf, lastWord, readCommand, unknownName } from './arguments.ts'
+import {
+  type CommandGroup,
+  command,
+  describeUnknown,
+  type Entry,
+  formatHelp,
+  lastWord,
+  readCommand,
+} from './arguments.ts'
 import { asCalled, createProcessIo, exitCode, type Io, versionLine } from './output.ts'
 import { unknownVariables } from './settings.ts'
 
@@ -53,7 +61,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     // The reader of a pipe has read enough: `keys list | head -1`.
     if (codeOf(error) === 'EPIPE') return exitCode.success
-    io.err(`petstore: ${maskKeys(asCalled(messageOf(error), io.program))}\n`)
+    io.err(`petstore: ${maskKeys(asCalled(describeError(error), io.program))}\n`)
     return exitCode.failure
   }
 }
@@ -80,11 +88,11 @@ async function run(entry: Entry, args: readonly string[], io: Io): Promise<numbe
     return words.length > 0 ? run(entry, [...words, '--help'], io) : showHelp(entry, io)
   }
   if (name === undefined) {
-    io.err(helpOf(entry, io.program))
+    io.err(formatHelp(entry, io.program))
     return exitCode.usage
   }
   const found = entry.commands.find(command => lastWord(command) === name)
-  return found ? run(found, rest, io) : refuse([unknownName(name, entry, io.program)], io)
+  return found ? run(found, rest, io) : refuse([describeUnknown(name, entry, io.program)], io)
 }
 
 function asksForHelp(args: readonly string[]): boolean {
@@ -93,7 +101,7 @@ function asksForHelp(args: readonly string[]): boolean {
 }
 
 async function showHelp(entry: Entry, io: Io): Promise<number> {
-  await io.out(helpOf(entry, io.program))
+  await io.out(formatHelp(entry, io.program))
   return exitCode.success
 }
 
@@ -102,7 +110,7 @@ function refuse(problems: readonly string[], io: Io): number {
   return exitCode.usage
 }
 
-function messageOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof SetupError) return error.message
   if (error instanceof StoreError) return withAdvice(error)
   if (error instanceof StoreUnavailable) {

@@ -128,7 +128,7 @@ function visibleLines(text: string): string {
 /** A command that waits longer than this says so. */
 export const silentMsMax = 1_000
 
-export async function announced<T>(work: Promise<T>, io: Io, message = 'Waiting for the store'): Promise<T> {
+export async function announceIfSlow<T>(work: Promise<T>, io: Io, message = 'Waiting for the store'): Promise<T> {
   const timer = setTimeout(() => io.err(`${message}\n`), silentMsMax)
   return await work.finally(() => clearTimeout(timer))
 }

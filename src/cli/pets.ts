@@ -25,7 +25,7 @@ import {
   switchOption,
   type Values,
 } from './arguments.ts'
-import { announced, type Io, petTable, silentMsMax, visible } from './output.ts'
+import { announceIfSlow, type Io, petTable, silentMsMax, visible } from './output.ts'
 import { baseUrl } from './settings.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
@@ -143,14 +143,14 @@ async function printPages(pages: AsyncIterable<PetPage>, max: number, json: bool
   return { count, hasMore }
 }
 
-const lineOf = (pet: Pet) => `${visible(petToJson(pet))}\n`
+const formatLine = (pet: Pet) => `${visible(petToJson(pet))}\n`
 
 async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
-  if (pets.length > 0) await io.out(json ? pets.map(lineOf).join('') : petTable(pets, 1))
+  if (pets.length > 0) await io.out(json ? pets.map(formatLine).join('') : petTable(pets, 1))
 }
 
 async function withClient(server: Values<typeof serverOptions>, io: Io, work: (client: PetstoreClient) => unknown) {
-  const fetch: Fetch = (url, init) => announced(globalThis.fetch(url, init), io, `Waiting for ${server.baseUrl}`)
+  const fetch: Fetch = (url, init) => announceIfSlow(globalThis.fetch(url, init), io, `Waiting for ${server.baseUrl}`)
   const onRetry: ClientOptions['onRetry'] = ({ error, waitMs }) => {
     const reason = error instanceof RateLimitedError ? 'Rate limited' : visible(error.message)
     if (waitMs > silentMsMax) io.err(`${reason}: waiting ${Math.round(waitMs / 1_000)} s\n`)

@@ -67,7 +67,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   let overdue: ReturnType<typeof setTimeout> | undefined
   try {
     await demo?.prepare(stores)
-    const app = appOf(settings, stores, sweep, log)
+    const app = createApp(settings, stores, sweep, log)
     await writing
     await app.checkStore()
     const address = { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort }
@@ -98,7 +98,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   }
 }
 
-function appOf(settings: ServeSettings, stores: Stores, sweep: AppParts['sweep'], log: Log): App {
+function createApp(settings: ServeSettings, stores: Stores, sweep: AppParts['sweep'], log: Log): App {
   return new App({
     stores,
     log,

@@ -10,7 +10,7 @@ type Given = Readonly<Record<string, string>>
 
 const read = (flags: Given, env: Given) => readValues({ options: settings, check: checkSettings }, flags, env)
 const readSettings = (flags: Given, env: Given) => read(flags, env).values
-const problemsOf = (flags: Given, env: Given) => read(flags, env).problems
+const listProblems = (flags: Given, env: Given) => read(flags, env).problems
 
 test('the defaults apply to settings that are not set or empty', () => {
   const empty = Object.fromEntries(Object.values(settings).map(({ variable }) => [variable, '']))
@@ -97,10 +97,10 @@ test.each<[Name, string, string]>([
   const flag = flagName(settings[name])
   for (const text of refused.split('|')) {
     const problem = `is ${show(text)}: expected ${expected}`
-    expect(problemsOf({}, { [variable]: text })).toEqual([`${variable} ${problem}`])
-    expect(problemsOf({ [flag]: text }, {})).toEqual([`${flag} ${problem}`])
+    expect(listProblems({}, { [variable]: text })).toEqual([`${variable} ${problem}`])
+    expect(listProblems({ [flag]: text }, {})).toEqual([`${flag} ${problem}`])
   }
-  expect(problemsOf({ [flag]: '' }, {})).toEqual([`${flag} is "": expected ${expected}`])
+  expect(listProblems({ [flag]: '' }, {})).toEqual([`${flag} is "": expected ${expected}`])
 })
 
 const notKeys = [
@@ -126,7 +126,7 @@ test.each<[Name, string, string]>([
   const { variable } = settings[name]
   const flag = flagName(settings[name])
   for (const text of refused.split('|')) {
-    const problems = [...problemsOf({}, { ...others, [variable]: text }), ...problemsOf({ [flag]: text }, others)]
+    const problems = [...listProblems({}, { ...others, [variable]: text }), ...listProblems({ [flag]: text }, others)]
     const starts = [`${variable} ${problem}`, `${flag} ${problem}`]
     expect(problems).toEqual(starts.map(start => expect.stringContaining(start)))
     expect(problems.join()).not.toContain('hunter2')
@@ -134,13 +134,13 @@ test.each<[Name, string, string]>([
 })
 
 test('settings that contradict each other are refused', () => {
-  expect(problemsOf({ '--read-url': 'postgres://replica/pets' }, {})).toEqual([
+  expect(listProblems({ '--read-url': 'postgres://replica/pets' }, {})).toEqual([
     expect.stringContaining('--read-url needs a PostgreSQL store'),
   ])
   for (const flag of ['--tls-cert', '--tls-key']) {
-    expect(problemsOf({ [flag]: 'package.json' }, {})).toEqual(['--tls-cert and --tls-key: set both or neither'])
+    expect(listProblems({ [flag]: 'package.json' }, {})).toEqual(['--tls-cert and --tls-key: set both or neither'])
   }
-  expect(problemsOf({ '--tls-cert': 'nowhere.pem', '--tls-key': 'package.json' }, {})).toEqual([
+  expect(listProblems({ '--tls-cert': 'nowhere.pem', '--tls-key': 'package.json' }, {})).toEqual([
     '--tls-cert is "nowhere.pem": expected a file that exists',
   ])
 })

@@ -4,7 +4,7 @@ import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres, openStores, readUrlProblem } from '../store/open.ts'
 import type { Stores } from '../store.ts'
-import { type Command, integer, optional, setting, similarName, switchOption, type Values } from './arguments.ts'
+import { type Command, findSimilar, integer, optional, setting, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
 
 const postgresUrl = 'postgres://USER:PASSWORD@HOST:PORT/DATABASE'
@@ -149,13 +149,13 @@ export function unknownVariables(env: Io['env'], program: string): readonly stri
   return Object.entries(env).flatMap(([name, value]) => {
     if (!value || !isUnknown(name) || foreignVariable.test(`${name}=${value}`)) return []
     const bare = name.slice(variablePrefix.length)
-    const meant = known.includes(bare) ? bare : similarName(name, known)
+    const meant = known.includes(bare) ? bare : findSimilar(name, known)
     return `Unknown variable ${name}: ${meant ? `did you mean ${meant}?` : `${program} serve --help lists the variables`}`
   })
 }
 
 /** The address by which a client on the same machine reaches the server: `http://127.0.0.1:8080`. */
-export function originOf({ host, port, tlsCert }: Pick<ServeSettings, 'host' | 'port' | 'tlsCert'>): string {
+export function formatOrigin({ host, port, tlsCert }: Pick<ServeSettings, 'host' | 'port' | 'tlsCert'>): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   return `${tlsCert ? 'https' : 'http'}://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`
 }

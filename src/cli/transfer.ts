@@ -5,7 +5,7 @@ import { writeMsMax } from '../store/commit-queue.ts'
 import type { ImportIds, Stores } from '../store.ts'
 import { explained, withAdvice } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { interruptible, outcomeOf, unlessAborted } from './interrupt.ts'
+import { awaitOutcome, runInterruptible, unlessAborted } from './interrupt.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
 import { writeNewFile } from './new-file.ts'
 import { animals, type Io, isTerminal, type Progress, startProgress, visible } from './output.ts'
@@ -26,7 +26,7 @@ export const exportCommand = command({
   examples: ['petstore export animals.ndjson', 'petstore export | gzip > animals.ndjson.gz'],
   async run({ file = '-', ...store }, io) {
     const ifAborted = file === '-' ? 'the output is incomplete' : `${file} was not created`
-    await interruptible(io, { ifAborted }, catchSignals =>
+    await runInterruptible(io, { ifAborted }, catchSignals =>
       withStores({ ...store, create: false }, io, stores =>
         file === '-' ? exportToStdout(stores, catchSignals(), io) : exportToFile(file, stores, catchSignals(), io),
       ),
@@ -100,7 +100,7 @@ and is 503 after ${writeMsMax / 1_000} seconds.`,
     const ids = keepIds ? 'keep' : 'new'
     const ifUnknown = `either all animals of ${source.label} were imported or none; check before you import again`
     try {
-      await interruptible(io, { ifAborted: 'nothing was imported', ifUnknown }, async catchSignals => {
+      await runInterruptible(io, { ifAborted: 'nothing was imported', ifUnknown }, async catchSignals => {
         if (dryRun) return checkLines(source, ids, catchSignals(), io)
         await withStores({ ...store, create: true }, io, stores => importFrom(source, stores, ids, catchSignals(), io))
       })
@@ -131,14 +131,14 @@ async function importFrom(
     }
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
-  const count = await outcomeOf(catalogue.load(read(), ids, signal), signal)
+  const count = await awaitOutcome(catalogue.load(read(), ids, signal), signal)
   if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }
 
 async function* readPets(source: Source, ids: ImportIds, signal: AbortSignal, io: Io) {
   using progress = startProgress(`Reading ${source.label}`, io, source.bytes > 0)
-  yield* readPetLines(chunksOf(source, progress, signal), ids)
+  yield* readPetLines(readChunks(source, progress, signal), ids)
 }
 
 type Source = Awaited<ReturnType<typeof openSource>>
@@ -159,7 +159,7 @@ async function openSource(file: string) {
   }
 }
 
-async function* chunksOf({ stream, bytes }: Source, progress: Progress, signal: AbortSignal) {
+async function* readChunks({ stream, bytes }: Source, progress: Progress, signal: AbortSignal) {
   const reader = stream().getReader()
   try {
     for (let read = 0; ; ) {

@@ -112,7 +112,7 @@ function page(ids: readonly number[], next?: string, more: Record<string, string
   return Response.json(pets, { headers })
 }
 
-async function idsOf(pets: AsyncIterable<{ id: bigint }>): Promise<bigint[]> {
+async function collectIds(pets: AsyncIterable<{ id: bigint }>): Promise<bigint[]> {
   return (await Array.fromAsync(pets)).map(({ id }) => id)
 }
 
@@ -124,10 +124,10 @@ describe('a list', () => {
     const last = page([3], undefined, { link: '</v1/pets?cursor=a>; rel="prev"' })
     await using server = startScriptedServer(elsewhere, page([], '?offset=4'), page([], '/?cursor=c'), last)
     const list = petsAt(server).list({ limit: 2, status: 'sold' })
-    expect(await idsOf(list)).toEqual([1n, 2n, 3n])
+    expect(await collectIds(list)).toEqual([1n, 2n, 3n])
     expect(server.requests.map(({ path }) => path)).toEqual(paths)
     // Each iteration starts again; the server repeats its last page.
-    expect(await idsOf(list)).toEqual([3n])
+    expect(await collectIds(list)).toEqual([3n])
     expect(server.requests.at(-1)?.path).toBe(paths[0] ?? '')
   })
 
@@ -243,7 +243,7 @@ test.each<[string, (client: PetstoreClient) => unknown]>([
 })
 
 /** The keys of creations with these options. */
-async function keysOf(...given: (string | undefined)[]): Promise<string[]> {
+async function sendKeys(...given: (string | undefined)[]): Promise<string[]> {
   await using server = startScriptedServer(Response.json({ id: 1, ...rex }, { status: 201 }))
   for (const idempotencyKey of given) await petsAt(server).create(rex, { idempotencyKey })
   return server.requests.map(({ headers }) => headers.get('idempotency-key') ?? '')
@@ -252,7 +252,7 @@ async function keysOf(...given: (string | undefined)[]): Promise<string[]> {
 describe('the Idempotency-Key', () => {
   test('is sent as given, and otherwise 32 new random digits', async () => {
     const given = ['a', '"quoted"', '~'.repeat(255)]
-    const [first = '', second, ...others] = await keysOf(undefined, undefined, ...given)
+    const [first = '', second, ...others] = await sendKeys(undefined, undefined, ...given)
     expect(others).toEqual(given)
     expect([first, newIdempotencyKey()]).toEqual(Array(2).fill(expect.stringMatching(/^[0-9a-f]{32}$/)))
     expect(first).not.toBe(second)

@@ -1,6 +1,6 @@
 import { readHeaders, readLinks, reservedHeader } from './headers.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
-import { definedIn, InvalidResponse, newPetToJson, orUndefined, readPet, readPets, toInt64 } from './json.ts'
+import { InvalidResponse, newPetToJson, omitUndefined, orUndefined, readPet, readPets, toInt64 } from './json.ts'
 import type { CallOptions, RawResponse, RequestOptions, RequestSettings } from './request.ts'
 import { hasKey, send, sendOnce } from './request.ts'
 
@@ -53,7 +53,7 @@ export class PetList implements AsyncIterable<Pet>, ListFilter {
   readonly #first: (filter: ListFilter) => Promise<PetPage>
 
   constructor(filter: ListFilter, first: (filter: ListFilter) => Promise<PetPage>) {
-    Object.assign(this, definedIn(filter))
+    Object.assign(this, omitUndefined(filter))
     this.#first = first
   }
 
@@ -126,7 +126,7 @@ export class PetstoreClient {
     const own = readHeaders(headers, reservedHeader)
     const isJson = body !== undefined && !('content-type' in own)
     const added = isJson ? { 'Content-Type': 'application/json' } : {}
-    const settings = settingsOf(this.#settings, options, 'method', 'path', 'query', 'body')
+    const settings = mergeSettings(this.#settings, options, 'method', 'path', 'query', 'body')
     const call = { operation: 'request', method, url: url.href, headers: added, body } as const
     return await sendOnce(call, { ...settings, headers: { ...settings.headers, ...own } })
   }
@@ -151,7 +151,7 @@ export class Pets {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key }
     const call = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
     checkNames(newPet, ['id', 'name', 'categoryId', 'status'])
-    return await send(call, settingsOf(this.#settings, options, 'idempotencyKey'), body => readPet(body))
+    return await send(call, mergeSettings(this.#settings, options, 'idempotencyKey'), body => readPet(body))
   }
 
   /** The animals in ascending order of id. */
@@ -172,16 +172,16 @@ export class Pets {
   async get(id: bigint | number, options: CallOptions = {}): Promise<Pet> {
     const url = `${this.#settings.baseUrl}/pets/${toInt64('id', id)}`
     const call = { operation: 'getPet', method: 'GET', url } as const
-    return await send(call, settingsOf(this.#settings, options), body => readPet(body))
+    return await send(call, mergeSettings(this.#settings, options), body => readPet(body))
   }
 
   async #page(query: string, options: CallOptions): Promise<PetPage> {
     const { baseUrl, apiKey } = this.#settings
     const url = `${baseUrl}/pets${query && `?${query}`}`
     const call = { operation: 'listPets', method: 'GET', url } as const
-    return await send(call, settingsOf(this.#settings, options), (body, headers): PetPage => {
+    return await send(call, mergeSettings(this.#settings, options), (body, headers): PetPage => {
       const pets = readPets(body)
-      const link = nextIn(headers, url, apiKey)
+      const link = readNext(headers, url, apiKey)
       if (!link) return { pets }
       const next = (own?: CallOptions) => this.#page(link.query, { ...options, ...own })
       return { pets, ...(link.cursor && { nextCursor: link.cursor }), next }
@@ -192,7 +192,7 @@ export class Pets {
 const callOptions: readonly (keyof CallOptions)[] = ['signal', 'timeoutMs', 'retries', 'headers']
 
 /** The settings of a call, which may have options of its own. */
-function settingsOf(settings: RequestSettings, options: CallOptions, ...own: readonly string[]): RequestSettings {
+function mergeSettings(settings: RequestSettings, options: CallOptions, ...own: readonly string[]): RequestSettings {
   checkNames(options, [...callOptions, ...own])
   const { signal, timeoutMs = settings.timeoutMs, retries = settings.retries, headers = {} } = options
   if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
@@ -207,7 +207,7 @@ function isVisibleAscii(value: unknown): value is string {
 }
 
 /** The query of the next link. Its address may be another one, which must not get the key. */
-function nextIn(headers: Headers, url: string, apiKey: string) {
+function readNext(headers: Headers, url: string, apiKey: string) {
   const href = readLinks(headers.get('link'), url).find(({ rel }) => rel === 'next')?.href
   if (href === undefined) return undefined
   const { searchParams } = new URL(href)

@@ -1,5 +1,5 @@
 import type { RateLimit } from './headers.ts'
-import { definedIn } from './json.ts'
+import { omitUndefined } from './json.ts'
 
 type ErrorDetails = Pick<PetstoreError, 'code'> &
   Partial<Pick<PetstoreError, 'status' | 'requestId' | 'retryAfterSeconds' | 'rateLimit' | 'cause'>>
@@ -21,7 +21,7 @@ export class PetstoreError extends Error {
   constructor(message: string, { cause, ...details }: ErrorDetails) {
     super(message, cause === undefined ? {} : { cause })
     // A printed error then shows only what is known.
-    Object.assign(this, definedIn(details))
+    Object.assign(this, omitUndefined(details))
   }
 
   /** With the message, which JSON.stringify omits from other errors. */

@@ -35,10 +35,10 @@ export interface RateLimit {
 
 /** Reads a Link header. A link with several relations is returned once for each; invalid addresses are skipped. */
 export function readLinks(header: string | null, base: string): Link[] {
-  return itemsIn(header).flatMap(item => {
+  return splitItems(header).flatMap(item => {
     const [, address] = /<([^<>]*)>/.exec(item[0] ?? '') ?? []
     const url = address === undefined ? undefined : orUndefined(() => new URL(address, base))
-    const rels = parameterIn(item, 'rel').replace(/^"|"$/g, '')
+    const rels = findParameter(item, 'rel').replace(/^"|"$/g, '')
     return url ? (rels.toLowerCase().match(/\S+/g) ?? []).map(rel => ({ rel, href: url.href })) : []
   })
 }
@@ -47,7 +47,7 @@ export function readLinks(header: string | null, base: string): Link[] {
 const token = /<[^<>]*>|"(?:[^"\\]|\\.)*(?:"|\\?$)|[,;<]|[^<",;]+/gs
 
 /** The items of a header, such as `"default";r=42;t=1`: each is a list of its value and its parameters. */
-function itemsIn(header: string | null): readonly string[][] {
+function splitItems(header: string | null): readonly string[][] {
   let item = ['']
   const items = [item]
   for (const [text] of (header ?? '').matchAll(token)) {
@@ -61,7 +61,7 @@ function itemsIn(header: string | null): readonly string[][] {
 }
 
 /** Empty if there is none. Only the first parameter with a name counts (RFC 8288, section 3.3). */
-function parameterIn([, ...parameters]: readonly string[], name: string): string {
+function findParameter([, ...parameters]: readonly string[], name: string): string {
   const found = parameters.map(text => text.split('=')).find(([first = '']) => first.trim().toLowerCase() === name)
   return found?.slice(1).join('=').trim() ?? ''
 }
@@ -69,14 +69,14 @@ function parameterIn([, ...parameters]: readonly string[], name: string): string
 /** Reads Deprecation (RFC 9745) and Sunset (RFC 8594); undefined if the response has neither. */
 export function readDeprecation(operation: OperationName, headers: Headers, url: string) {
   if (!headers.has('deprecation') && !headers.has('sunset')) return undefined
-  const deprecation = dateIn(headers.get('deprecation'))
-  const sunset = dateIn(headers.get('sunset'))
+  const deprecation = readDate(headers.get('deprecation'))
+  const sunset = readDate(headers.get('sunset'))
   const links = readLinks(headers.get('link'), url)
   return { operation, ...(deprecation && { deprecation }), ...(sunset && { sunset }), links }
 }
 
 /** `@1794700800` or an HTTP date. Drafts of RFC 9745 also allowed `true`, which has no date. */
-function dateIn(text: string | null): Date | undefined {
+function readDate(text: string | null): Date | undefined {
   const [, seconds] = /^@(-?\d{1,12})$/.exec(text ?? '') ?? []
   const ms = seconds === undefined ? parseHttpDate(text) : Number(seconds) * 1_000
   return Number.isNaN(ms) ? undefined : new Date(ms)
@@ -118,8 +118,8 @@ export function readRetryAfter(header: string | null, now: Date): number | undef
 /** Reads RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers); undefined unless both are complete. */
 export function readRateLimit(headers: Headers): RateLimit | undefined {
   const read = (header: string, name: string) => {
-    const [item = []] = itemsIn(headers.get(header))
-    const text = parameterIn(item, name)
+    const [item = []] = splitItems(headers.get(header))
+    const text = findParameter(item, name)
     return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   }
   const limit = read('ratelimit-policy', 'q')

@@ -5,7 +5,7 @@ import { petStatus, readNewPet } from '../pet.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
 import * as json from './json.ts'
 
-const { integerOf, newPetToJson, parseJson, readError, readPet, readPets } = json
+const { readInteger, newPetToJson, parseJson, readError, readPet, readPets } = json
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 /** Looks like the text around an integer. */
 const baitText = fc
@@ -21,8 +21,8 @@ describe('an integer', () => {
         const [name, names] = [JSON.stringify(text), JSON.stringify(named)]
         const json = `[{${gap}"name":${gap}${name},${gap}"id":${gap}${id}${gap},"otherId":${other},"names":${names}}]`
         const [parsed] = parseJson(json) as [Record<string, unknown>]
-        expect(integerOf(parsed['id'])).toBe(id)
-        expect(integerOf(parsed['otherId'])).toBe(other)
+        expect(readInteger(parsed['id'])).toBe(id)
+        expect(readInteger(parsed['otherId'])).toBe(other)
         expect([parsed['name'], parsed['names']]).toEqual([text, named])
       }),
       { numRuns: 2_000 },
@@ -39,7 +39,7 @@ describe('an integer', () => {
     ['{"x\\"id":1,"id":9007199254740993}', 9007199254740993n],
     ...notIntegers.map((text): [string, undefined] => [`{"id":${text}}`, undefined]),
   ])('in %s is %p', (text, id) => {
-    expect(integerOf((parseJson(text) as { id: unknown }).id)).toBe(id)
+    expect(readInteger((parseJson(text) as { id: unknown }).id)).toBe(id)
   })
 
   test('does not make invalid JSON valid', () => {

@@ -28,7 +28,7 @@ const mark = `int:${String(Math.random()).slice(2)}:`
 const markedInteger = new RegExp(`"${mark}(-?\\d+)"`, 'g')
 
 /**
- * Parses JSON, with long integers wrapped for {@link integerOf}. They are wrapped before parsing, because Node 20 does
+ * Parses JSON, with long integers wrapped for {@link readInteger}. They are wrapped before parsing, because Node 20 does
  * not pass the source text to a reviver. Throws a SyntaxError like JSON.parse.
  */
 export function parseJson(text: string): unknown {
@@ -36,7 +36,7 @@ export function parseJson(text: string): unknown {
 }
 
 /** The exact 64-bit integer in a parsed value; undefined if it is none or may have been rounded. */
-export function integerOf(value: unknown): bigint | undefined {
+export function readInteger(value: unknown): bigint | undefined {
   if (Number.isSafeInteger(value)) return BigInt(value as number)
   const wrapped: unknown = Array.isArray(value) ? value[0] : undefined
   if (typeof wrapped !== 'string' || !wrapped.startsWith(mark)) return undefined
@@ -68,7 +68,7 @@ export function orUndefined<T>(read: () => T): T | undefined {
 }
 
 /** The same fields, without those that are undefined. */
-export function definedIn(fields: object): Record<string, unknown> {
+export function omitUndefined(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
@@ -82,8 +82,8 @@ export function readPet(value: unknown, place = ''): Pet {
   const invalid = (what: string, expected: string) => new InvalidResponse(`${what}${place} is not ${expected}`)
   if (!isObject(value)) throw invalid('the animal', 'an object')
   const { name, status } = value
-  const id = integerOf(value['id'])
-  const categoryId = integerOf(value['categoryId'])
+  const id = readInteger(value['id'])
+  const categoryId = readInteger(value['categoryId'])
   if (id === undefined) throw invalid('id', 'a 64-bit integer')
   if (typeof name !== 'string') throw invalid('name', 'a string')
   if (categoryId === undefined) throw invalid('categoryId', 'a 64-bit integer')

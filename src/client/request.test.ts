@@ -43,14 +43,14 @@ function petsAt({ url }: { url: string }, options: Partial<client.ClientOptions>
   return new client.PetstoreClient({ baseUrl: url, apiKey, backoffMs: 5, ...options } as client.ClientOptions).pets
 }
 
-function failureOf(promise: Promise<unknown>): Promise<unknown> {
+function catchFailure(promise: Promise<unknown>): Promise<unknown> {
   return promise.catch(error => error)
 }
 
 /** The error of a list without retries, for this response. */
 async function failureOn(response: Response): Promise<client.PetstoreError> {
   await using server = startScriptedServer(response)
-  return (await failureOf(petsAt(server, { retries: 0 }).list().page())) as client.PetstoreError
+  return (await catchFailure(petsAt(server, { retries: 0 }).list().page())) as client.PetstoreError
 }
 
 const typed = (body: string | null, type: string, status = 200) =>
@@ -79,7 +79,7 @@ test('a response of 16 MiB is read, and a longer one is not read further', async
   expect(await petsAt({ url }, { fetch }).list().page()).toEqual({ pets: [] })
   sent = 0
   const endless = async () => new Response(lines(Infinity), { headers: { 'x-request-id': 'find-me' } })
-  const error = await failureOf(petsAt({ url }, { fetch: endless }).list().page())
+  const error = await catchFailure(petsAt({ url }, { fetch: endless }).list().page())
   expect(error).toBeInstanceOf(client.UnexpectedResponseError)
   expect(error).toMatchObject({ status: 200, requestId: 'find-me', message: expect.stringContaining('16777216 bytes') })
   // A stream may be some chunks ahead of its reader.
@@ -156,7 +156,7 @@ describe('the hooks', () => {
     }
     const onResponse = mock(({ durationMs }: client.ResponseAttempt) => durationMs)
     const fetch = async () => new Response(slow())
-    await failureOf(petsAt({ url: 'http://a' }, { fetch, onResponse }).list().page())
+    await catchFailure(petsAt({ url: 'http://a' }, { fetch, onResponse }).list().page())
     expect(onResponse.mock.results.map(({ value }) => value)).toEqual([60])
   })
 
@@ -174,7 +174,7 @@ describe('the hooks', () => {
       throw thrown
     }
     for (const hook of [throws, rejects]) {
-      expect(await failureOf(petsAt(server, { [name]: hook }).create(rex))).toBe(thrown)
+      expect(await catchFailure(petsAt(server, { [name]: hook }).create(rex))).toBe(thrown)
     }
     expect(server.requests).toHaveLength(2 * sent)
   })
@@ -184,8 +184,8 @@ describe('the hooks', () => {
     const controller = new AbortController()
     const onRequest = mock(() => controller.abort())
     const list = petsAt(server, { onRequest }).list({ signal: controller.signal })
-    expect(await failureOf(list.page())).toMatchObject({ name: 'AbortError' })
-    expect(await failureOf(list.page())).toMatchObject({ name: 'AbortError' })
+    expect(await catchFailure(list.page())).toMatchObject({ name: 'AbortError' })
+    expect(await catchFailure(list.page())).toMatchObject({ name: 'AbortError' })
     expect(onRequest).toHaveBeenCalledTimes(1)
     expect(server.requests).toHaveLength(0)
   })
@@ -203,17 +203,17 @@ describe('a temporary failure', () => {
 
   test('is the error after two retries, or as many as were set', async () => {
     await using server = startScriptedServer(errorAnswer(503, 'store_unavailable'))
-    expect(await failureOf(petsAt(server).create(rex))).toBeInstanceOf(client.ServiceUnavailableError)
+    expect(await catchFailure(petsAt(server).create(rex))).toBeInstanceOf(client.ServiceUnavailableError)
     expect(server.requests).toHaveLength(3)
-    await failureOf(petsAt(server, { retries: 0 }).create(rex))
+    await catchFailure(petsAt(server, { retries: 0 }).create(rex))
     expect(server.requests).toHaveLength(4)
-    await failureOf(petsAt(server, { retries: 0 }).create(rex, { retries: 1 }))
+    await catchFailure(petsAt(server, { retries: 0 }).create(rex, { retries: 1 }))
     expect(server.requests).toHaveLength(6)
   })
 
   test('is the error at once if the server asks for too long a wait', async () => {
     await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '61' }))
-    expect(await failureOf(petsAt(server).list().page())).toMatchObject({ retryAfterSeconds: 61 })
+    expect(await catchFailure(petsAt(server).list().page())).toMatchObject({ retryAfterSeconds: 61 })
     expect(server.requests).toHaveLength(1)
   })
 })
@@ -276,7 +276,7 @@ describe('a broken connection', () => {
     ['undefined', undefined],
   ])('is an error with its cause, and has the innermost reason in its message: %s', async (reason, cause) => {
     const fetch = () => Promise.reject(cause)
-    const error = (await failureOf(petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page())) as Error
+    const error = (await catchFailure(petsAt({ url: 'http://a' }, { fetch, retries: 0 }).list().page())) as Error
     const details = { name: 'ConnectionError', code: 'connection_failed' }
     expect(error).toMatchObject({ ...details, message: `Cannot reach http://a/v1/pets: ${reason}` })
     expect(error.cause).toBe(cause)
@@ -289,7 +289,7 @@ describe('a broken connection', () => {
       throw cause
     }
     const pets = petsAt({ url: 'http://a' }, { fetch, retries: 0 })
-    const error = (await failureOf(pets.list().page())) as client.ConnectionError
+    const error = (await catchFailure(pets.list().page())) as client.ConnectionError
     expect(error.message).toBe('Cannot reach http://a/v1/pets: Sent Bearer ***')
     expect(error.cause).toBe(cause)
   })
@@ -323,7 +323,7 @@ test.each<[string, Step]>([
     setImmediate(timeOut)
     return response
   }
-  const error = await failureOf(petsAt(server, { fetch: fetched }).list({ timeoutMs: 40_000 }).page())
+  const error = await catchFailure(petsAt(server, { fetch: fetched }).list({ timeoutMs: 40_000 }).page())
   expect(error).toBeInstanceOf(client.TimeoutError)
   expect(held.map(({ ms }) => ms)).toEqual([40_000, 40_000, 40_000])
   const message = `No complete response from ${server.url}/pets within 40000 ms`
@@ -340,14 +340,14 @@ describe("the caller's signal", () => {
       controller.abort(reason)
       return new Promise(() => {})
     })
-    expect(await failureOf(petsAt(server).create(rex, { signal: controller.signal }))).toBe(reason)
+    expect(await catchFailure(petsAt(server).create(rex, { signal: controller.signal }))).toBe(reason)
     expect(server.requests).toHaveLength(1)
   })
 
   test('ends a wait between attempts', async () => {
     await using server = startScriptedServer(errorAnswer(429, 'rate_limited', { 'retry-after': '30' }))
     const controller = new AbortController()
-    const failure = failureOf(petsAt(server).list({ signal: controller.signal }).page())
+    const failure = catchFailure(petsAt(server).list({ signal: controller.signal }).page())
     // The time-out of the attempt, then the wait.
     await until('the wait', () => held.length === 2 || undefined)
     controller.abort(reason)
@@ -361,7 +361,7 @@ describe("the caller's signal", () => {
       await using server = startScriptedServer(response)
       const controller = new AbortController()
       const pets = petsAt(server, { [name]: () => controller.abort(reason) })
-      expect(await failureOf(pets.list({ signal: controller.signal }).page())).toBe(reason)
+      expect(await catchFailure(pets.list({ signal: controller.signal }).page())).toBe(reason)
     }
   })
 
@@ -384,7 +384,7 @@ test('a deprecation is reported for success and failure', async () => {
   const notices: client.DeprecationNotice[] = []
   const pets = petsAt(server, { onDeprecation: notice => notices.push(notice) })
   expect(await pets.get(1n)).toEqual({ ...rex, id: 1n })
-  await failureOf(pets.get(2n))
+  await catchFailure(pets.get(2n))
   await pets.list().page()
   expect(server.requests.map(({ path }) => path)).toEqual(['/v1/pets/1', '/v1/pets/2', '/v1/pets'])
   const notice = { operation: 'getPet', sunset: new Date('2030-12-05T00:00:00Z') }
@@ -466,7 +466,7 @@ describe('an unexpected response', () => {
   test('of a redirect in a browser has no status and no location', async () => {
     const opaque = { type: { value: 'opaqueredirect' }, status: { value: 0 } }
     const fetch = async () => Object.defineProperties(new Response(), opaque)
-    const error = await failureOf(petsAt({ url: 'http://a' }, { fetch }).list().page())
+    const error = await catchFailure(petsAt({ url: 'http://a' }, { fetch }).list().page())
     expect(error).toBeInstanceOf(client.UnexpectedResponseError)
     expect((error as Error).message).toEndWith('a redirect to another address; correct the base address')
   })

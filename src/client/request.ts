@@ -100,7 +100,8 @@ export function responseOf(petOrPage: object): ResponseDetails | undefined {
 export async function send<T extends object>(call: Call, settings: RequestSettings, read: Read<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const received = await attemptOnce(call, settings, attempt)
-    const result = received instanceof errors.PetstoreError ? received : resultOf(call, received, settings.apiKey, read)
+    const result =
+      received instanceof errors.PetstoreError ? received : readResult(call, received, settings.apiKey, read)
     if (!(result instanceof errors.PetstoreError)) return result
     const waitMs = waitMsBeforeRetry(result, attempt, settings)
     if (waitMs === undefined) throw result
@@ -165,7 +166,7 @@ async function exchange(call: Call, settings: RequestSettings): Promise<Received
     signal?.throwIfAborted()
     const late = `No complete response from ${url} within ${timeoutMs} ms`
     if (controller.signal.aborted) return new errors.TimeoutError(late, { code: 'timeout' })
-    const message = `Cannot reach ${url}: ${mask(reasonOf(error), apiKey)}`
+    const message = `Cannot reach ${url}: ${mask(findReason(error), apiKey)}`
     return new errors.ConnectionError(message, { code: 'connection_failed', cause: error })
   } finally {
     clearTimeout(timer)
@@ -208,13 +209,13 @@ function mask(text: string, apiKey: string): string {
 }
 
 /** Node's own message is only `fetch failed`: the reason is in its cause, which may have a code and no message. */
-function reasonOf(error: unknown): string {
+function findReason(error: unknown): string {
   const { cause, message, code, name } = Object(error)
-  return cause instanceof Error ? reasonOf(cause) : String(message || code || name || error)
+  return cause instanceof Error ? findReason(cause) : String(message || code || name || error)
 }
 
 /** An error unless the response is a success. */
-function resultOf<T extends object>(call: Call, received: Received, apiKey: string, read: Read<T>) {
+function readResult<T extends object>(call: Call, received: Received, apiKey: string, read: Read<T>) {
   const { response, bytes } = received
   // Undefined if it is not UTF-8.
   const text = orUndefined(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))

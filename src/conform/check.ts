@@ -88,7 +88,7 @@ export class Exchange {
   expectField(object: unknown, field: string, { expected, isValid }: FieldRule): void {
     if (!isJsonObject(object)) this.fail('a JSON object')
     const value = object[field]
-    const found = value === undefined ? `no ${field}` : `the ${field} ${shown(value)}`
+    const found = value === undefined ? `no ${field}` : `the ${field} ${show(value)}`
     const { status } = this.response
     this.expect(isValid(value, status), `${field}: ${expected}`, `returned ${status} with ${found}`)
   }
@@ -96,8 +96,8 @@ export class Exchange {
   /** Checks these fields of a Pet, and no other. */
   expectValues(pet: unknown, values: JsonObject): void {
     for (const [field, value] of Object.entries(values)) {
-      const expected = shown(value)
-      this.expectField(pet, field, { expected, isValid: found => shown(found) === expected })
+      const expected = show(value)
+      this.expectField(pet, field, { expected, isValid: found => show(found) === expected })
     }
   }
 
@@ -111,7 +111,7 @@ export class Exchange {
 }
 
 /** Equal for equal JSON values. */
-function shown(value: unknown): string {
+function show(value: unknown): string {
   const integer = int64.read(value)
   if (integer !== undefined) return String(integer)
   return value instanceof InexactNumber ? value.source : (JSON.stringify(value) ?? 'absent')

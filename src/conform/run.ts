@@ -31,7 +31,7 @@ export async function conform(
   const probe = new Probe(target)
   const results: Result[] = []
   for (const check of contractChecks) {
-    const result = { check, finding: await findingOf(check, probe) }
+    const result = { check, finding: await runCheck(check, probe) }
     results.push(result)
     await onResult?.(result)
   }
@@ -50,7 +50,7 @@ async function expectReachable(target: Target): Promise<void> {
   throw new SetupError(`${baseUrl}/pets does not exist (404): check the address`)
 }
 
-async function findingOf(check: Check, probe: Probe): Promise<Finding> {
+async function runCheck(check: Check, probe: Probe): Promise<Finding> {
   const cause = check.needs.map(need => probe.failed.get(need)).find(failed => failed !== undefined)
   if (cause) {
     probe.failed.set(check, cause)
@@ -64,7 +64,7 @@ async function findingOf(check: Check, probe: Probe): Promise<Finding> {
     if (!(error instanceof Failed)) throw error
     probe.failed.set(check, check)
     // A server may send the key back, or long text.
-    const shown = (text: string) => text.replaceAll(probe.target.key, '[key]').slice(0, shownCharsMax)
-    return { outcome: 'failed', expected: shown(error.expected), found: shown(error.found) }
+    const show = (text: string) => text.replaceAll(probe.target.key, '[key]').slice(0, shownCharsMax)
+    return { outcome: 'failed', expected: show(error.expected), found: show(error.found) }
   }
 }

@@ -31,10 +31,10 @@ const indexes = new Map([
 /** The files by path: the catalogue is at `/`, the reference at `/docs`, and everything else below `/assets/`. */
 export function createPages() {
   const paths = Object.entries(files).flatMap(([folder, names]) => names.map(name => folder + name))
-  return new Map(paths.map(path => [indexes.get(path) ?? `/assets/${path}`, pageOf(path)]))
+  return new Map(paths.map(path => [indexes.get(path) ?? `/assets/${path}`, createPage(path)]))
 }
 
-function pageOf(path: string) {
+function createPage(path: string) {
   const type = types[extname(path)] ?? ''
   const url = new URL(`../${path}`, import.meta.url)
   if (!existsSync(url)) {
@@ -46,13 +46,13 @@ function pageOf(path: string) {
   bytes.catch(() => {})
   const read = async () => {
     const content = await bytes.catch(() => file.bytes())
-    return path.endsWith('.ts') ? transpiled(content) : content
+    return path.endsWith('.ts') ? transpile(content) : content
   }
   return { type, read, headers }
 }
 
 /** A TypeScript module as JavaScript with short names: a tenth less to load. */
-function transpiled(module: Uint8Array): Uint8Array {
+function transpile(module: Uint8Array): Uint8Array {
   // Bun's types lack `minify`.
   const transpiler = new Bun.Transpiler({ loader: 'ts', minify: true } as Bun.TranspilerOptions)
   return new TextEncoder().encode(transpiler.transformSync(module))

@@ -3,11 +3,11 @@
 import { PetstoreClient } from '../client/index.ts'
 
 const keyName = 'petstore-key'
-const tabStorage = storageOf('sessionStorage')
-const deviceStorage = storageOf('localStorage')
+const tabStorage = openStorage('sessionStorage')
+const deviceStorage = openStorage('localStorage')
 
 /** A browser may block storage. */
-function storageOf(kind: 'sessionStorage' | 'localStorage'): Storage | undefined {
+function openStorage(kind: 'sessionStorage' | 'localStorage'): Storage | undefined {
   try {
     return window[kind]
   } catch {
@@ -57,11 +57,11 @@ export function forgetKey() {
 }
 
 /** Relative to the page, which a proxy may serve under another path. Without user and password, which fetch refuses. */
-export const urlOf = (path: string) => new URL(path, location.origin + location.pathname)
+export const resolveUrl = (path: string) => new URL(path, location.origin + location.pathname)
 
 /** Without retries: the page shows each failure at once, and the person decides. TypeError for an invalid key. */
 export function newClient(apiKey = session.key) {
-  return new PetstoreClient({ baseUrl: urlOf('v1'), apiKey, retries: 0 })
+  return new PetstoreClient({ baseUrl: resolveUrl('v1'), apiKey, retries: 0 })
 }
 
 session.key = storedKey()
@@ -70,9 +70,9 @@ session.key = storedKey()
 export const redirected = 'The service redirects requests. Reload this page: you may have to log in again.'
 
 export const byId = (id: string) => document.getElementById(id) as HTMLElement
-export const inputOf = (id: string) => byId(id) as HTMLInputElement
+export const inputById = (id: string) => byId(id) as HTMLInputElement
 
-export const keyInput = inputOf('key')
+export const keyInput = inputById('key')
 byId('leave').addEventListener('click', () => {
   for (const storage of storages) storage.removeItem(keyName)
   session.left()
@@ -99,7 +99,7 @@ function keyProblem(typed: string) {
 /** Stores the key as the form says, and empties the form. */
 export function acceptKey() {
   store(session.key)
-  if (inputOf('remember').checked) store(session.key, deviceStorage)
+  if (inputById('remember').checked) store(session.key, deviceStorage)
   keyInput.value = ''
 }
 

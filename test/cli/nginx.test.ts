@@ -32,12 +32,12 @@ testBehindNginx('deploy/nginx.conf follows every rule, and the log has the clien
   const list = async () => (await fetch(`${publicUrl}/pets`, { headers: { authorization: `Bearer ${key}` } })).status
   expect(new Set(await Promise.all(Array.from({ length: 100 }, list)))).toEqual(new Set([200]))
 
-  const encodingOf = async (path: string) => {
+  const askEncoding = async (path: string) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { authorization: `Bearer ${key}` } })
     return [response.status, response.headers.get('content-encoding'), response.headers.get('vary')]
   }
   for (const path of ['/v1/pets', '/'])
-    expect([path, await encodingOf(path)]).toEqual([path, [200, 'gzip', 'Accept-Encoding']])
+    expect([path, await askEncoding(path)]).toEqual([path, [200, 'gzip', 'Accept-Encoding']])
 
   const from = ['--interface', '127.0.0.2', '-H', 'X-Forwarded-For: 203.0.113.7']
   await run(['curl', '-s', ...from, `http://127.0.0.1:${port}/from-elsewhere`], { cwd: server.cwd })

@@ -16,12 +16,12 @@ beforeAll(async () => {
 
 afterAll(() => service[Symbol.asyncDispose]())
 
-function environmentOf({ origin, key }: Service): Record<string, string> {
+function readEnvironment({ origin, key }: Service): Record<string, string> {
   return { PETSTORE_URL: origin, PETSTORE_API_KEY: key }
 }
 
 /** `bin/petstore pets ARGS`, pointed to a service by its environment. */
-function pets(args: readonly string[], env = environmentOf(service)): Promise<Ended> {
+function pets(args: readonly string[], env = readEnvironment(service)): Promise<Ended> {
   return petstore(['pets', ...args], { cwd: tmpdir(), env })
 }
 
@@ -94,7 +94,7 @@ ID  STATUS     CATEGORY             NAME
 
 test('pets add prints the animal with its new id', async () => {
   await using own = await startService()
-  const env = environmentOf(own)
+  const env = readEnvironment(own)
   expect(await pets(['add', 'Rex', '--category', '7', '--status', 'pending'], env)).toEqual({
     exitCode: 0,
     stdout: 'ID  STATUS   CATEGORY  NAME\n1   pending  7         Rex\n',
@@ -116,7 +116,7 @@ test('pets get prints one animal, or that none has the id, and after a success t
   }
 })
 
-test('a wait of more than a second is announced, and --key is another name of --api-key', async () => {
+test('a wait of more than a second is announceIfSlow, and --key is another name of --api-key', async () => {
   const limited = errorAnswer(429, 'rate_limited', { 'retry-after': '2' })
   const slow = async () => {
     await Bun.sleep(1_500)
@@ -142,7 +142,7 @@ test('a wait of more than a second is announced, and --key is another name of --
 describe('one line says what to do about', () => {
   /** Runs the command with other variables, and returns the line. */
   async function failure(env: Record<string, string>, ...args: string[]): Promise<string> {
-    const stderr = await refusal(['pets', ...args], { cwd: tmpdir(), env: { ...environmentOf(service), ...env } })
+    const stderr = await refusal(['pets', ...args], { cwd: tmpdir(), env: { ...readEnvironment(service), ...env } })
     expect(stderr).toMatch(/^petstore: [^\n]+\n$/)
     return stderr
   }

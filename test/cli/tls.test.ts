@@ -5,7 +5,7 @@ import { petstore, refusal, run, startServer, temporaryFolder } from '../support
 import { hasOpenssl, makeCertificate, pasteCurl } from './child.ts'
 
 /** The cipher suite that a TLS 1.2 client with these suites gets, or the alert. */
-async function suiteOf(port: number, ciphers: string): Promise<string | undefined> {
+async function negotiateSuite(port: number, ciphers: string): Promise<string | undefined> {
   const command = ['openssl', 's_client', '-connect', `127.0.0.1:${port}`, '-tls1_2', '-cipher', ciphers]
   const { stdout, stderr } = await run(command, { cwd: '.' })
   return /alert handshake failure/.exec(stderr)?.[0] ?? /Cipher is (\S+)/.exec(stdout)?.[1]
@@ -51,11 +51,11 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     // TLS 1.2 has only suites with forward secrecy and authenticated encryption, in the order of the server.
     const { port } = server
     for (const suite of ['AES128-SHA', 'AES256-GCM-SHA384', 'ECDHE-RSA-AES128-SHA', 'ECDHE-RSA-AES256-SHA384']) {
-      expect([suite, await suiteOf(port, suite)]).toEqual([suite, 'alert handshake failure'])
+      expect([suite, await negotiateSuite(port, suite)]).toEqual([suite, 'alert handshake failure'])
     }
     const strong = ['ECDHE-RSA-CHACHA20-POLY1305', 'ECDHE-RSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES128-GCM-SHA256']
-    for (const suite of strong) expect(await suiteOf(port, suite)).toBe(suite)
-    expect(await suiteOf(port, strong.join(':'))).toBe('ECDHE-RSA-AES128-GCM-SHA256')
+    for (const suite of strong) expect(await negotiateSuite(port, suite)).toBe(suite)
+    expect(await negotiateSuite(port, strong.join(':'))).toBe('ECDHE-RSA-AES128-GCM-SHA256')
     expect((await server.stop('SIGTERM')).exitCode).toBe(0)
   })
 

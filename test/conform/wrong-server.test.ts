@@ -103,7 +103,7 @@ const rows: readonly (readonly [check: string, found: string, defect: Defect])[]
 ]
 
 /** The failures of a whole run against a server, as text: name, what was expected, what was found. */
-async function failuresOf(server: { readonly url: string; readonly key: string }): Promise<string[]> {
+async function listFailures(server: { readonly url: string; readonly key: string }): Promise<string[]> {
   const results = await conform({ baseUrl: server.url, key: server.key, readOnly: false })
   return results.flatMap(({ check: { name }, finding }) =>
     finding.outcome === 'failed' ? [`${name}: expected ${finding.expected}, found ${finding.found}`] : [],
@@ -124,7 +124,7 @@ test('a server that decided otherwise passes the contract, and follows few of ou
 
 test.each(rows)('a server that breaks a rule fails its check and few others: %s', async (part, found, defect) => {
   using server = startWrongServer(defect)
-  const failures = await failuresOf(server)
+  const failures = await listFailures(server)
   expect(failures.filter(failure => failure.includes(part))).toEqual([
     expect.stringMatching(new RegExp(`: expected .+, found .*${RegExp.escape(found)}`)),
   ])
@@ -184,7 +184,7 @@ const runs: readonly (readonly [server: string, defects: readonly Defect[], fail
 
 test.each(runs)('a server that %s fails a check for each defect', async (_, defects, failures) => {
   using server = startWrongServer(...defects)
-  expect(await failuresOf(server)).toEqual(failures.map(form => expect.stringMatching(form)))
+  expect(await listFailures(server)).toEqual(failures.map(form => expect.stringMatching(form)))
 })
 
 test('a response without an end is not read to its end', async () => {

@@ -1,5 +1,5 @@
 import { stringify } from '../../src/client/index.ts'
-import { int64Of, isJsonObject } from '../../src/int64.ts'
+import { isJsonObject, readInt64 } from '../../src/int64.ts'
 import { readJson } from '../../src/json.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -81,7 +81,7 @@ function create(body: string, pets: JsonObject[]): Reply {
   const parsed = readJson(body)
   if (!parsed.ok || !isJsonObject(parsed.value) || /:-?[\d.]+e/.test(body)) return error(400)
   const { name, categoryId: number, status, ...others } = parsed.value
-  const [categoryId, chosen] = [int64Of(number), status ?? 'available']
+  const [categoryId, chosen] = [readInt64(number), status ?? 'available']
   if (typeof name !== 'string' || categoryId === undefined || Object.keys(others).length > 0) return error(400)
   if (typeof chosen !== 'string' || !statuses.includes(chosen)) return error(400)
   const added = { id: BigInt(pets.length + 1), name, categoryId, status: chosen }

@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, w
 import { basename, dirname, join } from 'node:path'
 import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
-import { allAnimals, animalLines, animalOf, inspectStore, problemIn } from '../support/load.ts'
+import { allAnimals, animalLines, inspectStore, problemIn, readAnimal } from '../support/load.ts'
 import { petstore, refusal, type Server, startServer, temporaryFolder } from '../support/process.ts'
 
 const diskBytes = 3 * 1024 ** 2
@@ -62,7 +62,7 @@ const longAnimal = (number: number) =>
 async function add(client: KeepAliveClient, acknowledged: Map<string, string>): Promise<number> {
   const body = longAnimal(++made)
   const reply = await answered(client, body)
-  if (reply.status === 201) acknowledged.set(animalOf(reply.text).id, body)
+  if (reply.status === 201) acknowledged.set(readAnimal(reply.text).id, body)
   else expect(problemIn({ kind: 'answered', reply }, 201)).toBeUndefined()
   return reply.status
 }
@@ -95,7 +95,7 @@ testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again 
   const body = longAnimal(++made)
   const keyed = { method: 'POST', path: '/v1/pets', headers: { 'Idempotency-Key': 'first' }, body } as const
   const creation = await client.send(keyed)
-  if (creation.kind === 'answered') acknowledged.set(animalOf(creation.reply.text).id, body)
+  if (creation.kind === 'answered') acknowledged.set(readAnimal(creation.reply.text).id, body)
 
   // The disk runs full in the middle of what eight clients are adding.
   fill(filler, 256 * 1024)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Sent, withClients } from '../support/connections.ts'
-import { allAnimals, animalLines, animalsOf, inspectStore, key, Ledger, problemIn } from '../support/load.ts'
+import { allAnimals, animalLines, inspectStore, key, Ledger, problemIn, readAnimals } from '../support/load.ts'
 import { refusal, startServer, until } from '../support/process.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_RESTORE_ROUNDS'] ?? 3)
@@ -29,7 +29,7 @@ async function makeBackups(count: number) {
     writeFileSync(place.file(name), lines)
     const made = await place.petstore('import', '--keep-ids', name, '--database-url', `sqlite:${name}.db`)
     expect(made).toMatchObject({ exitCode: 0 })
-    const animals = animalsOf(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
+    const animals = readAnimals(`[${lines.trimEnd().replaceAll('\n', ',')}]`)
     return { file: `${name}.db`, animals: new Map(animals.map(({ id, body }) => [id, body])) as Animals }
   }
   const [older, newer] = await Promise.all([make('old', 1n), make('new', 2n)])

@@ -5,7 +5,7 @@ import { petsToJson } from '../../src/json.ts'
 import { openStores } from '../../src/store/open.ts'
 import { eventually } from '../support/clock.ts'
 import { type KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
-import { animalBody, animalsOf, inspectStore, Ledger } from '../support/load.ts'
+import { animalBody, inspectStore, Ledger, readAnimals } from '../support/load.ts'
 import { type Ended, loggedBy, program, startServer, temporaryFolder, until } from '../support/process.ts'
 import { serveOnClock } from './serve-on-clock.ts'
 
@@ -67,7 +67,7 @@ async function animalsInCopyOf(file: string): Promise<Map<string, string>> {
   const stores = await openStores(`sqlite:${copy}`, { create: false })
   const { pets } = await stores.pets.list({ limit: 1_000_000 })
   await stores.close()
-  return new Map(animalsOf(petsToJson(pets)).map(({ id, body }) => [id, body]))
+  return new Map(readAnimals(petsToJson(pets)).map(({ id, body }) => [id, body]))
 }
 
 test.each(['SIGTERM', 'SIGHUP'] as const)(

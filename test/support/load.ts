@@ -27,16 +27,16 @@ export function animalLines(count: number, firstId = 2n ** 53n - 5n): string {
 }
 
 /** A Pet as text, split without reading its numbers. */
-export function animalOf(text: string): { readonly id: string; readonly body: string } {
+export function readAnimal(text: string): { readonly id: string; readonly body: string } {
   const [, id, rest] = /^\{"id":(\d+),(.*\})$/s.exec(text) ?? []
   if (id === undefined) throw new Error(`Not an animal: ${text}`)
   return { id, body: `{${rest}` }
 }
 
 /** The animals of a page. Inside a name the quotes have backslashes, so this splits only between animals. */
-export function animalsOf(page: string): readonly ReturnType<typeof animalOf>[] {
+export function readAnimals(page: string): readonly ReturnType<typeof readAnimal>[] {
   const texts = page.slice(1, -1).split(/,(?=\{"id":)/)
-  return texts.filter(Boolean).map(animalOf)
+  return texts.filter(Boolean).map(readAnimal)
 }
 
 /** Every animal on every page, by its id, as the text that was sent for it. */
@@ -48,7 +48,7 @@ export async function allAnimals(client: KeepAliveClient): Promise<Map<string, s
     if (outcome.kind !== 'answered' || outcome.reply.status !== 200) {
       throw new Error(`Cannot list ${path}: ${JSON.stringify(outcome)}`)
     }
-    for (const { id, body } of animalsOf(outcome.reply.text)) {
+    for (const { id, body } of readAnimals(outcome.reply.text)) {
       if (found.has(id)) throw new Error(`Two animals have id ${id}`)
       found.set(id, body)
     }
@@ -89,7 +89,7 @@ export class Ledger {
 
   acknowledge(body: string, { status, text }: Reply): void {
     if (status !== 201) return void this.wrong.push(`${status} ${text}`)
-    const animal = animalOf(text)
+    const animal = readAnimal(text)
     if (animal.body !== body) this.wrong.push(`sent ${body}, acknowledged ${text}`)
     this.#record(animal.id, body)
   }

@@ -64,7 +64,7 @@ export async function visit(
 /** Contexts by look. A context is expensive, and each service has an origin of its own: visits share them. */
 const contexts = new Map<string, Promise<BrowserContext>>()
 
-function contextOf(look: BrowserContextOptions): Promise<BrowserContext> {
+function shareContext(look: BrowserContextOptions): Promise<BrowserContext> {
   const name = JSON.stringify(look)
   const permissions = ['clipboard-read', 'clipboard-write']
   const context = contexts.get(name) ?? browser.newContext({ ...look, permissions, reducedMotion: 'reduce' })
@@ -79,7 +79,7 @@ export async function visitAt(
   act: (page: Page, screen: Screen) => Promise<void>,
 ): Promise<void> {
   const troubles: string[] = []
-  const context = await contextOf(look)
+  const context = await shareContext(look)
   const page = await context.newPage()
   page.setDefaultTimeout(waitMs)
   page.on('pageerror', error => troubles.push(`thrown: ${error.message}`))

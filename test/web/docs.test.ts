@@ -14,29 +14,29 @@ const newPet = (name: string) => `{"name":${JSON.stringify(name)},"categoryId":$
 
 const heightMax = 2_200
 
-const panelOf = (page: Page, id: OperationId) => page.locator(`[id="/pets/${id}"]`)
-const fieldOf = (page: Page, id: OperationId, name: string) => page.locator(`[id="${id}-${name}"]`)
-const answerOf = (page: Page, id: OperationId) => panelOf(page, id).locator('.answer')
+const findPanel = (page: Page, id: OperationId) => page.locator(`[id="/pets/${id}"]`)
+const findField = (page: Page, id: OperationId, name: string) => page.locator(`[id="${id}-${name}"]`)
+const findAnswer = (page: Page, id: OperationId) => findPanel(page, id).locator('.answer')
 const openIds = (page: Page) => page.locator('.operation[open]').evaluateAll(panels => panels.map(({ id }) => id))
-const addressOf = (page: Page) => page.url().slice(new URL(page.url()).origin.length)
+const readAddress = (page: Page) => page.url().slice(new URL(page.url()).origin.length)
 
-const answersOf = (page: Page) => page.locator('.answer').allTextContents()
+const readAnswers = (page: Page) => page.locator('.answer').allTextContents()
 
 /** Changes the address within the page. */
 async function goTo(page: Page, id: OperationId): Promise<void> {
   await page.evaluate(`location.hash = '/pets/${id}'`)
-  await panelOf(page, id).locator('form').waitFor()
+  await findPanel(page, id).locator('form').waitFor()
 }
 
 /** Sends the form of an operation that is open, and returns the status line of the response. */
 async function send(page: Page, id: OperationId): Promise<string> {
-  await panelOf(page, id).getByRole('button', { name: 'Send' }).click()
-  await panelOf(page, id).locator('form:not([aria-busy="true"])').waitFor()
-  return (await answerOf(page, id).locator('p').first().textContent()) ?? ''
+  await findPanel(page, id).getByRole('button', { name: 'Send' }).click()
+  await findPanel(page, id).locator('form:not([aria-busy="true"])').waitFor()
+  return (await findAnswer(page, id).locator('p').first().textContent()) ?? ''
 }
 
-const sampleOf = async (page: Page, id: OperationId) =>
-  (await panelOf(page, id).locator('.sample code').textContent()) ?? ''
+const readSample = async (page: Page, id: OperationId) =>
+  (await findPanel(page, id).locator('.sample code').textContent()) ?? ''
 
 describeInBrowser('the reference page', () => {
   test('sends a request and shows its response, as in docs/interface.md', () =>
@@ -61,7 +61,7 @@ describeInBrowser('the reference page', () => {
       for (const id of operationIds) await goTo(page, id)
       for (const more of await page.locator('.more').all()) await more.locator('summary').click()
       for (const id of operationIds) await send(page, id)
-      await answerOf(page, 'getPet').getByText('200 OK').waitFor()
+      await findAnswer(page, 'getPet').getByText('200 OK').waitFor()
       await screen.expectAccessible()
       for (const width of [320, page.viewportSize()?.width ?? 0]) {
         await page.setViewportSize({ width, height: 800 })
@@ -75,28 +75,28 @@ describeInBrowser('the reference page', () => {
       for (const path of ['/docs', '/docs#paging', '/docs#/pets/none']) {
         await page.goto('about:blank')
         await screen.goTo(path)
-        await panelOf(page, 'listPets').locator('form').waitFor()
-        expect([addressOf(page), await openIds(page)]).toEqual([path, ['/pets/listPets']])
+        await findPanel(page, 'listPets').locator('form').waitFor()
+        expect([readAddress(page), await openIds(page)]).toEqual([path, ['/pets/listPets']])
         const isAtGuide = "document.querySelector('#paging').getBoundingClientRect().top < 40"
         await screen.untilTrue(`(${isAtGuide}) === ${path.endsWith('#paging')}`)
       }
       for (const id of operationIds) {
         await page.goto('about:blank')
         await screen.goTo(`/docs#/pets/${id}`)
-        await panelOf(page, id).locator('form').waitFor()
+        await findPanel(page, id).locator('form').waitFor()
         expect(await openIds(page)).toEqual([`/pets/${id}`])
         expect(await page.evaluate("document.querySelector('#operations').offsetHeight")).toBeLessThan(heightMax)
         await screen.untilTrue('document.activeElement.parentElement.getBoundingClientRect().top < innerHeight / 2')
-        expect(await screen.focused()).toBe(await panelOf(page, id).locator('> summary').textContent())
+        expect(await screen.focused()).toBe(await findPanel(page, id).locator('> summary').textContent())
       }
-      const text = await panelOf(page, 'getPet').locator('.warning').textContent()
+      const text = await findPanel(page, 'getPet').locator('.warning').textContent()
       expect(text).toBe('Deprecated, to be removed on 5 December 2030. Use GET /pets with a status filter instead.')
       await goTo(page, 'createPet')
-      await panelOf(page, 'listPets').locator('> summary').click()
+      await findPanel(page, 'listPets').locator('> summary').click()
       await screen.untilTrue("location.hash === '#/pets/listPets'")
-      await panelOf(page, 'listPets').locator('> summary').click()
+      await findPanel(page, 'listPets').locator('> summary').click()
       await screen.untilTrue("location.hash === ''")
-      expect(addressOf(page)).toBe('/docs')
+      expect(readAddress(page)).toBe('/docs')
       expect(await openIds(page)).toEqual(['/pets/createPet', '/pets/getPet'])
       await page.keyboard.press('Home')
       await page.locator('.skip').focus()
@@ -107,7 +107,7 @@ describeInBrowser('the reference page', () => {
   test('shows parameters, responses and headers once for each operation', () =>
     visit(desktop, async (page, _service, screen) => {
       await screen.goTo('/docs#/pets/createPet')
-      const panel = panelOf(page, 'createPet')
+      const panel = findPanel(page, 'createPet')
       await panel.locator('form').waitFor()
       const terms = await panel.locator('.terms > div').allTextContents()
       const categoryId = 'categoryId 64-bit integer requiredThe category of the animal. It does not have to exist.'
@@ -117,7 +117,7 @@ describeInBrowser('the reference page', () => {
       expect(statuses.join(' ')).toBe('201 400 401 403 408 413 415 422 429 500 503 other')
       const codes = await panel.locator('.responses dd').nth(1).locator('code').allTextContents()
       expect(codes).toEqual(['invalid_request', 'invalid_json', 'missing_body'])
-      const [limit] = await panelOf(page, 'listPets').locator('.terms > div').allTextContents()
+      const [limit] = await findPanel(page, 'listPets').locator('.terms > div').allTextContents()
       expect(limit).toBe('limit query · integer · 1 to 100 · default 20The maximum number of animals to return.')
     }))
 
@@ -129,11 +129,11 @@ describeInBrowser('the reference page', () => {
       await screen.typeKey(service.key)
       await screen.says(`Requests from this page use the key ${service.key.slice(0, 9)}…`)
       expect(await page.locator('body').innerHTML()).not.toContain(service.key.slice(0, 10))
-      await fieldOf(page, 'listPets', 'limit').fill('2')
+      await findField(page, 'listPets', 'limit').fill('2')
       expect(await send(page, 'listPets')).toStartWith('200 OK')
       await goTo(page, 'getPet')
       await page.route('**/v1/pets/1', () => {}, { times: 1 })
-      await panelOf(page, 'getPet').getByRole('button', { name: 'Send' }).click()
+      await findPanel(page, 'getPet').getByRole('button', { name: 'Send' }).click()
       await screen.says('Sending…')
       const other = await page.context().newPage()
       await other.goto(`${service.origin}/docs`)
@@ -145,14 +145,14 @@ describeInBrowser('the reference page', () => {
       expect(await page.getByLabel('Remember on this device').isChecked()).toBe(false)
       // The other tab used the key of the device.
       await other.getByLabel('API key').waitFor()
-      expect(await answersOf(other)).toEqual(['', '', ''])
+      expect(await readAnswers(other)).toEqual(['', '', ''])
       await screen.typeKey(await service.newKey({ permission: 'read-only' }))
       expect(await screen.focused()).toBe('Send')
       await goTo(page, 'createPet')
       expect(await send(page, 'createPet')).toStartWith('403 Forbidden')
-      expect(await answersOf(page)).toEqual(['', expect.stringContaining('read_only_key'), ''])
+      expect(await readAnswers(page)).toEqual(['', expect.stringContaining('read_only_key'), ''])
       expect(await openIds(page)).toEqual(['listPets', 'createPet', 'getPet'].map(id => `/pets/${id}`))
-      expect(await fieldOf(page, 'listPets', 'limit').inputValue()).toBe('2')
+      expect(await findField(page, 'listPets', 'limit').inputValue()).toBe('2')
       expect(await send(page, 'getPet')).toStartWith('200 OK')
 
       await page.getByRole('link', { name: 'Catalogue' }).click()
@@ -160,8 +160,8 @@ describeInBrowser('the reference page', () => {
       await screen.click('Change key')
       await page.getByLabel('API key').waitFor()
       await page.goBack()
-      await panelOf(page, 'createPet').locator('form').waitFor()
-      expect([addressOf(page), await answersOf(page)]).toEqual(['/docs#/pets/createPet', ['', '', '']])
+      await findPanel(page, 'createPet').locator('form').waitFor()
+      expect([readAddress(page), await readAnswers(page)]).toEqual(['/docs#/pets/createPet', ['', '', '']])
       // A page from the back/forward cache shows no response either.
       await screen.typeKey(service.key)
       await send(page, 'createPet')
@@ -169,8 +169,8 @@ describeInBrowser('the reference page', () => {
         "sessionStorage.clear(); dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))",
       )
       await page.getByLabel('API key').waitFor()
-      await panelOf(page, 'createPet').locator('form').waitFor()
-      expect(await answersOf(page)).toEqual(['', '', ''])
+      await findPanel(page, 'createPet').locator('form').waitFor()
+      expect(await readAnswers(page)).toEqual(['', '', ''])
     }))
 
   /** JSON is shown with line breaks and exact numbers, and any other text as it came. */
@@ -198,22 +198,22 @@ describeInBrowser('the reference page', () => {
       expect(servers).toEqual([settings.publicUrl, `${service.origin}/shop/v1`, settings.stagingUrl])
 
       expect(await send(page, 'createPet')).toStartWith('201 Created in ')
-      await fieldOf(page, 'createPet', 'body').fill(newPet('Rex'))
-      await fieldOf(page, 'createPet', 'Idempotency-Key').fill('order-1')
-      await fieldOf(page, 'createPet', 'Prefer').fill('handling=strict')
+      await findField(page, 'createPet', 'body').fill(newPet('Rex'))
+      await findField(page, 'createPet', 'Idempotency-Key').fill('order-1')
+      await findField(page, 'createPet', 'Prefer').fill('handling=strict')
       await send(page, 'createPet')
-      const created = answerOf(page, 'createPet').locator('pre')
+      const created = findAnswer(page, 'createPet').locator('pre')
       await created.getByText(`"categoryId": ${largest},`).waitFor()
       expect(service.logged).toContainEqual(
-        expect.objectContaining({ requestId: await answerOf(page, 'createPet').locator('.hint code').textContent() }),
+        expect.objectContaining({ requestId: await findAnswer(page, 'createPet').locator('.hint code').textContent() }),
       )
       await goTo(page, 'listPets')
       expect(await send(page, 'listPets')).toStartWith('200 OK')
-      expect(await answerOf(page, 'listPets').locator('pre').textContent()).toContain(`"categoryId": ${largest},`)
-      await fieldOf(page, 'listPets', 'status').selectOption('sold')
-      await fieldOf(page, 'listPets', 'limit').fill(' 2 ')
+      expect(await findAnswer(page, 'listPets').locator('pre').textContent()).toContain(`"categoryId": ${largest},`)
+      await findField(page, 'listPets', 'status').selectOption('sold')
+      await findField(page, 'listPets', 'limit').fill(' 2 ')
       await send(page, 'listPets')
-      await fieldOf(page, 'listPets', 'status').selectOption('')
+      await findField(page, 'listPets', 'status').selectOption('')
       for (const [body, shown] of asShown) {
         await page.route('**/v1/pets?limit=2', route => route.fulfill({ body }), { times: 1 })
         await send(page, 'listPets')
@@ -221,7 +221,7 @@ describeInBrowser('the reference page', () => {
       }
       await goTo(page, 'getPet')
       expect(await send(page, 'getPet')).toStartWith('200 OK')
-      expect(await sampleOf(page, 'getPet')).toStartWith(`curl '${service.origin}/shop/v1/pets/1'`)
+      expect(await readSample(page, 'getPet')).toStartWith(`curl '${service.origin}/shop/v1/pets/1'`)
       expect(await page.locator('.guide code').allTextContents()).toContainEqual(
         expect.stringContaining(`baseUrl: '${service.origin}/shop/v1'`),
       )
@@ -240,30 +240,30 @@ describeInBrowser('the reference page', () => {
       await stock(service, 5)
       await screen.goTo('/docs#/pets/listPets')
       await screen.typeKey(service.key)
-      await fieldOf(page, 'listPets', 'limit').fill('2')
+      await findField(page, 'listPets', 'limit').fill('2')
       await send(page, 'listPets')
       const idsShown = async () =>
-        [...((await answerOf(page, 'listPets').locator('pre').textContent()) ?? '').matchAll(/"id": (\d)/g)].map(
+        [...((await findAnswer(page, 'listPets').locator('pre').textContent()) ?? '').matchAll(/"id": (\d)/g)].map(
           ([, id]) => id,
         )
-      const next = answerOf(page, 'listPets').getByRole('button', { name: 'Next page' })
+      const next = findAnswer(page, 'listPets').getByRole('button', { name: 'Next page' })
       for (const ids of [['1', '2'], ['3', '4'], ['5']]) {
         await until(`the animals ${ids}`, async () => Bun.deepEquals(await idsShown(), ids) || undefined)
         expect(await next.count()).toBe(ids.length - 1)
         if (ids.length === 2) await next.press('Enter')
       }
       expect(await screen.focused()).toBe('Send')
-      await fieldOf(page, 'listPets', 'cursor').fill('')
+      await findField(page, 'listPets', 'cursor').fill('')
       await send(page, 'listPets')
       await next.click()
       await until('the second page', async () => Bun.deepEquals(await idsShown(), ['3', '4']) || undefined)
       // A cursor belongs to a list with one status.
-      await fieldOf(page, 'listPets', 'status').selectOption('sold')
-      expect([await fieldOf(page, 'listPets', 'cursor').inputValue(), await next.count()]).toEqual(['', 0])
+      await findField(page, 'listPets', 'status').selectOption('sold')
+      expect([await findField(page, 'listPets', 'cursor').inputValue(), await next.count()]).toEqual(['', 0])
       expect(await send(page, 'listPets')).toStartWith('200 OK')
       await goTo(page, 'createPet')
-      expect(await fieldOf(page, 'createPet', 'body').inputValue()).toContain('"categoryId": 7,')
-      await fieldOf(page, 'createPet', 'body').fill('{"name":"","categoryId":"seven","status":"lost"}')
+      expect(await findField(page, 'createPet', 'body').inputValue()).toContain('"categoryId": 7,')
+      await findField(page, 'createPet', 'body').fill('{"name":"","categoryId":"seven","status":"lost"}')
       expect(await send(page, 'createPet')).toStartWith('400 Bad Request')
       const isWhole = '[...document.querySelectorAll(".answer pre")].every(box => box.scrollWidth <= box.clientWidth)'
       expect(await page.evaluate(isWhole)).toBe(true)
@@ -272,7 +272,7 @@ describeInBrowser('the reference page', () => {
   test('says in plain words what is wrong', () =>
     visit(phone, async (page, service, screen) => {
       await screen.goTo('/docs#/pets/getPet')
-      const button = panelOf(page, 'getPet').getByRole('button', { name: 'Send' })
+      const button = findPanel(page, 'getPet').getByRole('button', { name: 'Send' })
       await button.click()
       await screen.says('Enter a key to send requests')
       expect(await screen.focused()).toBe('key')
@@ -280,25 +280,25 @@ describeInBrowser('the reference page', () => {
       // Back to the form that asked for the key.
       expect(await screen.focused()).toBe('Send')
       await page.keyboard.press('Enter')
-      await answerOf(page, 'getPet').getByText('Change the key at the top of this page').waitFor()
-      await answerOf(page, 'getPet').getByText('"code": "invalid_api_key"').waitFor()
+      await findAnswer(page, 'getPet').getByText('Change the key at the top of this page').waitFor()
+      await findAnswer(page, 'getPet').getByText('"code": "invalid_api_key"').waitFor()
       await screen.click('Change key')
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
       await screen.typeKey(service.key)
       expect(await screen.focused()).toBe('Send')
 
-      const id = fieldOf(page, 'getPet', 'petId')
+      const id = findField(page, 'getPet', 'petId')
       await id.fill('../livez')
-      expect(await sampleOf(page, 'getPet')).toStartWith(`curl '${service.origin}/v1/pets/..%2Flivez'`)
-      await fieldOf(page, 'getPet', 'Prefer').fill('日本')
+      expect(await readSample(page, 'getPet')).toStartWith(`curl '${service.origin}/v1/pets/..%2Flivez'`)
+      await findField(page, 'getPet', 'Prefer').fill('日本')
       expect(await send(page, 'getPet')).toContain('expected a string of visible ASCII characters')
       await screen.expectAccessible()
       await id.fill('1')
-      await fieldOf(page, 'getPet', 'Prefer').fill('')
+      await findField(page, 'getPet', 'Prefer').fill('')
       await page.context().setOffline(true)
       await button.click()
-      await answerOf(page, 'getPet').getByText('The service cannot be reached').waitFor()
-      expect(await answerOf(page, 'getPet').locator('pre').count()).toBe(0)
+      await findAnswer(page, 'getPet').getByText('The service cannot be reached').waitFor()
+      expect(await findAnswer(page, 'getPet').locator('pre').count()).toBe(0)
       await goTo(page, 'createPet')
       expect(await send(page, 'createPet')).toContain('The animal may have been added')
       await page.context().setOffline(false)
@@ -315,15 +315,15 @@ describeInBrowser('the reference page', () => {
       await screen.goTo('/docs#/pets/listPets')
       await screen.typeKey(service.key)
       await screen.says('Requests from this page use')
-      const taken = [await sampleOf(page, 'listPets')]
-      await fieldOf(page, 'listPets', 'status').selectOption('pending')
-      await fieldOf(page, 'listPets', 'limit').fill('2')
-      await fieldOf(page, 'listPets', 'Prefer').fill('handling=strict')
-      taken.push(await sampleOf(page, 'listPets'), await sampleOf(page, 'getPet'))
+      const taken = [await readSample(page, 'listPets')]
+      await findField(page, 'listPets', 'status').selectOption('pending')
+      await findField(page, 'listPets', 'limit').fill('2')
+      await findField(page, 'listPets', 'Prefer').fill('handling=strict')
+      taken.push(await readSample(page, 'listPets'), await readSample(page, 'getPet'))
       await goTo(page, 'createPet')
-      await fieldOf(page, 'createPet', 'Idempotency-Key').fill(`a'b"c$(exit)\\`)
-      await fieldOf(page, 'createPet', 'body').fill(newPet(hostile))
-      taken.push(await sampleOf(page, 'createPet'))
+      await findField(page, 'createPet', 'Idempotency-Key').fill(`a'b"c$(exit)\\`)
+      await findField(page, 'createPet', 'body').fill(newPet(hostile))
+      taken.push(await readSample(page, 'createPet'))
       const results: string[] = []
       for (const sample of taken) results.push((await paste(sample, service)).stdout)
       expect(results.map(text => [JSON.parse(text)].flat().map(({ id }) => id))).toEqual([[1, 2, 3], [3], [1], [4]])
@@ -375,13 +375,13 @@ describeInBrowser('the reference page', () => {
       await screen.goTo('/docs#/pets/createPet')
       await screen.typeKey(service.key)
       await screen.says('Requests from this page use')
-      await fieldOf(page, 'createPet', 'body').fill('@package.json')
-      await fieldOf(page, 'createPet', 'Prefer').fill("'; exit 9; '")
-      const create = await sampleOf(page, 'createPet')
+      await findField(page, 'createPet', 'body').fill('@package.json')
+      await findField(page, 'createPet', 'Prefer').fill("'; exit 9; '")
+      const create = await readSample(page, 'createPet')
       expect(JSON.parse((await paste(create, service)).stdout)).toMatchObject({ code: 'invalid_json' })
       await goTo(page, 'listPets')
-      await fieldOf(page, 'listPets', 'cursor').fill("'});$(exit 9)#&limit=1")
-      const list = await sampleOf(page, 'listPets')
+      await findField(page, 'listPets', 'cursor').fill("'});$(exit 9)#&limit=1")
+      const list = await readSample(page, 'listPets')
       expect(JSON.parse((await paste(list, service)).stdout)).toMatchObject({ code: 'invalid_cursor' })
       await page.evaluate('delete Navigator.prototype.clipboard')
       await screen.click('Copy List animals as curl')

@@ -3,7 +3,7 @@
 import type { ListOptions, Pet, PetStatus, Pets } from '../../client/index.ts'
 import { newIdempotencyKey, PetstoreError, stringify } from '../../client/index.ts'
 import * as site from '../site.ts'
-import { byId, inputOf, keyInput, onSubmit, session, showProblem } from '../site.ts'
+import { byId, inputById, keyInput, onSubmit, session, showProblem } from '../site.ts'
 
 const shortNameChars = 40
 /** The first page is smaller, so that it is there sooner. */
@@ -26,11 +26,11 @@ let attempt = { body: '', idempotencyKey: '' }
 
 const find = (within: Element, selector: string) => within.querySelector(selector) as HTMLElement
 
-const copyOf = (id: string) =>
+const copyTemplate = (id: string) =>
   (byId(id) as HTMLTemplateElement).content.firstElementChild?.cloneNode(true) as HTMLElement
 
-function cardOf({ id, name, categoryId, status }: Pet) {
-  const card = copyOf('card')
+function buildCard({ id, name, categoryId, status }: Pet) {
+  const card = copyTemplate('card')
   card.id = `pet-${id}`
   const badge = find(card, '.badge')
   badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
@@ -38,7 +38,7 @@ function cardOf({ id, name, categoryId, status }: Pet) {
   badge.style.setProperty('--hue', String(Number(categoryId % 360n) * 137))
   find(card, '.name').textContent = shortName(name)
   if (shortName(name) !== name) {
-    const whole = copyOf('whole')
+    const whole = copyTemplate('whole')
     find(whole, 'p').textContent = name
     find(card, '.name').after(whole)
   }
@@ -120,17 +120,17 @@ async function enter() {
 
 // The filter is in the address, so that reload and back find it again.
 
-const addressed = () => new URLSearchParams(location.search).get('status') ?? ''
+const readStatus = () => new URLSearchParams(location.search).get('status') ?? ''
 
-const addressOf = (wanted: string) => (wanted ? `?status=${wanted}` : location.pathname)
+const formatAddress = (wanted: string) => (wanted ? `?status=${wanted}` : location.pathname)
 
 const wantedStatus = () => document.querySelector<HTMLInputElement>('[name=filter]:checked')?.value ?? ''
 
 /** Shows the list that the address names. */
 function open() {
-  const wanted = addressed()
+  const wanted = readStatus()
   const known = document.getElementById(`filter-${wanted}`) ? wanted : ''
-  history.replaceState(null, '', addressOf(known))
+  history.replaceState(null, '', formatAddress(known))
   return list(known)
 }
 
@@ -145,7 +145,7 @@ async function list(wanted: string): Promise<boolean> {
   for (const card of old) card.remove()
   status = wanted
   append(page.pets, page.next)
-  if (wanted !== addressed()) history.pushState(null, '', addressOf(wanted))
+  if (wanted !== readStatus()) history.pushState(null, '', formatAddress(wanted))
   scrollTo(0, 0)
   return true
 }
@@ -158,7 +158,7 @@ function setLoading(isLoading: boolean) {
 
 /** Returns the number of this list. */
 function begin(wanted: string) {
-  inputOf(`filter-${wanted}`).checked = true
+  inputById(`filter-${wanted}`).checked = true
   banner.hidden = true
   setLoading(true)
   if (pets.childElementCount === 0) {
@@ -180,7 +180,7 @@ async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
   if (pets.childElementCount === 0) byId('count').textContent = ''
   if (result.status === 401 || !isInside()) welcome(explanation(result))
   else {
-    inputOf(`filter-${status}`).checked = true
+    inputById(`filter-${status}`).checked = true
     showBox('banner', ...explain(result), 'Try again', () => {
       if (banner.contains(document.activeElement)) byId('heading').focus({ preventScroll: true })
       again()
@@ -192,7 +192,7 @@ async function fetchPage(filter: ListOptions, mine: number, again: () => void) {
 
 function append(found: readonly Pet[], following: ListOptions | undefined) {
   // A new animal is already at the top.
-  const cards = found.filter(({ id }) => !document.getElementById(`pet-${id}`)).map(cardOf)
+  const cards = found.filter(({ id }) => !document.getElementById(`pet-${id}`)).map(buildCard)
   pets.append(...cards)
   next = following
   setLoading(false)
@@ -251,7 +251,7 @@ const checks: Readonly<Record<string, (typed: string) => string>> = {
 
 /** Shows what is wrong with a field. False if something is. */
 function check(field: string) {
-  const problem = checks[field]?.(inputOf(field).value) ?? ''
+  const problem = checks[field]?.(inputById(field).value) ?? ''
   showProblem(field, problem)
   return problem === ''
 }
@@ -262,9 +262,9 @@ async function save() {
   showProblem('form', '')
   const [invalid] = Object.keys(checks).filter(field => !check(field))
   if (invalid) return byId(invalid).focus()
-  const name = inputOf('name').value
-  const categoryId = BigInt(inputOf('categoryId').value)
-  const pet = { name, categoryId, status: (inputOf('status').value || undefined) as PetStatus | undefined }
+  const name = inputById('name').value
+  const categoryId = BigInt(inputById('categoryId').value)
+  const pet = { name, categoryId, status: (inputById('status').value || undefined) as PetStatus | undefined }
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   const { key } = session
@@ -274,13 +274,13 @@ async function save() {
   byId('save').textContent = 'Add to the catalogue'
   saving = false
   if (key !== session.key) return
-  if (!(result instanceof PetstoreError)) return added(result, name)
+  if (!(result instanceof PetstoreError)) return showAdded(result, name)
   if (result.status === 401) return welcome(explanation(result))
   if (result.code === 'read_only_key') {
     showForm(false)
     return byId('read-only').focus()
   }
-  showProblem('form', refusalOf(result, name))
+  showProblem('form', describeRefusal(result, name))
 }
 
 /** A key that may only read gets a sentence in place of the form. */
@@ -289,19 +289,19 @@ function showForm(mayWrite: boolean) {
   byId('read-only').hidden = mayWrite
 }
 
-function refusalOf(error: PetstoreError, name: string) {
+function describeRefusal(error: PetstoreError, name: string) {
   if (error.status !== undefined) return explanation(error)
   // The person may have typed the next name already. The service may have added the animal without our seeing it.
-  const isInForm = inputOf('name').value === name
+  const isInForm = inputById('name').value === name
   const advice = isInForm ? 'is still in the form: add it again' : 'may not be added: look for it in the list'
   return `The service cannot be reached. ${shortName(name)} ${advice} later.`
 }
 
 /** The category and the status stay: the next animal is often of the same kind. */
-function added(pet: Pet, sentName: string) {
+function showAdded(pet: Pet, sentName: string) {
   attempt = { body: '', idempotencyKey: '' }
   // Unless the person has typed the next name already.
-  if (inputOf('name').value === sentName) inputOf('name').value = ''
+  if (inputById('name').value === sentName) inputById('name').value = ''
   const isListed = ['', pet.status].includes(wantedStatus())
   // Isolated, so that a name in another direction does not turn the sentence around.
   const name = document.createElement('bdi')
@@ -311,9 +311,9 @@ function added(pet: Pet, sentName: string) {
   byId('name').focus({ preventScroll: true })
   if (!isListed) return
   document.getElementById(`pet-${pet.id}`)?.remove()
-  const card = cardOf(pet)
+  const card = buildCard(pet)
   card.classList.add('new')
-  find(card, '.labels').prepend(copyOf('new'))
+  find(card, '.labels').prepend(copyTemplate('new'))
   pets.prepend(card)
   if (!loading) count()
 }
@@ -343,7 +343,7 @@ addEventListener('online', () => {
 })
 addEventListener('popstate', () => {
   // The skip link changes only the hash.
-  const isSkip = location.hash !== '' && addressed() === status
+  const isSkip = location.hash !== '' && readStatus() === status
   if (isInside() && !isSkip) open()
 })
 // A list begins with its first page, so the browser cannot find its old place.

@@ -1,7 +1,7 @@
 // Requests, samples of them, and responses as text. Nothing here changes the page.
 
 import type { RawRequest } from '../../client/index.ts'
-import { urlOf } from '../site.ts'
+import { resolveUrl } from '../site.ts'
 
 // The parts of the OpenAPI document that the page uses, with references replaced.
 
@@ -40,10 +40,10 @@ export interface Operation extends Texts<'method' | 'path' | 'operationId' | 'su
 }
 
 /** The server that the page came from. */
-export const baseUrl = () => urlOf('v1').href
+export const baseUrl = () => resolveUrl('v1').href
 
 /** Empty parameters are not sent. */
-export function requestOf({ method, path, parameters }: Operation, values: Values, body?: string) {
+export function buildRequest({ method, path, parameters }: Operation, values: Values, body?: string) {
   const query: Record<string, string> = {}
   const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
   let filled = path
@@ -60,19 +60,19 @@ export function requestOf({ method, path, parameters }: Operation, values: Value
 /** The texts of the parameters by name. */
 export type Values = Readonly<Record<string, string>>
 
-export function curlSampleOf({ path, query, headers, body }: ReturnType<typeof requestOf>) {
+export function formatCurlSample({ path, query, headers, body }: ReturnType<typeof buildRequest>) {
   const search = String(new URLSearchParams(query))
-  return curlOf(baseUrl() + path + (search && `?${search}`), headers, body)
+  return formatCurl(baseUrl() + path + (search && `?${search}`), headers, body)
 }
 
-const shellQuoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+const quoteForShell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
 /** A shell command. The key is a variable, so that it is not shown. */
-function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: string) {
-  const words = [`curl ${shellQuoted(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
-  for (const [name, value] of Object.entries(headers)) words.push(`-H ${shellQuoted(`${name}: ${value}`)}`)
+function formatCurl(url: string, headers: Readonly<Record<string, string>>, body?: string) {
+  const words = [`curl ${quoteForShell(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${quoteForShell(`${name}: ${value}`)}`)
   // Plain --data would read a file if the body starts with @.
-  if (body !== undefined) words.push(`--data-raw ${shellQuoted(body)}`)
+  if (body !== undefined) words.push(`--data-raw ${quoteForShell(body)}`)
   return words.join(' \\\n  ')
 }
 
@@ -80,7 +80,7 @@ function curlOf(url: string, headers: Readonly<Record<string, string>>, body?: s
 const { rawJSON } = JSON as unknown as { rawJSON(text?: string): object }
 
 /** JSON with line breaks, its numbers digit for digit. Any other text as it came; in old browsers, any text. */
-export function indented(text: string) {
+export function indentJson(text: string) {
   const keepDigits = (_key: string, value: unknown, context?: { source?: string }) =>
     typeof value === 'number' ? rawJSON(context?.source) : value
   try {
@@ -112,7 +112,7 @@ for (const pet of pets) console.log(pet.categoryId, stringify(pet))`,
 })
 
 const petsCurl = (options: string, headers: Values = {}, body?: string) =>
-  `${curlOf(`${baseUrl()}/pets`, headers, body)} \\\n  ${options}`
+  `${formatCurl(`${baseUrl()}/pets`, headers, body)} \\\n  ${options}`
 
 const clientStart = (more = '') => `import { PetstoreClient${more && `, ${more}`} } from 'petstore-client'
 

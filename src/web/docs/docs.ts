@@ -2,9 +2,9 @@
 
 import type { RawResponse } from '../../client/index.ts'
 import * as site from '../site.ts'
-import { byId, keyInput, onSubmit, session, showProblem, urlOf } from '../site.ts'
+import { byId, keyInput, onSubmit, resolveUrl, session, showProblem } from '../site.ts'
 import type { Operation, Parameter, Schema } from './docs-samples.ts'
-import { baseUrl, curlSampleOf, guideSamples, indented, requestOf } from './docs-samples.ts'
+import { baseUrl, buildRequest, formatCurlSample, guideSamples, indentJson } from './docs-samples.ts'
 
 type Child = string | Node
 type Row = [name: string, facts: string, isRequired?: boolean, description?: string | undefined]
@@ -29,9 +29,9 @@ function el<T extends keyof HTMLElementTagNameMap>(
 }
 
 /** Text with `code` in it. */
-const rich = (text = '') => text.split('`').map((part, index) => (index % 2 ? el('code', {}, part) : part))
+const markUp = (text = '') => text.split('`').map((part, index) => (index % 2 ? el('code', {}, part) : part))
 
-const folded = (title: string, ...content: Node[]) =>
+const fold = (title: string, ...content: Node[]) =>
   el('details', { class: 'more' }, el('summary', {}, title), ...content)
 
 const codeBlock = (label: string, text: Child) => el('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text)
@@ -40,12 +40,12 @@ function terms(rows: readonly Row[]) {
   const items = rows.map(([name, facts, isRequired, text]) => {
     const title = el('dt', {}, el('code', {}, name), ' ', el('span', {}, facts))
     if (isRequired) title.append(' ', el('b', {}, 'required'))
-    return el('div', {}, title, el('dd', {}, rich(text)))
+    return el('div', {}, title, el('dd', {}, markUp(text)))
   })
   return el('dl', { class: 'terms' }, items)
 }
 
-function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault }: Schema) {
+function listFacts({ type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault }: Schema) {
   const facts = [values?.join(' | ') ?? (format === 'int64' ? '64-bit integer' : type)]
   if (maximum !== undefined) facts.push(`${minimum} to ${maximum}`)
   if (maxLength !== undefined) facts.push(`${minLength} to ${maxLength.toLocaleString('en')} characters`)
@@ -53,21 +53,21 @@ function typeOf({ type, format, minimum, maximum, minLength, maxLength, enum: va
   return facts.join(' · ')
 }
 
-function propertiesOf({ properties = {}, required = [] }: Schema) {
-  const row = ([name, one]: [string, Schema]): Row => [name, typeOf(one), required.includes(name), one.description]
+function buildProperties({ properties = {}, required = [] }: Schema) {
+  const row = ([name, one]: [string, Schema]): Row => [name, listFacts(one), required.includes(name), one.description]
   return terms(Object.entries(properties).map(row))
 }
 
-const jsonOf = (value: unknown) => JSON.stringify(value, null, 2)
+const formatJson = (value: unknown) => JSON.stringify(value, null, 2)
 
-function responsesOf({ responses }: Operation) {
+function buildResponses({ responses }: Operation) {
   const rows = Object.entries(responses).map(([status, { description, 'x-error-codes': codes }]) => {
     const isOther = status === 'default'
     const intro = isOther ? 'A wrong address, or an error that a later version adds.' : description
     const lines = Object.entries(codes ?? {}).map(([code, { meaning, action }]) =>
       el('p', {}, el('code', {}, code), `: ${meaning} ${action}`),
     )
-    if (isOther || !codes) lines.unshift(el('p', {}, rich(intro)))
+    if (isOther || !codes) lines.unshift(el('p', {}, markUp(intro)))
     const shown = isOther ? 'other' : status
     return el('div', {}, el('dt', { 'data-status': status.charAt(0) }, shown), el('dd', {}, lines))
   })
@@ -79,23 +79,23 @@ function responsesOf({ responses }: Operation) {
     {},
     el('h3', {}, 'Responses'),
     el('dl', { class: 'responses' }, rows),
-    folded('Response body', propertiesOf(schema.items ?? schema), codeBlock('Example', jsonOf(example))),
-    folded('Response headers', terms([...headers].map(([name, { description }]) => [name, '', false, description]))),
+    fold('Response body', buildProperties(schema.items ?? schema), codeBlock('Example', formatJson(example))),
+    fold('Response headers', terms([...headers].map(([name, { description }]) => [name, '', false, description]))),
   )
 }
 
-function inputsOf(operation: Operation) {
+function buildInputs(operation: Operation) {
   const row = ({ name, in: place, schema, required = false, description }: Parameter): Row => {
     // The description of a header says how its characters count.
-    const type = place === 'header' ? schema.type : typeOf(schema)
+    const type = place === 'header' ? schema.type : listFacts(schema)
     return [name, `${place} · ${type}`, required, description]
   }
   const schema = operation.requestBody?.content['application/json'].schema
-  const body = schema ? [el('h3', {}, 'Body'), propertiesOf(schema)] : []
+  const body = schema ? [el('h3', {}, 'Body'), buildProperties(schema)] : []
   return el('div', {}, el('h3', {}, 'Parameters'), terms(operation.parameters.map(row)), body)
 }
 
-function fieldOf(operationId: string, parameter: Parameter) {
+function buildField(operationId: string, parameter: Parameter) {
   const { name, schema, required, example } = parameter
   const id = `${operationId}-${name}`
   const attributes = { id, autocomplete: 'off', spellcheck: 'false' }
@@ -108,19 +108,19 @@ function fieldOf(operationId: string, parameter: Parameter) {
 }
 
 /** A form to send a request, its response, and a sample that follows the form. */
-function trialOf(operation: Operation) {
+function buildTrial(operation: Operation) {
   const { operationId, summary, parameters, requestBody } = operation
-  const fields = parameters.map(parameter => fieldOf(operationId, parameter))
+  const fields = parameters.map(parameter => buildField(operationId, parameter))
   const bodyId = `${operationId}-body`
   const body = requestBody && el('textarea', { id: bodyId, rows: '5', spellcheck: 'false' })
-  if (body) body.value = jsonOf(requestBody.content['application/json'].example)
-  const controlOf = (name: string) => fields.find(({ parameter }) => parameter.name === name)?.control
-  const cursor = controlOf('cursor')
+  if (body) body.value = formatJson(requestBody.content['application/json'].example)
+  const findControl = (name: string) => fields.find(({ parameter }) => parameter.name === name)?.control
+  const cursor = findControl('cursor')
   const values = () => Object.fromEntries(fields.map(field => [field.parameter.name, field.control.value.trim()]))
-  const request = () => requestOf(operation, values(), body?.value)
-  const curl = sampleOf('curl', summary)
+  const request = () => buildRequest(operation, values(), body?.value)
+  const curl = buildSample('curl', summary)
   const refresh = () => {
-    curl.code.textContent = curlSampleOf(request())
+    curl.code.textContent = formatCurlSample(request())
   }
   const button = el('button', { type: 'submit' }, 'Send')
   const answer = el('div', { class: 'answer' }, el('div', { role: 'status' }))
@@ -133,7 +133,7 @@ function trialOf(operation: Operation) {
   )
   form.addEventListener('input', ({ target }) => {
     // A cursor is for a list with the same status.
-    if (cursor && target === controlOf('status')) {
+    if (cursor && target === findControl('status')) {
       cursor.value = ''
       answer.querySelector('button')?.remove()
     }
@@ -146,19 +146,11 @@ function trialOf(operation: Operation) {
       showProblem('key', 'Enter a key to send requests')
       return keyInput.focus()
     }
-    form.ariaBusy = 'true'
-    button.textContent = 'Sending…'
-    const { signal } = requests
-    const client = site.newClient()
-    const startMs = performance.now()
-    const response = await client.request({ ...request(), signal }).catch((error: Error) => error)
-    const ms = Math.round(performance.now() - startMs)
-    button.textContent = 'Send'
-    form.ariaBusy = 'false'
-    if (signal.aborted) return
+    const result = await send(request(), form, button)
+    if (!result) return
     const isPaging = answer.contains(document.activeElement)
-    showAnswer(answer, operation.method, response, ms)
-    const nextCursor = response instanceof Error ? null : response.headers.get('x-next-cursor')
+    showAnswer(answer, operation.method, result)
+    const nextCursor = result.response instanceof Error ? null : result.response.headers.get('x-next-cursor')
     const next = el('button', { class: 'quiet', type: 'button' }, 'Next page')
     if (nextCursor) answer.append(next)
     if (isPaging) (nextCursor ? next : button).focus()
@@ -172,16 +164,32 @@ function trialOf(operation: Operation) {
   return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, curl.box)
 }
 
+type Result = { readonly response: RawResponse | Error; readonly ms: number }
+
+/** Shows that the form is busy meanwhile. Undefined if the key was changed before the response came. */
+async function send(request: ReturnType<typeof buildRequest>, form: HTMLElement, button: HTMLElement) {
+  form.ariaBusy = 'true'
+  button.textContent = 'Sending…'
+  const { signal } = requests
+  const startMs = performance.now()
+  const sent = site.newClient().request({ ...request, signal })
+  const response = await sent.catch((error: Error) => error)
+  const result: Result = { response, ms: Math.round(performance.now() - startMs) }
+  button.textContent = 'Send'
+  form.ariaBusy = 'false'
+  return signal.aborted ? undefined : result
+}
+
 /** Returns the live region, which stays in the page so that screen readers announce its text. */
-function emptied(answer: Element) {
+function emptyAnswer(answer: Element) {
   const state = answer.firstElementChild as HTMLElement
   while (answer.lastElementChild !== state) answer.lastElementChild?.remove()
   state.replaceChildren()
   return state
 }
 
-function showAnswer(answer: HTMLElement, method: string, response: RawResponse | Error, ms: number) {
-  const state = emptied(answer)
+function showAnswer(answer: HTMLElement, method: string, { response, ms }: Result) {
+  const state = emptyAnswer(answer)
   if (response instanceof Error) {
     const advice = method === 'get' ? '' : ' The animal may have been added: list the animals before you send it again.'
     const unreached = `The service cannot be reached. Check your connection.${advice}`
@@ -198,8 +206,8 @@ function showAnswer(answer: HTMLElement, method: string, response: RawResponse |
   )
   if (status === 401) state.append(el('p', { class: 'problem' }, 'Change the key at the top of this page.'))
   answer.append(
-    codeBlock('Response body', indented(text)),
-    folded('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
+    codeBlock('Response body', indentJson(text)),
+    fold('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
   )
 }
 
@@ -220,7 +228,7 @@ async function copy(code: HTMLElement, button: HTMLElement) {
   }, copiedMs)
 }
 
-function sampleOf(language: string, summary: string) {
+function buildSample(language: string, summary: string) {
   const code = el('code', {})
   const label = `Copy ${summary} as ${language}`
   const button = el('button', { class: 'quiet', type: 'button', 'aria-label': label }, 'Copy')
@@ -229,14 +237,20 @@ function sampleOf(language: string, summary: string) {
   return { code, box }
 }
 
-function panelOf(operation: Operation) {
+function buildPanel(operation: Operation) {
   const { method, path, tags, operationId, summary, description, deprecated } = operation
   const id = `/${tags[0]}/${operationId}`
   const title = el('summary', {}, el('span', { class: 'badge', 'data-method': method }, method), el('h2', {}, summary))
   title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
   if (deprecated) title.append(el('span', { class: 'badge' }, 'Deprecated'))
-  const text = el('p', deprecated ? { class: 'warning' } : {}, rich(description))
-  const columns = el('div', { class: 'columns' }, inputsOf(operation), trialOf(operation), responsesOf(operation))
+  const text = el('p', deprecated ? { class: 'warning' } : {}, markUp(description))
+  const columns = el(
+    'div',
+    { class: 'columns' },
+    buildInputs(operation),
+    buildTrial(operation),
+    buildResponses(operation),
+  )
   const panel = el('details', { class: 'panel operation', id }, title, text, columns)
   title.addEventListener('click', () => {
     if (!panel.open) history.replaceState(null, '', `#${id}`)
@@ -247,17 +261,17 @@ function panelOf(operation: Operation) {
 
 function fillGuides() {
   for (const [id, text] of Object.entries(guideSamples())) {
-    const { code, box } = sampleOf(text.startsWith('curl') ? 'curl' : 'TypeScript', byId(id).textContent ?? '')
+    const { code, box } = buildSample(text.startsWith('curl') ? 'curl' : 'TypeScript', byId(id).textContent ?? '')
     code.textContent = text
     byId(id).parentElement?.append(box)
   }
 }
 
-const addressed = () => document.getElementById(location.hash.slice(1).replaceAll('%2F', '/'))
+const findAddressed = () => document.getElementById(location.hash.slice(1).replaceAll('%2F', '/'))
 
 /** Goes to the guide or operation that the address names, as in `#/pets/getPet`. */
 function goToAddressed() {
-  const target = addressed()
+  const target = findAddressed()
   if (target?.matches('.operation')) {
     target.setAttribute('open', '')
     target.querySelector('summary')?.focus({ preventScroll: true })
@@ -266,36 +280,36 @@ function goToAddressed() {
 }
 
 /** A part of the document with its references replaced. They have no cycles. */
-function resolved<T>(part: T, whole: object): T {
+function replaceReferences<T>(part: T, whole: object): T {
   if (typeof part !== 'object' || part === null) return part
-  const replaced = (value: unknown) => resolved(value, whole)
-  if (Array.isArray(part)) return part.map(replaced) as T
-  if (!('$ref' in part)) return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, replaced(one)])) as T
+  const replace = (value: unknown) => replaceReferences(value, whole)
+  if (Array.isArray(part)) return part.map(replace) as T
+  if (!('$ref' in part)) return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, replace(one)])) as T
   let found: unknown = whole
   for (const name of String(part.$ref).split('/').slice(1)) found = Reflect.get(Object(found), name)
-  return replaced(found) as T
+  return replace(found) as T
 }
 
 async function load() {
-  const loaded = await fetch(urlOf('openapi.json'))
+  const loaded = await fetch(resolveUrl('openapi.json'))
     .then(response => response.json())
     .catch(() => undefined)
   if (!loaded?.paths) return byId('problem').append('The reference cannot be loaded. Reload this page.')
-  const { info, servers, paths, components } = resolved(loaded, loaded)
+  const { info, servers, paths, components } = replaceReferences(loaded, loaded)
   byId('summary').append(info.summary)
-  byId('description').append(...rich(info.description))
+  byId('description').append(...markUp(info.description))
   for (const { url, description } of servers) {
     const address = url.startsWith('/') ? baseUrl() : url
     byId('servers').append(el('p', {}, el('code', {}, address), ' ', el('span', {}, description)))
   }
-  byId('authentication').append(...rich(components.securitySchemes.bearerAuth.description))
+  byId('authentication').append(...markUp(components.securitySchemes.bearerAuth.description))
   const operations = Object.entries<Record<string, Operation>>(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
   )
-  byId('operations').append(...operations.map(panelOf))
+  byId('operations').append(...operations.map(buildPanel))
   fillGuides()
   byId('about').hidden = byId('guides').hidden = false
-  if (!addressed()?.matches('.operation')) byId('operations').firstElementChild?.setAttribute('open', '')
+  if (!findAddressed()?.matches('.operation')) byId('operations').firstElementChild?.setAttribute('open', '')
   goToAddressed()
 }
 
@@ -311,7 +325,7 @@ session.left = () => {
   session.key = ''
   requests.abort()
   requests = new AbortController()
-  document.querySelectorAll('.answer').forEach(emptied)
+  document.querySelectorAll('.answer').forEach(emptyAnswer)
   ;(byId('key-form') as HTMLFormElement).reset()
   showKey()
   keyInput.focus()
