@@ -1,11 +1,8 @@
 const prefix = 'pets_'
 const secretChars = 30
 const checksumChars = 6
-const shownChars = prefix.length + 4
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = new RegExp(`^${prefix}[0-9A-Za-z]{${secretChars + checksumChars}}$`)
-
-export const keyNameCharsMax = 100
 
 export const permissions = ['read-write', 'read-only', 'metrics'] as const
 /** `metrics` reads /metrics and nothing else; the others are for the catalogue. */
@@ -14,7 +11,7 @@ export type Permission = (typeof permissions)[number]
 export interface NewApiKey {
   readonly name: string
   readonly hash: string
-  /** The first characters of the key, to recognise it by. */
+  /** The first characters: enough to recognise the key, too few to use it. */
   readonly shown: string
   readonly permission: Permission
   readonly createdAt: Date
@@ -33,22 +30,20 @@ export interface ApiKey extends NewApiKey {
 /** A new key in plain text, to be shown once, and the record to store. */
 export function issueApiKey(options: Omit<NewApiKey, 'hash' | 'shown'>) {
   const key = generateApiKey()
-  const record: NewApiKey = { ...options, hash: hashSecret(key), shown: shownPart(key) }
+  const record: NewApiKey = { ...options, hash: hashSecret(key), shown: key.slice(0, prefix.length + 4) }
   return { key, record }
 }
 
 /** `pets_`, 30 random base62 characters, and a checksum over both in 6 more. */
 export function generateApiKey(): string {
   let key = prefix
-  while (key.length < prefix.length + secretChars) key += randomBase62()
-  return key + checksum(key)
-}
-
-/** One character, or none: bytes that would make some characters more likely are rejected. */
-function randomBase62(): string {
-  const [byte = 0] = crypto.getRandomValues(new Uint8Array(1))
   const unbiased = 256 - (256 % base62.length)
-  return byte < unbiased ? base62.charAt(byte % base62.length) : ''
+  while (key.length < prefix.length + secretChars) {
+    const [byte = 0] = crypto.getRandomValues(new Uint8Array(1))
+    // The bytes above would make some characters more likely.
+    if (byte < unbiased) key += base62.charAt(byte % base62.length)
+  }
+  return key + checksum(key)
 }
 
 function checksum(text: string): string {
@@ -69,11 +64,6 @@ export function isWellFormedApiKey(key: string): boolean {
 /** The store holds only this hash of API keys and idempotency keys. */
 export function hashSecret(key: string): string {
   return new Bun.CryptoHasher('sha256').update(key).digest('hex')
-}
-
-/** The first characters: enough to recognise a key, too few to use it. */
-export function shownPart(key: string): string {
-  return key.slice(0, shownChars)
 }
 
 /** Hides keys in text that repeats a user's input: of a stored one, all but its first characters. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import { int64, invalid, missing, oneOf, show, unknownNames } from './field.ts'
-import { InexactNumber, int64Max, int64Min } from './int64.ts'
+import { InexactNumber } from './int64.ts'
 
 describe('a field with a set of words', () => {
   const size = oneOf(['small', 'large'])
@@ -55,8 +55,6 @@ describe('a message about a field', () => {
   })
 
   test.each<[unknown, string]>([
-    [int64Max + 1n, 'is too large: expected at most 9223372036854775807'],
-    [int64Min - 1n, 'is too small: expected at least -9223372036854775808'],
     [new InexactNumber('9'.repeat(60_000)), 'is too large: expected at most 9223372036854775807'],
     [new InexactNumber('-9223372036854775809'), 'is too small: expected at least -9223372036854775808'],
     [new InexactNumber('9223372036854775807.5'), 'is 9223372036854775807.5: expected a 64-bit integer'],

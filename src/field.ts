@@ -1,3 +1,5 @@
+// A rule for one value, in the forms that need it: the check, the words of messages and the published schema.
+
 import { InexactNumber, int64Max, int64Min, isJsonObject, readInt64 } from './int64.ts'
 
 /** A JSON Schema (2020-12), as published in the OpenAPI document. */
@@ -23,7 +25,7 @@ export const int64: Field<bigint> = {
   expected: 'a 64-bit integer',
   read: readInt64,
   problem(value) {
-    const source = value instanceof InexactNumber ? value.source : typeof value === 'bigint' ? String(value) : ''
+    const source = value instanceof InexactNumber ? value.source : ''
     if (!/^-?\d+$/.test(source)) return undefined
     const isSmall = source.startsWith('-')
     return isSmall ? `is too small: expected at least ${int64Min}` : `is too large: expected at most ${int64Max}`

@@ -25,19 +25,13 @@ function readDigits(source: string): bigint | undefined {
   if (!parts) return undefined
   const [, sign, whole = '', fraction = '', exponent = '0'] = parts
   const digits = (whole + fraction).replace(/^0+/, '')
-  const significant = digits.slice(0, lengthWithoutTrailingZeros(digits))
+  // Without the look-behind, long runs of zeros before the end would take quadratic time.
+  const significant = digits.replace(/(?<=[1-9])0+$/, '')
   if (significant === '') return 0n
   const zeros = digits.length - significant.length - fraction.length + Number(exponent)
   // Check the length first: a huge exponent must not be expanded into digits.
   if (zeros < 0 || significant.length + zeros > 19) return undefined
   return inRange(BigInt(`${sign}${significant}${'0'.repeat(zeros)}`))
-}
-
-/** A loop, because /0+$/ takes quadratic time on long runs of zeros before the end. */
-function lengthWithoutTrailingZeros(digits: string): number {
-  let length = digits.length
-  while (digits[length - 1] === '0') length--
-  return length
 }
 
 /** A JSON number that a double may not hold exactly, as its source text. */

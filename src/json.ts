@@ -3,10 +3,8 @@ import type { Pet } from './pet.ts'
 
 type ReadJson =
   | { readonly ok: true; readonly value: unknown }
-  | { readonly ok: false; readonly problem: string; readonly at?: Position }
-
-/** Both count from 1. A column is a code point. */
-type Position = { readonly line: number; readonly column: number }
+  /** Line and column count from 1. A column is a code point. */
+  | { readonly ok: false; readonly problem: string; readonly at?: { readonly line: number; readonly column: number } }
 
 export const nestingMax = 64
 
@@ -15,7 +13,7 @@ const mayBeInexact = /[\d.]{16}|\d[eE]/
 
 /** Parses JSON without rounding: a number that a double may not hold exactly becomes an {@link InexactNumber}. */
 export function readJson(text: string): ReadJson {
-  if (nestingExceeds(text, nestingMax)) {
+  if (isNestedTooDeeply(text)) {
     return { ok: false, problem: `objects and arrays are nested more than ${nestingMax} levels deep` }
   }
   try {
@@ -34,19 +32,17 @@ export function readJson(text: string): ReadJson {
   }
 }
 
-const space = /[ \t\n\r]*/y
-const nothing = /(?!)/y
-const mark = { '{': /\{/y, '}': /\}/y, '[': /\[/y, ']': /\]/y, ':': /:/y, ',': /,/y }
-const string = /"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"/y
-const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
+/** Matches a token at an index, and the white space after it. */
+const lex = ({ source }: RegExp) => new RegExp(`(?:${source})[ \\t\\n\\r]*`, 'y')
+const mark = { '{': lex(/\{/), '}': lex(/\}/), '[': lex(/\[/), ']': lex(/\]/), ':': lex(/:/), ',': lex(/,/) }
+const string = lex(/"[ !#-[\]-\uffff]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[ !#-[\]-\uffff]*)*"/)
+const scalar = lex(/true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/)
 
 /** The index of the first token that is not JSON, in linear time: JavaScriptCore's errors have no position. */
 function firstInvalid(text: string): number {
-  let index = 0
+  let index = text.search(/[^ \t\n\r]|$/)
   const accept = (token: RegExp): boolean => {
-    space.lastIndex = index
-    space.test(text)
-    token.lastIndex = index = space.lastIndex
+    token.lastIndex = index
     const isNext = token.test(text)
     if (isNext) index = token.lastIndex
     return isNext
@@ -61,8 +57,7 @@ function firstInvalid(text: string): number {
     if (accept(mark['{'])) return acceptItems(mark['}'], () => accept(string) && accept(mark[':']) && acceptValue())
     return accept(mark['[']) ? acceptItems(mark[']'], acceptValue) : accept(string) || accept(scalar)
   }
-  // Whitespace may follow the value, and is skipped: the index is then at the text behind it.
-  if (acceptValue()) accept(nothing)
+  acceptValue()
   return index
 }
 
@@ -72,7 +67,7 @@ function keepInexact(_key: string, value: unknown, context?: { source?: string }
 }
 
 /** Checked before parsing, so that deep nesting cannot exhaust the parser's stack. Ignores brackets in strings. */
-function nestingExceeds(text: string, max: number): boolean {
+function isNestedTooDeeply(text: string): boolean {
   let depth = 0
   let inString = false
   for (let i = 0; i < text.length; i++) {
@@ -82,7 +77,7 @@ function nestingExceeds(text: string, max: number): boolean {
       else if (char === 0x22 /* " */) inString = false
     } else if (char === 0x22) inString = true
     else if (char === 0x7b /* { */ || char === 0x5b /* [ */) {
-      if (++depth > max) return true
+      if (++depth > nestingMax) return true
     } else if (char === 0x7d /* } */ || char === 0x5d /* ] */) depth--
   }
   return false
@@ -90,8 +85,6 @@ function nestingExceeds(text: string, max: number): boolean {
 
 export const petToJson = (pet: Pet) => JSON.stringify(jsonFields(pet))
 export const petsToJson = (pets: readonly Pet[]) => JSON.stringify(pets.map(jsonFields))
-/** One animal per line. */
-export const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 
 /** JSON.stringify takes no bigint. For most pages it is two to three times as fast as text made by hand. */
 function jsonFields({ id, name, categoryId, status }: Pet) {

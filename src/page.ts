@@ -15,34 +15,29 @@ export interface Page {
   readonly more: boolean
 }
 
-const limitMin = 1
 export const limitMax = 100
 export const limitDefault = 20
 
 export const pageLimit: Field<number, string> = {
-  schema: { type: 'integer', minimum: limitMin, maximum: limitMax, default: limitDefault },
-  expected: `an integer from ${limitMin} to ${limitMax}`,
+  schema: { type: 'integer', minimum: 1, maximum: limitMax, default: limitDefault },
+  expected: `an integer from 1 to ${limitMax}`,
   read: text => (/^[1-9][0-9]{0,2}$/.test(text) && Number(text) <= limitMax ? Number(text) : undefined),
 }
 
-/** Leaves room for other forms: today's have 18 characters. */
-const cursorCharsMax = 256
 const cursorBytes = 13
 const cursorVersion = 1
 
-/** Reused: `toString` copies the bytes. */
-const cursorBuffer = Buffer.alloc(cursorBytes)
-
 /** A version byte, the last id of a page, and a checksum over id and status. Equal arguments give equal cursors. */
 export function writeCursor(after: bigint, status: PetStatus | undefined): string {
-  cursorBuffer.writeUInt8(cursorVersion)
-  cursorBuffer.writeBigInt64BE(after, 1)
-  cursorBuffer.writeUInt32BE(Bun.hash.crc32(`${after} ${status ?? ''}`), 9)
-  return cursorBuffer.toString('base64url')
+  const bytes = Buffer.alloc(cursorBytes)
+  bytes.writeUInt8(cursorVersion)
+  bytes.writeBigInt64BE(after, 1)
+  bytes.writeUInt32BE(Bun.hash.crc32(`${after} ${status ?? ''}`), 9)
+  return bytes.toString('base64url')
 }
 
-/** It has no pattern: clients must not depend on the form of a cursor. */
-export const cursorSchema = { type: 'string', minLength: 1, maxLength: cursorCharsMax }
+/** Leaves room for other forms. It has no pattern: clients must not depend on the form of a cursor. */
+export const cursorSchema = { type: 'string', minLength: 1, maxLength: 256 }
 
 /** Reads the id in a cursor. A cursor that we did not write, or wrote for another status, is invalid. */
 export function cursorFor(status: PetStatus | undefined): Rule<bigint, string> {

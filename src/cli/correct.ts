@@ -1,3 +1,5 @@
+// The commands correct and remove.
+
 import { SetupError } from '../errors.ts'
 import { oneOfText, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'

@@ -1,3 +1,5 @@
+// What a server prints at its start.
+
 import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, whyInvalid } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import type { Log } from '../log.ts'

@@ -1,3 +1,5 @@
+// Ctrl-C while a command changes a store or writes a file.
+
 import { OutcomeUnknown, SetupError } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import { exitCode, type Io } from './output.ts'

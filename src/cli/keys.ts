@@ -3,9 +3,8 @@ import {
   hashSecret,
   issueApiKey,
   isWellFormedApiKey,
-  keyNameCharsMax,
+  maskKeys,
   permissions,
-  shownPart,
   whyInvalid,
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
@@ -14,6 +13,8 @@ import { argument, type CommandGroup, command, switchOption } from './arguments.
 import { minute, table, visible } from './output.ts'
 import { storeOptions, withStores } from './settings.ts'
 
+const nameCharsMax = 100
+
 const createCommand = command({
   name: 'keys create',
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
@@ -21,9 +22,8 @@ const createCommand = command({
     name: {
       flag: '--name, -n <name>',
       help: 'Name of the key, for keys list',
-      expected: `1 to ${keyNameCharsMax} characters on one line, not beginning with a dash`,
-      read: text =>
-        /^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= keyNameCharsMax ? text : undefined,
+      expected: `1 to ${nameCharsMax} characters on one line, not beginning with a dash`,
+      read: text => (/^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= nameCharsMax ? text : undefined),
     },
     expiresAt: {
       flag: '--expires <when>',
@@ -128,7 +128,7 @@ export function findKey(given: string, keys: readonly ApiKey[], program: string)
   const isMeant = ({ hash, name, shown }: ApiKey) =>
     isWhole ? hash === hashSecret(given) : name === given || shown === given
   const [key, ...others] = keys.filter(key => !key.revokedAt && isMeant(key))
-  const label = isWhole ? `${shownPart(given)}…` : given
+  const label = maskKeys(given)
   if (!key) throw new SetupError(`No valid key is called "${label}": ${program} keys list shows all keys`)
   if (others.length === 0) return key
   const choices = oneOfText([key, ...others].map(({ shown }) => visible(shown)))

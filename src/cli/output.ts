@@ -1,3 +1,5 @@
+// What every command reads from its process and prints: streams, tables, questions, progress.
+
 import { fstatSync, readFileSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
 import { codeOf, SetupError } from '../errors.ts'

@@ -1,3 +1,5 @@
+// The commands export and import.
+
 import { access, constants, open, stat } from 'node:fs/promises'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import { SetupError, StoreUnavailable } from '../errors.ts'

@@ -1,3 +1,5 @@
+// What the checks of the interface use: a request, its response, and what is expected of it.
+
 import { bodyBytesMax, readBytes } from '../client/request.ts'
 import { int64 } from '../field.ts'
 import { InexactNumber, isJsonObject } from '../int64.ts'

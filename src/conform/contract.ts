@@ -1,3 +1,5 @@
+// The checks, one for each rule of docs/interface.md.
+
 import { int64 } from '../field.ts'
 import { int64Max, isJsonObject } from '../int64.ts'
 import { type Pet, type PetStatus, petStatus } from '../pet.ts'

@@ -1,3 +1,5 @@
+// Runs the checks against a server.
+
 import { SetupError } from '../errors.ts'
 import { type Check, Failed, Probe, Skipped, type Target } from './check.ts'
 import { contractChecks } from './contract.ts'

@@ -1,3 +1,5 @@
+// The files of the pages, as the server sends them.
+
 import { existsSync } from 'node:fs'
 import { extname } from 'node:path'
 import { SetupError } from '../errors.ts'

@@ -4,7 +4,7 @@ import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { readPetLines } from '../../src/cli/ndjson.ts'
 import { IdsExhausted, StoreError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
-import { petLines } from '../../src/json.ts'
+import { petToJson } from '../../src/json.ts'
 import { type NewPet, type Pet, type PetCorrection, type PetStatus, petName, petStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
@@ -19,6 +19,7 @@ const names = [
 ]
 const numbered = (id: bigint): Pet => ({ id, name: `Nr. ${id}`, categoryId: 2n ** 62n + id / 2n, status: 'sold' })
 const many = (count: number, first = 1n) => Array.from({ length: count }, (_, i) => numbered(first + BigInt(i)))
+const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 const idsOf = (pets: readonly Pet[]) => pets.map(({ id }) => id)
 const namesOf = (pets: readonly NewPet[]) => pets.map(({ name }) => name)
 /** What it rejects with or throws. */

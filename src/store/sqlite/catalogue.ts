@@ -1,6 +1,6 @@
 import type { Database } from 'bun:sqlite'
 import { codeOf } from '../../errors.ts'
-import { petLines } from '../../json.ts'
+import { petToJson } from '../../json.ts'
 import type { PetCorrection, PetStatus } from '../../pet.ts'
 import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '../../store.ts'
 import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
@@ -32,7 +32,7 @@ export class SqliteCatalogue implements Catalogue {
       const page = database.query<PetRow, { after: bigint; rows: number }>(statements.list)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = page.all({ after, rows: batchPetsMax })
-        if (rows.length > 0) yield petLines(rows.map(petOf))
+        if (rows.length > 0) yield rows.map(row => `${petToJson(petOf(row))}\n`).join('')
         after = rows.at(-1)?.id
       }
     } catch (error) {
