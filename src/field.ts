@@ -15,7 +15,6 @@ export interface Rule<T, Input = unknown> {
   readonly problem?: (value: Input) => string | undefined
 }
 
-/** One rule in the forms that need it: the published schema, the check and the type. */
 export interface Field<T, Input = unknown> extends Rule<T, Input> {
   readonly schema: JsonSchema
 }

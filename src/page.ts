@@ -25,12 +25,11 @@ export const pageLimit: Field<number, string> = {
 }
 
 const cursorBytes = 13
-const cursorVersion = 1
 
 /** A version byte, the last id of a page, and a checksum over id and status. Equal arguments give equal cursors. */
 export function writeCursor(after: bigint, status: PetStatus | undefined): string {
   const bytes = Buffer.alloc(cursorBytes)
-  bytes.writeUInt8(cursorVersion)
+  bytes.writeUInt8(1)
   bytes.writeBigInt64BE(after, 1)
   bytes.writeUInt32BE(Bun.hash.crc32(`${after} ${status ?? ''}`), 9)
   return bytes.toString('base64url')

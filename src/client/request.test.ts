@@ -272,6 +272,7 @@ describe('a broken connection', () => {
     ['fetch failed', new TypeError('fetch failed')],
     ['ECONNREFUSED', Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' })],
     ['no error', 'no error'],
+    ['Sent Bearer ***', new TypeError('fetch failed', { cause: new RangeError(`Sent Bearer ${apiKey}`) })],
     ['TypeError', new TypeError()],
     ['undefined', undefined],
   ])('is an error with its cause, and has the innermost reason in its message: %s', async (reason, cause) => {
@@ -281,17 +282,6 @@ describe('a broken connection', () => {
     expect(error).toMatchObject({ ...details, message: `Cannot reach http://a/v1/pets: ${reason}` })
     expect(error.cause).toBe(cause)
     expect(error).not.toHaveProperty('status')
-  })
-
-  test('names the reason without the key, and has its cause', async () => {
-    const cause = new TypeError('fetch failed', { cause: new RangeError(`Sent Bearer ${apiKey}`) })
-    const fetch: client.Fetch = async () => {
-      throw cause
-    }
-    const pets = petsAt({ url: 'http://a' }, { fetch, retries: 0 })
-    const error = (await catchFailure(pets.list().page())) as client.ConnectionError
-    expect(error.message).toBe('Cannot reach http://a/v1/pets: Sent Bearer ***')
-    expect(error.cause).toBe(cause)
   })
 
   test('in the middle of a response is retried', async () => {
@@ -436,7 +426,6 @@ describe('an unexpected response', () => {
     ['81 characters', () => html(`${line}y`), `"${line}"…`],
     ['a page as JSON', () => typed('<h1>', 'application/json'), 'is not JSON (application/json): "<h1>"'],
     ['JSON of another kind', () => typed('[]', 'application/jsonl'), 'is not JSON (application/jsonl): "[]"'],
-    ['JSON of a third kind', () => typed('[]', 'x-application/json'), 'is not JSON (x-application/json): "[]"'],
     ['bytes that are not UTF-8', () => new Response(new Uint8Array([0xff])), '(application/octet-stream, not UTF-8)'],
     ['a 304', () => new Response(null, { status: 304 }), '304, expected 200'],
     ['another success', () => Response.json([], { status: 202 }), '202, expected 200'],

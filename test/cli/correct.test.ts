@@ -59,21 +59,16 @@ async function startTwo(kind: StoreKind) {
   })
 }
 
-/** The number is part of the animal and of its Idempotency-Key. */
-async function add({ url }: Server, number: number) {
-  const headers = { authorization: `Bearer ${key}`, 'Idempotency-Key': `animal-${number}` }
+async function add(server: Server, number: number): Promise<string> {
   const body = `{"name":"Animal ${number}","categoryId":7,"status":"available"}`
-  const response = await fetch(`${url}/pets`, { method: 'POST', headers, body })
-  const replayed = response.headers.get('idempotency-replayed')
-  return { replayed, status: response.status, text: await response.text() }
+  return await (await server.fetch('/pets', key, { method: 'POST', body })).text()
 }
 
 function testsOn(kind: StoreKind): void {
-  test('both processes show each change of docs/operating.md at once, and no id or key is used again', async () => {
+  test('both processes show each change of docs/operating.md at once, and no id can be changed', async () => {
     await using two = await startTwo(kind)
     const animals = new Map<number, string>()
-    for (const id of [1, 2, 3, 4]) animals.set(id, (await add(two.servers[0], id)).text)
-    const first = new Map(animals)
+    for (const id of [1, 2, 3, 4]) animals.set(id, await add(two.servers[0], id))
     const cursor = (await two.servers[0].fetch('/pets?limit=3', key)).headers.get('x-next-cursor')
     await two.expectShown(animals)
     const [sell = '', rename = '', remove = '', ...others] = examples
@@ -87,16 +82,8 @@ function testsOn(kind: StoreKind): void {
     await two.expectShown(animals)
     // The cursor names the deleted animal.
     expect(await (await two.servers[0].fetch(`/pets?cursor=${cursor}`, key)).text()).toBe(`[${animals.get(4)}]`)
-    await two.type('petstore remove --yes 4')
-    animals.delete(4)
-    for (const server of two.servers)
-      for (const id of [2, 3, 4])
-        expect(await add(server, id)).toEqual({ replayed: 'true', status: 201, text: `${first.get(id)}` })
-    await two.expectShown(animals)
     await expect(two.change('UPDATE pets SET id = 9 WHERE id = 1')).rejects.toThrow('the id of an animal cannot change')
-    const { text } = await add(two.servers[0], 5)
-    expect(text).toStartWith('{"id":5,')
-    await two.expectShown(animals.set(5, text))
+    await two.expectShown(animals)
   })
 
   test('200 corrections and removals while 32 clients create: nothing is lost, doubled or resurrected', async () => {

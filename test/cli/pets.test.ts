@@ -116,7 +116,7 @@ test('pets get prints one animal, or that none has the id, and after a success t
   }
 })
 
-test('a wait of more than a second is announceIfSlow, and --key is another name of --api-key', async () => {
+test('a wait of more than a second is announced, and --key is another name of --api-key', async () => {
   const limited = errorAnswer(429, 'rate_limited', { 'retry-after': '2' })
   const slow = async () => {
     await Bun.sleep(1_500)

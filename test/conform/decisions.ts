@@ -81,7 +81,7 @@ const problems: readonly (readonly [Sendable, ...names: readonly string[]])[] = 
   [post(newPet(red), { ...strict, path: '/pets?size=big' }), 'size', 'colour'],
 ]
 
-export const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknown>>> = {
+const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknown>>> = {
   ...Object.fromEntries(
     Object.entries(refusals).map(([name, [code, ...requests]]) => [
       name,

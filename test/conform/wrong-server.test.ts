@@ -1,9 +1,6 @@
 import { expect, spyOn, test } from 'bun:test'
-import { stringify } from '../../src/client/index.ts'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { conform } from '../../src/conform/run.ts'
-import { int64Max } from '../../src/int64.ts'
-import { decisions, failedDecisions } from './decisions.ts'
 import { type Asked, answering, changing, type Defect, error, key, startWrongServer } from './wrong-server.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -110,16 +107,10 @@ async function listFailures(server: { readonly url: string; readonly key: string
   )
 }
 
-test('a server that decided otherwise passes the contract, and follows few of our decisions', async () => {
+test('a server that decided otherwise passes the contract', async () => {
   using server = startWrongServer()
   const results = await conform({ baseUrl: server.url, key: server.key, readOnly: false })
   expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
-  const failed = await failedDecisions(server.url, server.key)
-  expect(Object.keys(decisions).filter(name => !failed.some(failure => failure.startsWith(`${name}: `)))).toEqual([
-    'the Content-Type may have parameters or be missing',
-    'responses are JSON for any Accept header',
-    'a name is stored exactly: 1,000 characters, outer spaces and combining characters',
-  ])
 })
 
 test.each(rows)('a server that breaks a rule fails its check and few others: %s', async (part, found, defect) => {
@@ -144,40 +135,27 @@ test('a check that needs what another check reports is skipped, and names that c
 })
 
 const ascii = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).replace(/[^ -~]/g, '?') })
-const maxAs0 = (pet: JsonObject) => (pet['categoryId'] === int64Max ? { ...pet, categoryId: 0n } : pet)
 const nullWithoutStatus = changing((reply, { body }) =>
   reply.status === 201 && !body.includes('status')
     ? { ...reply, body: { ...Object(reply.body), status: null } }
     : reply,
 )
-/** As a server in JavaScript does that reads and writes JSON as it comes. */
-const roundedIntegers = [
-  taking(/9223372036854775808(?!\d)/),
-  changing(reply => ({ ...reply, body: JSON.parse(stringify(reply.body)) })),
-]
 const wrongStatusIn404 = having(404, { status: 400n })
 const text401 = [answering(401, () => 'no'), typed(status => status === 401, 'text/plain')]
 const renamed = [having(201, { status: undefined }), withEach(() => ({ name: 'X' }))]
 const two422 = [/"lost"/, /^name=/].map(form => refusing(422, ({ body }) => form.test(body)))
-const htmlLists = changing(reply => (Array.isArray(reply.body) ? { ...reply, type: 'text/html' } : reply))
 const [byGet, byList] = [/^GET \/pets\/\{petId\} returns/, /^a new animal is in the list/]
 const by404 = /^the status of every Error is the HTTP status: .* returned 404 with the status 400$/
 const by422 = [/unknown status is .* status 400, .* 422/, /not JSON is .* status 400, .* 422/]
-const by64Bits = /^POST .* above 64 bits is refused: .* 201/
-const byExactness = /^POST .* 2\^53 exactly: expected categoryId: 9007199254740993, found .* 9007199254740992/
 
 /** The defects of a server, and the failures of a whole run. */
 const runs: readonly (readonly [server: string, defects: readonly Defect[], failures: readonly RegExp[]])[] = [
   ['rounds in POST, renames in GET', [answering(201, rounded), having(200, { name: 'X' })], [/2\^53/, byGet]],
   ['omits the status in POST, renames in lists', renamed, [/each status/, byList]],
   ['has text in 401 and a wrong status in 404', [...text401, wrongStatusIn404], [/^errors are/, by404]],
-  ['has a 201 of text/html', [typed(status => status === 201, 'text/html')], [/^responses are .* POST .* text\/html/]],
   ['loses characters when it reads', [answering(200, ascii), listing(ascii)], [byGet, byList]],
-  ['reads the largest integer as 0', [answering(200, maxAs0), listing(maxAs0)], [byGet, byList]],
   ['returns the status null', [nullWithoutStatus], [/without a status: .* the status null/]],
-  ['rounds integers', roundedIntegers, [by64Bits, byExactness]],
   ['has 422 for two problems', two422, by422],
-  ['lists as text/html', [htmlLists], [/^responses are .* GET \/pets returned text\/html/]],
   ['cannot list', [refusing(500, ({ method, path }) => method === 'GET' && list.test(path))], [/^GET \/pets is 200/]],
   ['cannot create', [refusing(500, ({ method }) => method === 'POST')], [/^POST \/pets is 201/]],
 ]

@@ -1,7 +1,7 @@
 import { expect, setSystemTime, test } from 'bun:test'
 import { until } from '../support/process.ts'
 import { keepAnimals } from '../support/service.ts'
-import { describeInBrowser, desktop, phone, stock, visit } from './browser.ts'
+import { describeInBrowser, desktop, phone, visit } from './browser.ts'
 
 describeInBrowser('the catalogue page', () => {
   test('keeps the list under a banner and the animal in the form while the service cannot be reached', () =>
@@ -114,17 +114,6 @@ describeInBrowser('the catalogue page', () => {
       expect(await page.evaluate('sessionStorage.length')).toBe(0)
       await screen.typeKey('schlüssel')
       await screen.says('A key has no spaces and no accents')
-    }))
-
-  test('takes no key from the address, and waits for one: paste it, Enter', () =>
-    visit(desktop, async (page, service, screen) => {
-      await stock(service, 5)
-      await screen.goTo(`/#key=${service.key}`)
-      await screen.untilTrue("document.activeElement.id === 'key' && document.activeElement.value === ''")
-      expect(await page.evaluate('sessionStorage.length + localStorage.length')).toBe(0)
-      await page.keyboard.insertText(service.key)
-      await page.keyboard.press('Enter')
-      await screen.waitForCards(5)
     }))
 
   test('remembers the key on the device on request', () =>
