@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { petToJson } from '../json.ts'
-import type { Pet } from '../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds } from '../store.ts'
 import { InvalidLines, lineBytesMax, readLines, readPetLines } from './ndjson.ts'
 
@@ -63,12 +61,9 @@ describe('lines', () => {
 const rex = (id: number | string) => `{"id":${id},"name":"Rex","categoryId":7}`
 
 describe('a line', () => {
-  test.each<Pet>([
-    { id: 1n, name: 'Rex', categoryId: 7n },
-    { id: 9007199254740993n, name: '犬 "\\ \u2028\u0001', categoryId: -9223372036854775808n, status: 'sold' },
-    { id: 9223372035854775807n, name: 'x'.repeat(1_000), categoryId: 9223372036854775807n, status: 'pending' },
-  ])('is read as it was written: %p', async pet => {
-    expect(await readPets(`${petToJson(pet)}\n`, 'keep')).toMatchObject({ found: [[pet]], count: 0 })
+  test('keeps its id, up to the highest that can be kept', async () => {
+    const pet = { id: 9223372035854775807n, name: 'Rex', categoryId: 7n }
+    expect(await readPets(`${rex(`${pet.id}`)}\n`, 'keep')).toMatchObject({ found: [[pet]], count: 0 })
   })
 
   test.each([
