@@ -1,7 +1,5 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
 import type { StoreTrouble } from './errors.ts'
-import { invalid } from './field.ts'
-import { int64Max } from './int64.ts'
 import type { Page, PageRequest } from './page.ts'
 import type { NewPet, Pet, PetCorrection } from './pet.ts'
 
@@ -68,8 +66,8 @@ export interface Catalogue {
   read(): AsyncIterable<string>
   /**
    * Adds all animals or none, and returns how many. Throws a StoreError if ids are to be kept in a store that has
-   * animals, or if {@link keptIdProblem} refuses one; OutcomeUnknown if no answer to COMMIT arrives; an error
-   * of `batches` unchanged; the signal's reason if it aborts before COMMIT.
+   * animals; OutcomeUnknown if no answer to COMMIT arrives; an error of `batches` unchanged; the signal's reason if it
+   * aborts before COMMIT.
    */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint>
   /** Changes one animal; undefined if there is none. Throws OutcomeUnknown or the signal's reason, like `load`. */
@@ -80,7 +78,7 @@ export interface Catalogue {
 
 type CorrectedPet = { readonly before: Pet; readonly after: Pet }
 
-/** An animal to import. Its id is used only if ids are kept. */
+/** An animal to import. Its id is used only if ids are kept; then every animal has one, in ascending order. */
 export interface ImportedPet extends NewPet {
   readonly id?: bigint
 }
@@ -90,16 +88,6 @@ export type ImportIds = 'keep' | 'new'
 
 /** With names of 1,000 characters, a batch takes up to 20 MB. */
 export const batchPetsMax = 5_000
-
-/** New ids continue from the highest kept one: this leaves a billion of them. */
-const keptIdMax = int64Max - 1_000_000_000n
-
-/** What is wrong with an id to keep, after the previous one (0 if it is the first). */
-export function keptIdProblem(id: bigint | undefined, previous: bigint): string | undefined {
-  if (id === undefined) return 'id is missing: to keep ids, every animal needs one'
-  if (id < 1n || id > keptIdMax) return invalid('id', id, { expected: `an integer from 1 to ${keptIdMax}` })
-  return id <= previous ? `id is ${id} after ${previous}: expected ascending ids` : undefined
-}
 
 export interface Stores {
   readonly pets: PetStore

@@ -136,6 +136,11 @@ describe('many lines', () => {
     ['invalid lines', `${rex(1)}\r\n{}\r\n${rex(2)}\r\n{}`, ['2: id is missing', '4: id is missing']],
     ['a line too long', `${'x'.repeat(70_000)}\n${rex(1)}\n\ufffd`, ['1: it has more than', '3: it is not JSON']],
     ['ids that do not ascend', [3, 7, 7, 2, 8].map(rex).join('\n'), ['3: id is 7 after 7', '4: id is 2 after 7']],
+    [
+      'an id too high to keep',
+      rex('9223372035854775808'),
+      ['1: id is 9223372035854775808: expected an integer from 1'],
+    ],
   ])('with %s are refused there', async (_, text, problems) => {
     const found = await read(text, 'keep')
     expect(found).toHaveLength(problems.length)

@@ -2,7 +2,7 @@ import { int64, invalid, unknownNames } from '../field.ts'
 import { int64Max, isJsonObject } from '../int64.ts'
 import { readJson } from '../json.ts'
 import { newPetNames, readNewPet } from '../pet.ts'
-import { batchPetsMax, type ImportedPet, type ImportIds, keptIdProblem } from '../store.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds } from '../store.ts'
 
 const namedLinesMax = 20
 
@@ -82,6 +82,16 @@ function readPetLine(line: string, ids: ImportIds, previousId: bigint): Imported
   ]
   if (!read.ok || problems.length > 0) return { problem: problems.join('; ') }
   return id === undefined ? read.pet : { id, ...read.pet }
+}
+
+/** New ids continue from the highest kept one: this leaves a billion of them. */
+const keptIdMax = int64Max - 1_000_000_000n
+
+/** What is wrong with an id to keep, after the previous one (0 if it is the first). */
+function keptIdProblem(id: bigint | undefined, previous: bigint): string | undefined {
+  if (id === undefined) return 'id is missing: to keep ids, every animal needs one'
+  if (id < 1n || id > keptIdMax) return invalid('id', id, { expected: `an integer from 1 to ${keptIdMax}` })
+  return id <= previous ? `id is ${id} after ${previous}: expected ascending ids` : undefined
 }
 
 const lineFeed = 0x0a

@@ -3,7 +3,6 @@ import { StoreError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
 import type { Page } from '../page.ts'
 import type { NewPet, Pet, PetCorrection, PetStatus } from '../pet.ts'
-import { keptIdProblem } from '../store.ts'
 
 export type PetRow = { id: bigint; name: string; categoryId: bigint; status: PetStatus | null }
 
@@ -113,11 +112,4 @@ export function checkIdsLeft(location: string, count: number, lastId: bigint): v
   if (lastId <= int64Max - BigInt(count)) return
   const problem = `the store ${location} has used ids up to ${lastId}, and ${int64Max} is the last`
   throw new StoreError('ids-exhausted', `Cannot assign ${count} new ids: ${problem}`)
-}
-
-/** The id, if it can be kept after the previous one. */
-export function checkedKeptId(id: bigint | undefined, previous: bigint): bigint {
-  const problem = keptIdProblem(id, previous)
-  if (id !== undefined && problem === undefined) return id
-  throw new StoreError('invalid-id', `Cannot import the animals: ${problem}`)
 }

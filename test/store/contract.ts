@@ -29,8 +29,6 @@ export const failureOf = async (work: () => unknown): Promise<unknown> =>
     error => error,
   )
 
-/** U+0000 to U+FFFF. */
-const everyCharacter = Array.from({ length: 0x10000 }, (_, code) => String.fromCharCode(code))
 /** U+0001 to U+007F. */
 const everyControl = String.fromCharCode(...Array.from({ length: 0x7f }, (_, i) => i + 1))
 
@@ -93,13 +91,10 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(namesOf(await walk(30)).slice(-names.length)).toEqual(names)
     })
 
-    test('names that POST /pets would refuse are refused', async () => {
-      const blanks = everyCharacter.filter(char => /\s/.test(char))
-      const refused = ['', ' \u3000\ufeff', '🐕'.repeat(1_001), 'a\0', '\0a', '\0', ...blanks]
-      for (const name of refused)
-        expect(await failureOf(() => add({ name })), JSON.stringify(name)).toBeInstanceOf(Error)
+    test('the database itself refuses an empty name, one too long, and an unknown status', async () => {
+      const refused = [{ name: '' }, { name: '🐕'.repeat(1_001) }, { status: 'lost' as PetStatus }]
+      for (const pet of refused) expect(String(await failureOf(() => add(pet)))).toMatch(/check constraint/i)
       expect((await stores.pets.list({ limit: 1 })).pets).toEqual([])
-      for (const name of blanks) await add({ name: `${name}x` })
     })
 
     test('an animal without a status has none, and no filter and no other id finds it', async () => {
@@ -336,10 +331,10 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       }
     })
 
-    test('values that POST /pets would refuse, a missing animal and an abort change nothing', async () => {
+    test('values that the database refuses, a missing animal and an abort change nothing', async () => {
       const pet = await add({ status: 'sold' })
       const { catalogue } = stores
-      for (const correction of [{ name: ' ' }, { status: 'lost' as PetStatus }])
+      for (const correction of [{ name: '' }, { status: 'lost' as PetStatus }])
         expect(String(await failureOf(() => catalogue.correct(pet.id, correction)))).toMatch(/check constraint/i)
       for (const id of [0n, -1n, pet.id + 1n, int64Max, int64Min])
         expect(await catalogue.correct(id, { name: 'Nobody' })).toBeUndefined()
@@ -399,8 +394,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       let seen = ''
       for await (const lines of stores.catalogue.read()) {
         if (seen === '') await add({ name: 'too late' })
-        // Less than all. PostgreSQL's batches depend on how much of a COPY arrives at once: up to 512 KiB, which JSON doubles.
-        expect(lines.length).toBeLessThan(300 * batchPetsMax)
+        expect(lines.split('\n').length).toBeWithin(2, batchPetsMax + 2)
         seen += lines
       }
       expect(seen).toBe(petLines(pets))
@@ -457,13 +451,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const ids = idsOf(await everything())
       if (result === 'no failure' && !isBefore) expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
       else expect([result, ids.length]).toEqual([expect.any(StoreError), 1])
-    })
-
-    test('the same id again and no id cannot be kept, and nothing changes', async () => {
-      for (const given of [batches([numbered(5n), numbered(7n), numbered(7n)]), batches([numbered(7n)], [rex])]) {
-        expect(await failureOfLoad(given, 'keep')).toBeInstanceOf(StoreError)
-        expect(await everything()).toEqual([])
-      }
     })
 
     test('ids can be kept after all animals were removed, and none is assigned again', async () => {

@@ -3,7 +3,7 @@ import { codeOf } from '../../errors.ts'
 import { petToJson } from '../../json.ts'
 import type { PetCorrection, PetStatus } from '../../pet.ts'
 import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '../../store.ts'
-import { checkedKeptId, checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
+import { checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
 import { sqliteStoreError, sqliteUnavailable } from './errors.ts'
 import { statements } from './pets.ts'
 import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identityOf, readInteger } from './schema.ts'
@@ -46,7 +46,7 @@ export class SqliteCatalogue implements Catalogue {
       const identity = identityOf(this.#file)
       // Fails early; checked again under the lock.
       if (ids === 'keep') this.#checkEmpty(database)
-      const count = await stage(database, batches, ids)
+      const count = await stage(database, batches)
       database.run('BEGIN IMMEDIATE')
       const lastId = readInteger(database, "SELECT seq FROM sqlite_sequence WHERE name = 'pets'")
       if (ids === 'keep') this.#checkEmpty(database)
@@ -136,7 +136,7 @@ export class SqliteCatalogue implements Catalogue {
 }
 
 /** Inserts every batch into a temporary table, and returns the number of animals. */
-async function stage(database: Database, batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds) {
+async function stage(database: Database, batches: AsyncIterable<readonly ImportedPet[]>) {
   // SQLite stores temporary tables in an unnamed file, so nothing is left behind after a crash.
   database.run('PRAGMA temp_store = FILE')
   database.run(`PRAGMA cache_size = -${cacheKilobytes}`)
@@ -146,11 +146,9 @@ async function stage(database: Database, batches: AsyncIterable<readonly Importe
   const insert = database.query<never, [bigint | null, string, bigint, PetStatus | null]>(
     'INSERT INTO staged (id, name, category_id, status) VALUES (?, ?, ?, ?)',
   )
-  let previous = 0n
   let count = 0
   const insertBatch = database.transaction((pets: readonly ImportedPet[]) => {
     for (const { id, name, categoryId, status } of pets) {
-      if (ids === 'keep') previous = checkedKeptId(id, previous)
       insert.run(id ?? null, name, categoryId, status ?? null)
     }
     count += pets.length
