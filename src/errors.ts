@@ -1,12 +1,15 @@
-/** What is wrong with a store: one name for each advice. Engines share a name if the operator has to do the same. */
-export type StoreProblem =
-  | ('no-file' | 'not-a-file' | 'foreign-file' | 'no-permission' | 'read-only' | 'no-folder' | 'locked' | 'disk-full')
-  | ('damaged' | 'before-1' | 'newer-schema' | 'not-empty' | 'invalid-id' | 'ids-exhausted')
-  | ('nothing-to-copy' | 'unreadable' | 'no-read-permission' | 'not-a-backup' | 'bad-backup' | 'unclosed-backup')
-  | ('refused-value' | 'ignored-animals')
-  | ('no-answer' | 'no-primary' | 'temporary' | 'wrong-address' | 'wrong-tls' | 'pooler' | 'no-free-connection')
-  | ('host-rules' | 'refused-user' | 'certificate-name' | 'untrusted-certificate' | 'missing-right' | 'listed-rights')
-  | ('no-tables' | 'no-database' | 'no-schema' | 'foreign-tables' | 'encoding' | 'isolation')
+// What can go wrong with a store, and with the program.
+
+/** What is wrong with a store: one name for each advice. */
+export type StoreProblem = SharedProblem | SqliteProblem | PostgresProblem
+type SharedProblem = 'locked' | 'disk-full' | 'temporary' | 'newer-schema' | 'not-empty' | 'ids-exhausted'
+type SqliteProblem =
+  | ('no-file' | 'wrong-file' | 'not-writable' | 'not-readable' | 'failing-disk')
+  | ('damaged' | 'bad-backup' | 'foreign-trigger')
+type PostgresProblem =
+  | ('no-answer' | 'no-primary' | 'no-free-connection' | 'pooler' | 'isolation')
+  | ('host-rules' | 'refused-user' | 'certificate-name' | 'untrusted-certificate' | 'missing-right')
+  | ('no-tables' | 'no-schema' | 'wrong-database')
 
 /** The store cannot be opened, copied or changed. The message says what happened; `problem` decides what to do. */
 export class StoreError extends Error {

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { StoreError, StoreUnavailable } from '../errors.ts'
-import { connectionProblem, explained, withAdvice } from './advice.ts'
+import { connectionProblem, explain, withAdvice } from './advice.ts'
 
 test('one line says what happened and what to do, if there is something to do', () => {
   const full = new StoreError('disk-full', 'Cannot open the store pets.db: the disk is full (SQLITE_FULL)')
@@ -29,6 +29,6 @@ test.each([
 
 test('another error stays as it is', () => {
   const error = Object.assign(new Error('a bug'), { code: 'XENOENT' })
-  expect(explained('Cannot read it', error, [[/^ENOENT$/, 'it does not exist']])).toBe(error)
+  expect(explain('Cannot read it', error, [[/^ENOENT$/, 'it does not exist']])).toBe(error)
   expect(connectionProblem('https://a', error)).toBeUndefined()
 })

@@ -1,51 +1,40 @@
+// What an operator has to do about a problem.
+
 import { codeOf, SetupError, type StoreProblem, type StoreTrouble } from '../errors.ts'
 
 /** What the operator has to do about each problem of a store. */
 const advice: Readonly<Record<StoreProblem, string>> = {
-  'no-file': 'is this the folder of the store? If not, go there, or set DATABASE_URL to the file',
-  'not-a-file': 'set DATABASE_URL to a file',
-  'foreign-file': 'move it away, or set DATABASE_URL to another file',
-  'no-permission': 'change its owner, or set DATABASE_URL to another file',
-  'read-only': 'make its file system writable, or let this user write the file and its folder',
-  'no-folder': 'create it, or set DATABASE_URL to another file',
   locked: 'stop that process, or try again',
   'disk-full': 'free some space',
-  damaged: 'stop the servers, move the file away with its -wal and -shm files, and run petstore restore with a backup',
-  'before-1':
-    'export it with that program, run import --keep-ids into a new store, and create new keys; idempotency keys, and removed ids above the highest animal, are not carried over',
+  temporary: 'try again',
   'newer-schema': 'upgrade the program',
   'not-empty': 'import without --keep-ids, or set DATABASE_URL to an empty store',
-  'invalid-id': 'correct it, or import without --keep-ids',
   'ids-exhausted': 'import into an empty store',
-  'nothing-to-copy': 'set DATABASE_URL to the store to copy',
-  unreadable: 'check the file and its disk',
-  'no-read-permission': 'let this user read it',
-  'not-a-backup': 'name a backup',
-  'bad-backup': 'use another backup',
-  'unclosed-backup': 'copy it and its log to a folder where you can write, and open it with sqlite3',
-  'refused-value': 'correct it in a copy of the backup',
-  'ignored-animals': 'look for triggers in the store',
-  'no-answer': 'start it, or check host and port in DATABASE_URL',
+
+  'no-file': 'is this the folder of the store? If not, go there, or set DATABASE_URL to the file',
+  'wrong-file': 'set DATABASE_URL to the file of the store, or to a new file',
+  'not-writable': 'let this user write the file and its folder, or set DATABASE_URL to another file',
+  'not-readable': 'let this user read it',
+  'failing-disk': 'check the file and its disk',
+  damaged: 'stop the servers, move the file away with its -wal and -shm files, and run petstore restore with a backup',
+  'bad-backup': 'name another backup',
+  'foreign-trigger': 'remove the triggers that you have added to the store',
+
+  'no-answer': 'check host, port and sslmode in DATABASE_URL, or start PostgreSQL there',
   'no-primary': 'name the primary in DATABASE_URL, or a proxy that finds it',
-  temporary: 'try again',
-  'wrong-address': 'check host and port in DATABASE_URL',
-  'wrong-tls': 'check that it is PostgreSQL and supports the sslmode in DATABASE_URL',
-  pooler: 'set PETSTORE_DATABASE_POOLER=true',
   'no-free-connection':
     "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool of the servers",
-  encoding: "create one with ENCODING 'UTF8'",
+  pooler: 'set PETSTORE_DATABASE_POOLER=true',
   isolation: 'run this statement',
-  'no-tables': 'set DATABASE_URL to the database of the store; a first start of the server creates the tables',
-  'no-schema': 'create it, or change the search_path',
-  'foreign-tables': 'set DATABASE_URL to a separate database',
   'host-rules': 'add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS',
   'refused-user': 'check user and password in DATABASE_URL',
   'certificate-name': 'use that name in DATABASE_URL, or choose another sslmode',
   'untrusted-certificate': "set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",
-  'no-database': 'create it, or set DATABASE_URL to another one',
   'missing-right':
     'GRANT it SELECT, INSERT, UPDATE and DELETE on the tables, EXECUTE on the functions, and TEMPORARY on the database for an import; the first start needs CREATE on the schema, and an upgrade the owner of the tables',
-  'listed-rights': 'GRANT these rights',
+  'no-tables': 'set DATABASE_URL to the database of the store; a first start of the server creates the tables',
+  'no-schema': 'create it, or change the search_path',
+  'wrong-database': "create a database for the store, with ENCODING 'UTF8', and set DATABASE_URL to it",
 }
 
 /** What happened and what to do. */
@@ -57,7 +46,7 @@ export function withAdvice({ message, problem }: StoreTrouble): string {
 type Problems = readonly (readonly [codes: RegExp, happened: string, advice?: string])[]
 
 /** A SetupError if one of the problems has the code of the error; otherwise the error itself. */
-export function explained(what: string, error: unknown, problems: Problems): unknown {
+export function explain(what: string, error: unknown, problems: Problems): unknown {
   const code = codeOf(error)
   const [, happened, advice] = problems.find(([codes]) => codes.test(code)) ?? []
   if (happened === undefined) return error
@@ -66,7 +55,7 @@ export function explained(what: string, error: unknown, problems: Problems): unk
 
 /** Why a server cannot be reached, by the code of `fetch`; undefined if it is another error. */
 export function connectionProblem(url: string, error: unknown): SetupError | undefined {
-  const problem = explained(`Cannot reach ${url}`, error, [
+  const problem = explain(`Cannot reach ${url}`, error, [
     [/^ECONNREFUSED$/, 'nothing answers there', 'start it with petstore serve, or check the address'],
     [/^(ENOTFOUND|EAI_AGAIN)$/, 'no address is known for this host', 'check its name'],
     [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection', 'if it uses TLS, the address needs https://'],

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { codeOf, SetupError } from '../errors.ts'
-import { explained } from './advice.ts'
+import { explain } from './advice.ts'
 
 /**
  * Writes a file that gets its name when it is complete, and returns its size. Until then it is at another path in the
@@ -21,7 +21,7 @@ export async function writeNewFile<T>(target: string, what: string, write: (path
     await sync(dirname(target))
     return { result, bytes: (await stat(target)).size }
   } catch (error) {
-    throw explained(what, error, [
+    throw explain(what, error, [
       [/^EEXIST$/, 'the file exists', 'choose another name'],
       [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist', 'create it'],
       [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],

@@ -6,7 +6,7 @@ import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
 import type { OnStoreEvent, OpenOptions, Stores } from '../store.ts'
 import { createPages } from '../web/pages.ts'
-import { explained, withAdvice } from './advice.ts'
+import { explain, withAdvice } from './advice.ts'
 import { command } from './arguments.ts'
 import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
 import { greet } from './greeting.ts'
@@ -157,7 +157,7 @@ function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSe
     const script = event === 'start' ? 'npm start' : event === 'dev' && 'npm run dev'
     const use = (other: number) => (script ? `PORT=${other} ${script}` : `--port ${other} or PORT=${other}`)
     const useOther = `stop the other program, or use another port, such as ${use(port === 9000 ? 9001 : 9000)}`
-    throw explained(`Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`, cause, [
+    throw explain(`Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`, cause, [
       [/^EADDRINUSE$/, 'the port is in use', useOther],
       [/^EACCES$/, 'permission denied', `use a port above 1023, such as ${use(8080)}`],
       [/^/, 'the address is not usable', 'check --host and --port, or HOST and PORT'],

@@ -5,7 +5,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { SetupError, StoreUnavailable } from '../errors.ts'
 import { writeMsMax } from '../store/commit-queue.ts'
 import type { ImportIds, Stores } from '../store.ts'
-import { explained, withAdvice } from './advice.ts'
+import { explain, withAdvice } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { awaitOutcome, runInterruptible, unlessAborted } from './interrupt.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
@@ -187,7 +187,7 @@ function importProblem(error: unknown, label: string): unknown {
   if (error instanceof StoreUnavailable) {
     return new SetupError(`${what}: the store does not answer (${withAdvice(error)}); nothing was imported`)
   }
-  return explained(what, error, [
+  return explain(what, error, [
     [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
     [/^EISDIR$/, notASource],
     [/^(EACCES|EPERM)$/, 'no permission to read it'],

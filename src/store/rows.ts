@@ -1,3 +1,5 @@
+// How both engines read and write rows, and what both refuse.
+
 import type { ApiKey, NewApiKey, Permission } from '../api-key.ts'
 import { StoreError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
@@ -32,12 +34,6 @@ export function fingerprintOf({ name, categoryId, status }: NewPet): string {
   const values = JSON.stringify([name, String(categoryId), status ?? null])
   return new Bun.CryptoHasher('sha256').update(values).digest('hex')
 }
-
-/** White space, as the rule for names defines it: `\s` in JavaScript. */
-export const blankCodePoints = [
-  9, 10, 11, 12, 13, 32, 160, 5760, 8192, 8193, 8194, 8195, 8196, 8197, 8198, 8199, 8200, 8201, 8202, 8232, 8233, 8239,
-  8287, 12288, 65279,
-]
 
 export type KeyRow = {
   id: bigint
@@ -88,11 +84,6 @@ export function msOf(date: Date): bigint {
 }
 
 // Refusals, in the same words for both engines. `what` begins the message: `Cannot open the store pets.db`.
-
-/** Recognised by its mark: its version numbers belong to other schemas. */
-export function madeBefore1(what: string): StoreError {
-  return new StoreError('before-1', `${what}: a version before 1.0.0 made it`)
-}
 
 /** The steps that a store lacks. `found` is its version, 0 if it is new; the first step makes version 1. */
 export function missingMigrations(what: string, found: number, steps: readonly string[]) {

@@ -48,7 +48,7 @@ test('a backup of a busy store can be restored, and one of a stopped store does 
   expect((await add(again, 'new')).status).toBe(201)
 })
 
-const [notOurs, setUrl] = ['the file is not a store of this program', 'set DATABASE_URL to the store to copy']
+const otherFile = 'set DATABASE_URL to the file of the store, or to a new file'
 const restore = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
 
 test.each([
@@ -73,17 +73,11 @@ test('a backup may have a name that begins with white space', async () => {
 })
 
 test.each([
-  ['text', `Cannot back up the store text.db: ${notOurs} (SQLITE_NOTADB); ${setUrl}`],
-  ['theirs', `Cannot back up the store theirs.db: ${notOurs}; ${setUrl}`],
-  [
-    'folder',
-    'Cannot back up the store folder.db: it cannot be opened (SQLITE_CANTOPEN); change its owner, or set DATABASE_URL to another file',
-  ],
-  [
-    'incomplete',
-    'Cannot back up the store incomplete.db: SQLiteError: no such table: pets; check the file and its disk',
-  ],
-  ['damaged', `Cannot back up the store damaged.db: the file is damaged (SQLITE_CORRUPT); ${restore}`],
+  ['text', `it is not an SQLite database (SQLITE_NOTADB); ${otherFile}`],
+  ['theirs', `it is a database of another program; ${otherFile}`],
+  ['folder', `the file or its folder cannot be opened (SQLITE_CANTOPEN); ${otherFile}`],
+  ['incomplete', 'SQLiteError: no such table: pets; check the file and its disk'],
+  ['damaged', `the file is damaged (SQLITE_CORRUPT); ${restore}`],
 ])('a %s file cannot be copied, and nothing is left behind', async (name, problem) => {
   using folder = temporaryFolder()
   const inside = (file: string) => join(folder.path, file)
@@ -104,7 +98,8 @@ test.each([
   }
   const before = readdirSync(folder.path)
   const ended = await petstore(['backup', 'copy.db', '--database-url', `sqlite:${name}.db`], { cwd: folder.path })
-  expect(ended).toEqual({ exitCode: 1, stdout: '', stderr: `Copying the store\npetstore: ${problem}\n` })
+  const stderr = `Copying the store\npetstore: Cannot back up the store ${name}.db: ${problem}\n`
+  expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
   expect(readdirSync(folder.path)).toEqual(before)
 })
 

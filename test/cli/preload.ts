@@ -1,6 +1,5 @@
 // `bin/petstore` runs this first if a test asks for it. It prints on stdout, which import and export to a file do not use.
 import { readFileSync, writeSync } from 'node:fs'
-import { Worker } from 'node:worker_threads'
 
 // The number of the batch after which a command waits for a signal. SIGUSR2 lets it continue.
 const heldBatch = Number(process.env['PETSTORE_TEST_HOLD'])
@@ -16,9 +15,7 @@ if (heldBatch > 0) {
   }
   globalThis.setImmediate = Object.assign(hold, goOn) as typeof goOn
   // It does not learn that its thread is done.
-  Worker.prototype.on = function (this: Worker) {
-    return this
-  }
+  Worker.prototype.addEventListener = () => {}
 }
 
 // The most memory that it has occupied, as the system counts it.

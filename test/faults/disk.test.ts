@@ -176,10 +176,9 @@ testUnless(noMount, 'a restore onto a full disk says so and changes nothing, and
     fill(filler, code === 'ENOSPC' ? 1.5 * statSync(place.file('pets.db')).size : 64 * 1024)
     restore?.kill('SIGUSR2')
     const problem = restore ? await restore.stderr.text() : await refusal(args, place.surroundings)
-    const why = 'the disk has too little free space for up to 2.2 times the size of the backup'
-    expect(problem).toEndWith(
-      `Cannot restore pets.db, and nothing has changed: ${why}${restore ? ' (SQLITE_FULL)' : ''}; free some space\n`,
-    )
+    const noRoom = 'the disk has no room for up to 2.2 times the size of the backup'
+    const why = restore ? 'the disk is full (SQLITE_FULL)' : noRoom
+    expect(problem).toEndWith(`Nothing has changed in the store ${disk.path}/pets.db: ${why}; free some space\n`)
     if (restore) expect(await restore.exited).toBe(1)
     expect(await allAnimals(client)).toEqual(acknowledged)
     rmSync(filler)

@@ -180,7 +180,7 @@ test.concurrent('a locked store: restore says so, and nothing changes', async ()
     other.run('BEGIN IMMEDIATE')
     const problem = await refusal(['restore', '--yes', 'new.db'], all.place.surroundings)
     expect(problem).toEndWith(
-      'Cannot restore new.db, and nothing has changed: another process has locked the store (SQLITE_BUSY); stop that process, or try again\n',
+      'Nothing has changed in the store pets.db: another process has locked it (SQLITE_BUSY); stop that process, or try again\n',
     )
   }
   expectAnimals(await allAnimals(all.client), all.older.animals)

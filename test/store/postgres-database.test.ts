@@ -71,16 +71,8 @@ describeWithPostgres('PostgreSQL: the database', () => {
     expect(await contents()).toEqual([])
   })
 
-  test('a store of a version before 1.0.0 is refused with what to do, and stays as it was', async () => {
-    await run('CREATE TABLE pets (id bigint); CREATE TABLE petstore_schema (version integer)')
-    await run('INSERT INTO pets VALUES (1); INSERT INTO petstore_schema VALUES (1)')
-    const before = await contents()
-    const message =
-      /^Cannot open the store postgres:.*: a version before 1\.0\.0 made it; export it with that program, run import /
-    for (const create of [true, false]) expect(await refusal(database.url, create)).toMatch(message)
-    expect(await contents()).toEqual(before)
-    expect(await rows('SELECT version::text FROM petstore_schema UNION ALL SELECT id::text FROM pets')).toHaveLength(2)
-    // A new store in a schema before it works.
+  test('a store in the first schema of the search path is opened', async () => {
+    await created()
     await run('CREATE SCHEMA shop')
     for (const path of ['shop', 'shop, public']) {
       await run(`ALTER DATABASE ${databaseName()} SET search_path = ${path}`)
@@ -97,7 +89,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
     await run(theirs)
     const before = await contents()
     const message =
-      /^Cannot open .*: another program has a table of the same name there \([0-9A-Z]{5}: .*\); set DATABASE_URL to a separate database$/
+      /^Cannot open .*: another program has a table of the same name there \([0-9A-Z]{5}: .*\); create a database for the store, with ENCODING 'UTF8', and set DATABASE_URL to it$/
     expect(await refusal()).toMatch(message)
     expect(await contents()).toEqual(before)
   })
@@ -123,7 +115,7 @@ describeWithPostgres('PostgreSQL: the database', () => {
     await run(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`)
     try {
       expect(await refusal(url)).toMatch(
-        /^Cannot use .*: the encoding of its database is SQL_ASCII; create one with ENCODING 'UTF8'$/,
+        /^Cannot use .*: the encoding of its database is SQL_ASCII; create a database .* with ENCODING 'UTF8'/,
       )
       expect(await contents(url)).toEqual([])
     } finally {
@@ -587,7 +579,7 @@ describeWithPostgres('PostgreSQL: durability', () => {
 })
 
 /** The plan of a statement that has just run, and how many blocks it read. */
-async function explained(sql: SQL, statement: string) {
+async function explain(sql: SQL, statement: string) {
   const lines = await sql.unsafe(`EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) ${statement}`)
   const plan = lines.map((line: { 'QUERY PLAN': string }) => line['QUERY PLAN']).join('\n')
   const [, hit, read = 0] = /Buffers: shared hit=(\d+)(?: read=(\d+))?/.exec(plan) ?? []
@@ -618,7 +610,7 @@ describeWithPostgres('PostgreSQL: the cost of requests', () => {
 
     async function expectFewBlocks(statement: string, ...values: unknown[]): Promise<void> {
       await sql.unsafe(`PREPARE asked AS ${statement}`)
-      const { plan, blocks } = await explained(sql, `EXECUTE asked (${values.map(value => `'${value}'`).join()})`)
+      const { plan, blocks } = await explain(sql, `EXECUTE asked (${values.map(value => `'${value}'`).join()})`)
       await sql.unsafe('DEALLOCATE asked')
       expect(blocks, plan).toBeLessThan(30)
       expect(plan).toContain('Index Scan')
@@ -657,9 +649,9 @@ describeWithPostgres('PostgreSQL: the cost of requests', () => {
     await sql.unsafe(execute)
     await addKeys(50_000, 'i')
     // To find, lock, delete and return each one takes four or five blocks. A look-up by key takes four more.
-    expect((await explained(sql, execute)).blocks).toBeLessThan(6 * batch)
+    expect((await explain(sql, execute)).blocks).toBeLessThan(6 * batch)
     await run('ANALYZE idempotency_keys')
-    expect((await explained(sql, execute)).blocks).toBeLessThan(6 * batch)
+    expect((await explain(sql, execute)).blocks).toBeLessThan(6 * batch)
   })
 
   test('a sweep reads no rows again that it has deleted, though a snapshot still sees them', async () => {

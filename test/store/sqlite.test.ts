@@ -1,6 +1,15 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
-import { readdirSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { StoreError, StoreUnavailable } from '../../src/errors.ts'
 import { writeMsMax } from '../../src/store/commit-queue.ts'
@@ -124,7 +133,9 @@ describe('SQLite: the file', () => {
     )
     expect(() => opened(folder.path)).toThrow(/not a regular file$/)
     change('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
+    const theirs = readFileSync(file)
     expect(() => opened()).toThrow(/another program/)
+    expect(readFileSync(file).equals(theirs)).toBe(true)
     change('PRAGMA application_id = 0x70657473; PRAGMA user_version = -1')
     expect(() => opened()).toThrow(/schema version -1, /)
     writeFileSync(file, 'These are my notes, and they are quite long. '.repeat(100))

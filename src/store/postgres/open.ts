@@ -76,7 +76,7 @@ async function startWriting(writing: Connections, location: string): Promise<voi
     const missing = await writing.run(sql => sql.unsafe<{ lacking: string }[]>(missingRights))
     if (missing.length === 0) return
     const rights = missing.map(({ lacking }) => lacking).join('; ')
-    throw new StoreError('listed-rights', `Cannot write to the store ${location}: the user lacks ${rights}`)
+    throw new StoreError('missing-right', `Cannot write to the store ${location}: the user lacks ${rights}`)
   } catch (error) {
     throw postgresStoreError(error, location)
   }

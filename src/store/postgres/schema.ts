@@ -1,20 +1,16 @@
 import type { SQL } from 'bun'
 import { StoreError } from '../../errors.ts'
-import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
+import { missingMigrations } from '../rows.ts'
 import { functions } from './functions.ts'
 import { connectForLongWork, longTransaction } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
-const blanks = blankCodePoints.map(code => `\\u${code.toString(16).padStart(4, '0')}`).join('')
-
-// The checks are the rules of POST /pets, which also guard changes by SQL. COLLATE "C": these indexes do not depend on
+// The checks guard changes by SQL; the rules of POST /pets are in pet.ts. COLLATE "C": these indexes do not depend on
 // the sort order of the system's C library, which an upgrade can change.
 const firstSchema = `
   CREATE TABLE pets (
     id bigint PRIMARY KEY CHECK (id > 0),
-    name text NOT NULL CONSTRAINT "name of 1 to 1,000 characters, not blank" CHECK (
-      char_length(name) <= 1000 AND btrim(name, E'${blanks}') <> ''
-    ),
+    name text NOT NULL CHECK (char_length(name) BETWEEN 1 AND 1000),
     category_id bigint NOT NULL,
     status text CHECK (status IN ('available', 'pending', 'sold'))
   );
@@ -87,18 +83,18 @@ const migrationLock = 0x50455453
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
 export async function migrate(address: PostgresAddress, create: boolean, steps: readonly string[]): Promise<boolean> {
-  const { location } = address
+  const what = `Cannot open the store ${address.location}`
   await using connection = connectForLongWork(address)
   const { sql } = connection
-  const found = await versionIn(sql, location)
-  if (found === 0 && !create) throw new StoreError('no-tables', `Cannot open the store ${location}: it has no tables`)
+  const found = await readVersion(sql)
+  if (found === 0 && !create) throw new StoreError('no-tables', `${what}: it has no tables`)
   // Changes nothing if nothing is missing, so the server's user does not need the right to create tables.
-  for (const { version, sql: step } of missingMigrations(`Cannot open the store ${location}`, found, steps)) {
+  for (const { version, sql: step } of missingMigrations(what, found, steps)) {
     await sql.begin(async transaction => {
       await transaction.unsafe(longTransaction)
       await transaction`SELECT pg_advisory_xact_lock(${migrationLock})`
       // Another instance may have applied it meanwhile.
-      if ((await versionIn(transaction, location)) >= version) return
+      if ((await readVersion(transaction)) >= version) return
       // Running instances wait behind this step. If another program has locked a table, they must not wait for long.
       await transaction.unsafe(`SET LOCAL lock_timeout = '3s'`)
       await transaction.unsafe(step)
@@ -109,17 +105,12 @@ export async function migrate(address: PostgresAddress, create: boolean, steps: 
   return found === 0
 }
 
-/**
- * 0 if there is no store. Stores of versions before 1.0.0 have the table petstore_schema. Reads pg_tables, because
- * to_regclass may return what the session saw before it waited.
- */
-async function versionIn(sql: SQL, location: string): Promise<number> {
-  const [table] = await sql<{ tablename: string }[]>`
-    SELECT tablename FROM pg_tables
-    WHERE tablename IN ('petstore_schema', 'petstore_schema_version') AND schemaname = ANY (current_schemas(false))
-    ORDER BY array_position(current_schemas(false), schemaname), tablename LIMIT 1`
+/** 0 if there is no store. Reads pg_tables: to_regclass may return what the session saw before it waited. */
+async function readVersion(sql: SQL): Promise<number> {
+  const [table] = await sql`
+    SELECT 1 FROM pg_tables
+    WHERE tablename = 'petstore_schema_version' AND schemaname = ANY (current_schemas(false)) LIMIT 1`
   if (!table) return 0
-  if (table.tablename === 'petstore_schema') throw madeBefore1(`Cannot open the store ${location}`)
   const [row] = await sql<{ version: number }[]>`SELECT version FROM petstore_schema_version`
   return row?.version ?? 0
 }

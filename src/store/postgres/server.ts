@@ -1,18 +1,14 @@
-import { lookup } from 'node:dns/promises'
 import { SQL } from 'bun'
 import { StoreError, type StoreProblem, StoreUnreachable } from '../../errors.ts'
 import { withTimeout } from '../../timeout.ts'
-import { isConnectionLost, postgresStoreError } from './errors.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** How long a client waits for its work, and how long a connection with work may be silent. */
 export const workMsMax = 5_000
-/** A migration may build an index on the whole table; an export waits for its reader. */
+/** A migration may build an index on the whole table; an export waits for its reader, an import for its source. */
 const longStatementMsMax = 600_000
 /** Statements may finish for this long when a connection closes. */
 const closeSeconds = 1
-/** For the resolver, to learn whether it knows a host that does not answer. */
-const resolveMsMax = 1_000
 
 /** Behind a pooler, the operator sets them for the role. */
 const sessionLimits = {
@@ -87,7 +83,7 @@ export async function checkServer(address: PostgresAddress): Promise<readonly st
     throw new kind(problem, `Cannot use ${location}: ${happened}`)
   }
   const { server_encoding: encoding, default_transaction_isolation: level } = settings
-  if (encoding !== 'UTF8') refuse('encoding', `the encoding of its database is ${encoding}`)
+  if (encoding !== 'UTF8') refuse('wrong-database', `the encoding of its database is ${encoding}`)
   if (settings['transaction_read_only'] === 'on') {
     refuse('no-primary', 'it takes no writes (a standby, or read-only)', StoreUnreachable)
   }
@@ -104,22 +100,11 @@ export async function checkServer(address: PostgresAddress): Promise<readonly st
 
 /** The user, and what a session of ours gets. Times are in milliseconds; 0 means no limit. */
 async function readSettings(address: PostgresAddress) {
-  const { url, location } = address
   await using connection = connectForLongWork(address)
-  try {
-    const description = connection.sql<[{ role: string; settings: Readonly<Record<string, string>> }]>`
-      SELECT quote_ident(current_user) AS role, (SELECT json_object_agg(name, setting) FROM pg_settings) AS settings`
-    const [found] = await withTimeout(description, workMsMax, () => {
-      throw new StoreUnreachable('no-answer', `Cannot use ${location}: it did not answer within ${workMsMax} ms`)
-    })
-    return found
-  } catch (error) {
-    // The driver reports a host without an address as a refused connection.
-    const host = new URL(url).hostname.replace(/^\[|\]$/g, '')
-    const isKnown = !isConnectionLost(error) || (await withTimeout(hasAddress(host), resolveMsMax, () => true))
-    if (isKnown) throw postgresStoreError(error, location)
-    throw new StoreUnreachable('wrong-address', `Cannot use ${location}: its host has no known address`)
-  }
+  const description = connection.sql<[{ role: string; settings: Readonly<Record<string, string>> }]>`
+    SELECT quote_ident(current_user) AS role, (SELECT json_object_agg(name, setting) FROM pg_settings) AS settings`
+  const [found] = await withTimeout(description, workMsMax, () => {
+    throw new StoreUnreachable('no-answer', `Cannot use ${address.location}: it did not answer within ${workMsMax} ms`)
+  })
+  return found
 }
-
-const hasAddress = (host: string) => lookup(host, { all: true }).then(Boolean, () => false)

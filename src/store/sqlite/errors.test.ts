@@ -4,15 +4,17 @@ import { StoreError, type StoreProblem, StoreUnavailable } from '../../errors.ts
 import { failureOf, sqliteStoreError, sqliteUnavailable } from './errors.ts'
 
 test.each<[StoreProblem, string, ...string[]]>([
-  ['foreign-file', 'it is not an SQLite database', 'SQLITE_NOTADB'],
+  ['wrong-file', 'it is not an SQLite database', 'SQLITE_NOTADB'],
   ['damaged', 'the file is damaged', 'SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX'],
   ['locked', 'another process has locked it', 'SQLITE_BUSY', 'SQLITE_LOCKED', 'SQLITE_BUSY_RECOVERY'],
   ['disk-full', 'the disk is full', 'SQLITE_FULL', 'SQLITE_IOERR_SHMSIZE', 'ENOSPC', 'EDQUOT'],
-  ['not-a-file', 'it is not a regular file', 'EISDIR'],
-  ['no-permission', 'no permission to write there', 'SQLITE_READONLY', 'EACCES', 'EPERM'],
-  ['read-only', 'the file system is read-only', 'EROFS'],
-  ['no-folder', 'its folder cannot be used', 'SQLITE_CANTOPEN', 'SQLITE_IOERR_WRITE', 'ENOENT', 'ENOTDIR', 'EEXIST'],
-])('a store that cannot be opened has the problem %s, "%s", for %s', (problem, happened, ...codes) => {
+  ['failing-disk', 'it cannot be read or written', 'SQLITE_IOERR_WRITE', 'EIO'],
+  ['wrong-file', 'it is not a regular file', 'EISDIR'],
+  ['not-writable', 'no permission to write there', 'SQLITE_READONLY', 'EACCES', 'EPERM'],
+  ['not-writable', 'the file system is read-only', 'EROFS'],
+  ['wrong-file', 'the file or its folder cannot be opened', 'SQLITE_CANTOPEN', 'ENOENT', 'ENOTDIR', 'EEXIST'],
+  ['temporary', 'SQLite cannot do this now', 'SQLITE_NOMEM', 'SQLITE_PROTOCOL'],
+])('a command reports the problem %s, "%s", for %s', (problem, happened, ...codes) => {
   for (const code of codes) {
     const cause = Object.assign(new Error('no'), { code })
     const error = sqliteStoreError(cause, 'Cannot open the store pets.db')
@@ -25,11 +27,17 @@ test.each<[StoreProblem, string, ...string[]]>([
   }
 })
 
+test('what a code means in one place goes first', () => {
+  const own = [[/^SQLITE_CORRUPT/, 'bad-backup', 'the backup is damaged']] as const
+  const cause = Object.assign(new Error('no'), { code: 'SQLITE_CORRUPT' })
+  expect(sqliteStoreError(cause, 'Cannot restore it', own)).toMatchObject({ problem: 'bad-backup' })
+})
+
 test('an error of SQLite makes the store unavailable, with its code; any other is a bug, with its stack', async () => {
   using database = new Database(':memory:')
   database.run('PRAGMA query_only = ON')
   const cause = await Promise.try(() => database.run('CREATE TABLE a (b)')).catch(error => error)
   expect(sqliteUnavailable(cause)).toBeInstanceOf(StoreUnavailable)
-  expect(sqliteUnavailable(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', problem: 'read-only', cause })
+  expect(sqliteUnavailable(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', problem: 'not-writable', cause })
   expect(failureOf(new Error('no'))).toEqual({ kind: 'bug', message: expect.stringMatching(/^Error: no\n +at /) })
 })

@@ -1,25 +1,49 @@
 import { SQLiteError } from 'bun:sqlite'
 import { codeOf, IdsExhausted, StoreDamaged, StoreError, type StoreProblem, StoreUnavailable } from '../../errors.ts'
 
-// Extended codes such as SQLITE_IOERR_WRITE begin with these.
-const damaged = /^SQLITE_(CORRUPT|NOTADB)/
-const temporary = /^SQLITE_(BUSY|LOCKED|FULL|READONLY|IOERR|CANTOPEN|NOMEM|PROTOCOL)/
+/** What the code of an error means. */
+export type Problems = readonly (readonly [codes: RegExp, problem: StoreProblem, happened: string])[]
 
-/** StoreDamaged or StoreUnavailable if the driver's code means that; otherwise the error itself. */
+/**
+ * The first match counts. Codes without SQLITE_ are those of the system. Extended codes such as SQLITE_IOERR_WRITE
+ * begin with these.
+ */
+const problems: Problems = [
+  [/^SQLITE_NOTADB/, 'wrong-file', 'it is not an SQLite database'],
+  [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
+  [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
+  [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'disk-full', 'the disk is full'],
+  [/^(SQLITE_IOERR|EIO)/, 'failing-disk', 'it cannot be read or written'],
+  [/^EISDIR/, 'wrong-file', 'it is not a regular file'],
+  [/^EROFS/, 'not-writable', 'the file system is read-only'],
+  [/^(SQLITE_READONLY|EACCES|EPERM)/, 'not-writable', 'no permission to write there'],
+  [/^(SQLITE_CANTOPEN|ENOENT|ENOTDIR|EEXIST)/, 'wrong-file', 'the file or its folder cannot be opened'],
+  [/^SQLITE_(NOMEM|PROTOCOL)/, 'temporary', 'SQLite cannot do this now'],
+]
+
+/** Problems that end only when the operator acts. */
+const lasting: readonly StoreProblem[] = ['disk-full', 'failing-disk', 'not-writable']
+
+/** While the store is open: StoreDamaged or StoreUnavailable if the code means that; otherwise the error itself. */
 export function sqliteUnavailable(error: unknown): unknown {
-  const code = error instanceof SQLiteError ? (error.code ?? '') : ''
-  if (damaged.test(code)) return new StoreDamaged(`SQLite: ${code}`, { cause: error })
-  if (!temporary.test(code)) return error
-  const [, problem] = outages.find(([codes]) => codes.test(code)) ?? []
-  return new StoreUnavailable(`SQLite: ${code}`, { problem, cause: error })
+  const code = error instanceof SQLiteError ? codeOf(error) : ''
+  const [, problem] = problems.find(([codes]) => codes.test(code)) ?? []
+  if (!problem) return error
+  const message = `SQLite: ${code}`
+  // A file that was a database and is none any more was overwritten.
+  if (problem === 'damaged' || code === 'SQLITE_NOTADB') return new StoreDamaged(message, { cause: error })
+  return new StoreUnavailable(message, { problem: lasting.find(each => each === problem), cause: error })
 }
 
-/** Outages in which the operator has to act. */
-const outages: readonly (readonly [codes: RegExp, problem: StoreProblem])[] = [
-  [/^SQLITE_FULL/, 'disk-full'],
-  [/^SQLITE_READONLY/, 'read-only'],
-  [/^SQLITE_IOERR/, 'unreadable'],
-]
+/**
+ * For a command: a StoreError if the code is a known problem; otherwise the error itself. `own` is what some codes mean
+ * in this place only.
+ */
+export function sqliteStoreError(error: unknown, what: string, own: Problems = []): unknown {
+  const code = codeOf(error)
+  const [, problem, happened] = [...own, ...problems].find(([codes]) => codes.test(code)) ?? []
+  return problem ? new StoreError(problem, `${what}: ${happened} (${code})`, { cause: error }) : error
+}
 
 /**
  * Remembers that SQLite has reported damage. Reads may be wrong and writes may be lost after that, so both are refused
@@ -76,25 +100,4 @@ export function failureOf(cause: unknown): Failure {
 
 export function errorOf({ kind, message, problem }: Failure): Error {
   return kind === 'unavailable' ? new StoreUnavailable(message, { problem }) : new errorClasses[kind](message)
-}
-
-/** What the code of an error means. */
-export type Problems = readonly (readonly [codes: RegExp, problem: StoreProblem, happened: string])[]
-
-const openProblems: Problems = [
-  [/^SQLITE_NOTADB/, 'foreign-file', 'it is not an SQLite database'],
-  [/^SQLITE_CORRUPT/, 'damaged', 'the file is damaged'],
-  [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked it'],
-  [/^(SQLITE_FULL|SQLITE_IOERR_SHMSIZE|ENOSPC|EDQUOT)/, 'disk-full', 'the disk is full'],
-  [/^EISDIR/, 'not-a-file', 'it is not a regular file'],
-  [/^EROFS/, 'read-only', 'the file system is read-only'],
-  [/^(SQLITE_READONLY|EACCES|EPERM)/, 'no-permission', 'no permission to write there'],
-  [/^(SQLITE_CANTOPEN|SQLITE_IOERR|ENOENT|ENOTDIR|EEXIST)/, 'no-folder', 'its folder cannot be used'],
-]
-
-/** A StoreError if one of the problems has the code of the error; otherwise the error itself. */
-export function sqliteStoreError(error: unknown, what: string, problems = openProblems): unknown {
-  const code = codeOf(error)
-  const [, problem, happened] = problems.find(([codes]) => codes.test(code)) ?? []
-  return problem ? new StoreError(problem, `${what}: ${happened} (${code})`, { cause: error }) : error
 }

@@ -102,6 +102,6 @@ function provideFile(file: string, create: boolean, what: string): void {
     // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))
   }
-  if (!statSync(file).isFile()) throw new StoreError('not-a-file', `${what}: it is not a regular file`)
+  if (!statSync(file).isFile()) throw new StoreError('wrong-file', `${what}: it is not a regular file`)
   accessSync(file, constants.R_OK | constants.W_OK)
 }

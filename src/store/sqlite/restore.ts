@@ -2,10 +2,11 @@ import { constants, Database } from 'bun:sqlite'
 import { accessSync, existsSync, constants as modes, statfsSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { StoreError, type StoreProblem } from '../../errors.ts'
+import { StoreError } from '../../errors.ts'
+import { int64Min } from '../../int64.ts'
 import { idempotencyKeyMs } from '../../store.ts'
 import { keyColumnsWithoutId, missingMigrations } from '../rows.ts'
-import { type Problems, sqliteStoreError, sqliteUnavailable } from './errors.ts'
+import { type Problems, sqliteStoreError } from './errors.ts'
 import { openSqlite } from './open.ts'
 import {
   cacheKilobytes,
@@ -17,7 +18,7 @@ import {
   isOurs,
   migrations,
   readInteger,
-  versionOf,
+  readVersion,
 } from './schema.ts'
 
 /** Copied in one statement. The signal is checked between two statements. */
@@ -35,21 +36,9 @@ const columnsIn = (schema: string) => `
   WHERE found.schema = '${schema}' AND found.type = 'table' AND found.name IN ('pets', 'idempotency_keys', 'api_keys')
   ORDER BY found.name, each.cid`
 
-const keyDates = ['created_at_ms', 'expires_at_ms', 'revoked_at_ms', 'last_used_at_ms', 'deprecated_last_used_at_ms']
-/** The last date of JavaScript. */
-const dateMsMax = 8_640_000_000_000_000n
-
-/** Finds values that the tables allow and this program never writes. */
-const impossibleValues = [
-  'SELECT 1 FROM backup.pets WHERE id < 1',
-  `SELECT 1 FROM backup.sqlite_sequence WHERE name = 'pets' AND (typeof(seq) <> 'integer' OR seq < 0)`,
-  `SELECT 1 FROM backup.idempotency_keys WHERE pet_id < 1 OR created_at_ms NOT BETWEEN 0 AND ${dateMsMax}`,
-  ...keyDates.map(column => `SELECT 1 FROM backup.api_keys WHERE ${column} NOT BETWEEN 0 AND ${dateMsMax}`),
-]
-
 const copyPets = `
   INSERT INTO store.pets (${petColumns}) SELECT ${petColumns} FROM backup.pets
-  WHERE id > ifnull((SELECT max(id) FROM store.pets), 0) ORDER BY id LIMIT ${copiedPetsMax}`
+  WHERE id > ifnull((SELECT max(id) FROM store.pets), ${int64Min}) ORDER BY id LIMIT ${copiedPetsMax}`
 
 const copyTheRest = [
   // No id of the store or the backup is assigned again. The INSERT has created the row, even without animals.
@@ -69,7 +58,7 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants
   const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
   const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
-  const modifiedAt = attachChecked(database, backup, file, steps)
+  attachChecked(database, backup, file, steps)
   const hasStore = existsSync(file) && statSync(file).size > 0
   let identity = hasStore ? await attachStore(database, file, steps) : undefined
   const read = (sql: string) => readInteger(database, sql)
@@ -78,7 +67,7 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
   const connection = opening.move()
   return {
     location: file,
-    modifiedAt,
+    modifiedAt: statSync(backup).mtime,
     pets,
     petsNow: hasStore ? read('SELECT count(*) FROM store.pets') : undefined,
     keysToAdd,
@@ -86,12 +75,11 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
     isBehind: !hasStore || keysToAdd > 0n || read(lastId('store')) < read(lastId('backup')),
     /** Replaces everything or nothing. Rejects with the signal's reason if it aborts before COMMIT. */
     async run(onProgress: (fraction: number) => void, signal: AbortSignal): Promise<void> {
-      const nothingChanged = `Cannot restore ${backup}, and nothing has changed`
-      const refuse = refuser(nothingChanged)
+      const nothingChanged = `Nothing has changed in the store ${file}`
       identity ??= await attachStore(database, file, steps)
       try {
         checkSameFile(file, identity)
-        if (!hasRoomFor(statSync(backup).size, file)) refuse('disk-full', tooFull)
+        checkRoom(statSync(backup).size, file, nothingChanged)
         database.run('BEGIN IMMEDIATE')
         database.run('DELETE FROM store.pets')
         const copy = database.query(copyPets)
@@ -101,26 +89,21 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
           onProgress(copied / Number(pets))
           await nextTick(signal)
         }
-        if (BigInt(copied) !== pets) refuse('ignored-animals', `it has ${pets} animals, and the store took ${copied}`)
+        if (BigInt(copied) !== pets) {
+          const took = `the backup has ${pets} animals, and the store took ${copied}`
+          throw new StoreError('foreign-trigger', `${nothingChanged}: ${took}`)
+        }
         for (const sql of copyTheRest) {
           database.run(sql)
           await nextTick(signal)
         }
-        if (Number(statSync(backup).mtime) !== Number(modifiedAt))
-          refuse('temporary', 'the backup was changed meanwhile')
         checkSameFile(file, identity)
         database.run('COMMIT')
       } catch (error) {
-        throw sqliteUnavailable(sqliteStoreError(error, nothingChanged, restoreProblems))
+        throw sqliteStoreError(error, nothingChanged, copyProblems)
       }
     },
     [Symbol.dispose]: () => connection.dispose(),
-  }
-}
-
-function refuser(what: string) {
-  return (problem: StoreProblem, happened: string): never => {
-    throw new StoreError(problem, `${what}: ${happened}`)
   }
 }
 
@@ -130,27 +113,26 @@ async function nextTick(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-/** Refuses a file that is no intact backup. Returns when it was modified. */
-function attachChecked(database: Database, backup: string, file: string, steps: readonly string[]): Date {
+/** Refuses a file that is no intact backup. */
+function attachChecked(database: Database, backup: string, file: string, steps: readonly string[]): void {
   const what = `Cannot restore ${backup}`
-  const refuse = refuser(what)
+  const refuse = (happened: string) => {
+    throw new StoreError('bad-backup', `${what}: ${happened}`)
+  }
   try {
-    const found = statSync(backup)
-    if (!found.isFile()) refuse('not-a-backup', 'it is not a regular file')
-    if (identityOf(backup) === identityOf(file)) refuse('not-a-backup', 'it is the store itself')
+    if (!statSync(backup).isFile()) refuse('it is not a regular file')
+    if (identityOf(backup) === identityOf(file)) refuse('it is the store itself')
     accessSync(backup, modes.R_OK)
     // `immutable` creates no -shm file beside the backup, but ignores a log.
     const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
     database.query('ATTACH ? AS backup').run(`${pathToFileURL(backup)}?mode=ro${hasLog ? '' : '&immutable=1'}`)
-    const version = isOurs(database, what, 'backup') ? versionOf(database, 'backup') : 0
-    if (version === 0) refuse('not-a-backup', notABackup)
+    const version = isOurs(database, 'backup') ? readVersion(database, 'backup') : 0
+    if (version === 0) refuse(notABackup)
     missingMigrations(what, version, steps)
-    if (!hasOurTables(database, steps.slice(0, version)))
-      refuse('bad-backup', 'its tables are not those of this program')
-    if (!isIntact(database, 'backup', 'integrity_check')) refuse('bad-backup', 'it is damaged (integrity_check)')
-    const isImpossible = impossibleValues.some(sql => database.query(`${sql} LIMIT 1`).get())
-    if (isImpossible) refuse('bad-backup', 'it contains values that this program never writes')
-    return found.mtime
+    if (!hasOurTables(database, steps.slice(0, version))) refuse('its tables are not those of this program')
+    if (!isIntact(database, 'backup', 'integrity_check')) refuse('it is damaged (integrity_check)')
+    // SQLite's own table accepts any value. The other values are checked by the tables of the store.
+    if (typeof readInteger(database, lastId('backup')) !== 'bigint') refuse(impossibleValues)
   } catch (error) {
     throw sqliteStoreError(error, what, backupProblems)
   }
@@ -179,26 +161,28 @@ async function attachStore(database: Database, file: string, steps: readonly str
 }
 
 /** The animals go to the write-ahead log and, after COMMIT, to the file: a disk full by then refuses every POST. */
-function hasRoomFor(backupBytes: number, file: string): boolean {
+function checkRoom(backupBytes: number, file: string, nothingChanged: string): void {
   const { bavail, bsize } = statfsSync(file)
   const logBytes = 1.1 * backupBytes
-  return bavail * bsize >= logBytes + Math.max(0, logBytes - statSync(file).size)
+  if (bavail * bsize >= logBytes + Math.max(0, logBytes - statSync(file).size)) return
+  throw new StoreError(
+    'disk-full',
+    `${nothingChanged}: the disk has no room for up to 2.2 times the size of the backup`,
+  )
 }
 
 const notABackup = 'it is not a backup of this program'
+const impossibleValues = 'the backup has values that this program never writes'
+/** Errors of the backup file, not of the store. */
 const backupProblems: Problems = [
-  [/^(ENOENT|ENOTDIR)$/, 'not-a-backup', 'the file does not exist'],
-  [/^(EACCES|EPERM)$/, 'no-read-permission', 'no permission to read it'],
-  [/^E/, 'unreadable', 'it cannot be read'],
-  [/^SQLITE_(NOTADB|ERROR)/, 'not-a-backup', notABackup],
+  [/^(ENOENT|ENOTDIR)/, 'bad-backup', 'the file does not exist'],
+  [/^(EACCES|EPERM)/, 'not-readable', 'no permission to read it'],
+  [/^SQLITE_(NOTADB|ERROR)/, 'bad-backup', notABackup],
   [/^SQLITE_CORRUPT/, 'bad-backup', 'it is damaged'],
-  [/^SQLITE_/, 'unclosed-backup', 'it was not closed cleanly'],
+  [/^SQLITE_(CANTOPEN|READONLY)/, 'bad-backup', 'it was not closed cleanly'],
 ]
-
-const tooFull = 'the disk has too little free space for up to 2.2 times the size of the backup'
-const restoreProblems: Problems = [
-  [/^(SQLITE_FULL|ENOSPC)/, 'disk-full', tooFull],
-  [/^SQLITE_(BUSY|LOCKED)/, 'locked', 'another process has locked the store'],
-  [/^SQLITE_CONSTRAINT/, 'refused-value', 'it has an animal or a key that this program would refuse'],
-  [/^SQLITE_(CORRUPT|NOTADB|IOERR)/, 'unreadable', 'the file was changed, or its disk fails'],
+/** Both files were checked before. */
+const copyProblems: Problems = [
+  [/^SQLITE_CONSTRAINT/, 'bad-backup', impossibleValues],
+  [/^SQLITE_(CORRUPT|NOTADB)/, 'failing-disk', 'a file was changed meanwhile, or its disk fails'],
 ]

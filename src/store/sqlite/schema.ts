@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
 import { codeOf, StoreError, StoreUnavailable } from '../../errors.ts'
-import { blankCodePoints, madeBefore1, missingMigrations } from '../rows.ts'
+import { missingMigrations } from '../rows.ts'
 
 export const busyTimeoutMs = 5_000
 /** Of an import or a restore: holds the pages of the table and its index that are being filled. */
@@ -10,18 +10,18 @@ export const cacheKilobytes = 16 * 1024
 const walBytesMax = 64 * 1024 ** 2
 /** Checking a larger file would delay the start: this takes about 0.1 s. */
 const checkedBytesMax = 8 * 1024 ** 2
-/** In the file's header. "pets" in ASCII marks a store, and "PETS" one of a version before 1.0.0. */
+/** In the file's header: "pets" in ASCII marks a store. */
 const applicationId = 0x70657473n
-const applicationIdBefore1 = 0x50455453n
 
-// AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks are the rules
-// of POST /pets, which also guard changes by SQL. `length` ends at U+0000.
+/** Up to the last date of JavaScript. */
+const isTime = (column: string) => `CHECK (${column} BETWEEN 0 AND 8640000000000000)`
+
+// AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks guard changes
+// by SQL and restores; the rules of POST /pets are in pet.ts.
 const firstSchema = `
   CREATE TABLE pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT CHECK (id > 0),
-    name TEXT NOT NULL CONSTRAINT "name of 1 to 1,000 characters, not blank" CHECK (
-      length(name) <= 1000 AND instr(name, char(0)) = 0 AND name GLOB '*[^' || char(${blankCodePoints.join(', ')}) || ']*'
-    ),
+    name TEXT NOT NULL CHECK (length(name) BETWEEN 1 AND 1000),
     category_id INTEGER NOT NULL,
     status TEXT CHECK (status IN ('available', 'pending', 'sold'))
   ) STRICT;
@@ -35,20 +35,20 @@ const firstSchema = `
     hash TEXT NOT NULL UNIQUE,
     shown TEXT NOT NULL,
     permission TEXT NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
-    created_at_ms INTEGER NOT NULL,
-    expires_at_ms INTEGER,
-    revoked_at_ms INTEGER,
-    last_used_at_ms INTEGER,
+    created_at_ms INTEGER NOT NULL ${isTime('created_at_ms')},
+    expires_at_ms INTEGER ${isTime('expires_at_ms')},
+    revoked_at_ms INTEGER ${isTime('revoked_at_ms')},
+    last_used_at_ms INTEGER ${isTime('last_used_at_ms')},
     deprecated_uses INTEGER NOT NULL DEFAULT 0,
-    deprecated_last_used_at_ms INTEGER
+    deprecated_last_used_at_ms INTEGER ${isTime('deprecated_last_used_at_ms')}
   ) STRICT;
 
   CREATE TABLE idempotency_keys (
     scope TEXT NOT NULL,
     key TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
-    pet_id INTEGER NOT NULL,
-    created_at_ms INTEGER NOT NULL,
+    pet_id INTEGER NOT NULL CHECK (pet_id > 0),
+    created_at_ms INTEGER NOT NULL ${isTime('created_at_ms')},
     PRIMARY KEY (scope, key)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms)`
@@ -75,21 +75,13 @@ export function configure(database: Database, schema: string): void {
 /** Makes the file ours, in WAL mode and up to date. Returns whether it was new. Refuses damaged and foreign files. */
 export function prepare(database: Database, file: string, steps: readonly string[]): boolean {
   const what = `Cannot open the store ${file}`
-  claim(database, what)
+  // In this order: another process may create the tables, and the mark with them, at any time.
+  if (!isEmpty(database) && !isOurs(database)) {
+    throw new StoreError('wrong-file', `${what}: it is a database of another program`)
+  }
   if (statSync(file).size <= checkedBytesMax) checkStore(database, file, 'main')
   switchToWal(database)
   return migrate(database, what, steps)
-}
-
-/** Marks an empty file as ours; refuses another program's database before anything in it changes. */
-function claim(database: Database, what: string): void {
-  if (isOurs(database, what)) return
-  const mark = database.transaction(() => {
-    if (isOurs(database, what)) return
-    if (!isEmpty(database)) throw new StoreError('foreign-file', `${what}: it is a database of another program`)
-    database.run(`PRAGMA application_id = ${applicationId}`)
-  })
-  mark.immediate()
 }
 
 /** Whether it has no tables, as an empty file. */
@@ -97,11 +89,9 @@ export function isEmpty(database: Database): boolean {
   return !database.query('SELECT 1 FROM sqlite_schema LIMIT 1').get()
 }
 
-/** False for an empty file and for another program's. Throws for a store of a version before 1.0.0. */
-export function isOurs(database: Database, what: string, schema = 'main'): boolean {
-  const found = readInteger(database, `PRAGMA ${schema}.application_id`)
-  if (found === applicationIdBefore1) throw madeBefore1(what)
-  return found === applicationId
+/** False for an empty file and for another program's. */
+export function isOurs(database: Database, schema = 'main'): boolean {
+  return readInteger(database, `PRAGMA ${schema}.application_id`) === applicationId
 }
 
 /** Refuses a damaged store. The quick check does not compare indexes with their tables. */
@@ -131,12 +121,13 @@ function switchToWal(database: Database): void {
 
 /** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
 function migrate(database: Database, what: string, steps: readonly string[]): boolean {
-  const found = versionOf(database)
+  const found = readVersion(database)
   for (const { version, sql } of missingMigrations(what, found, steps)) {
     const apply = database.transaction(() => {
       // Another process may have applied it meanwhile.
-      if (versionOf(database) >= version) return
+      if (readVersion(database) >= version) return
       database.run(sql)
+      database.run(`PRAGMA application_id = ${applicationId}`)
       database.run(`PRAGMA user_version = ${version}`)
     })
     apply.immediate()
@@ -145,7 +136,7 @@ function migrate(database: Database, what: string, steps: readonly string[]): bo
 }
 
 /** The schema's version: 0 if it is empty. */
-export function versionOf(database: Database, schema = 'main'): number {
+export function readVersion(database: Database, schema = 'main'): number {
   return Number(readInteger(database, `PRAGMA ${schema}.user_version`))
 }
 
