@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { petstore, program, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 import { spawnOnTerminal, spawnPetstore, storeKey } from './child.ts'
@@ -48,9 +48,6 @@ test('a backup of a busy store can be restored, and one of a stopped store does 
   expect((await add(again, 'new')).status).toBe(201)
 })
 
-const otherFile = 'set DATABASE_URL to the file of the store, or to a new file'
-const restore = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
-
 test.each([
   ['NO_COLOR', '1', 0],
   ['TERM', 'dumb', 0],
@@ -72,35 +69,28 @@ test('a backup may have a name that begins with white space', async () => {
   expect(readdirSync(folder.path).toSorted()).toEqual([' copy.db', 'data'])
 })
 
-test.each([
-  ['text', `it is not an SQLite database (SQLITE_NOTADB); ${otherFile}`],
-  ['theirs', `it is a database of another program; ${otherFile}`],
-  ['folder', `the file or its folder cannot be opened (SQLITE_CANTOPEN); ${otherFile}`],
-  ['incomplete', 'SQLiteError: no such table: pets; check the file and its disk'],
-  ['damaged', `the file is damaged (SQLITE_CORRUPT); ${restore}`],
-])('a %s file cannot be copied, and nothing is left behind', async (name, problem) => {
+const otherFile = 'set DATABASE_URL to the file of the store, or to a new file'
+const restore = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
+
+test.each<[string, string, (store: Database) => unknown]>([
+  ["another program's", `it is a database of another program; ${otherFile}`, s => s.run('PRAGMA application_id = 1')],
+  ['an incomplete', 'SQLiteError: no such table: pets; check the file and its disk', s => s.run('DROP TABLE pets')],
+  [
+    'a damaged',
+    `the file is damaged (SQLITE_CORRUPT); ${restore}`,
+    ({ filename }) => writeFileSync(filename, readFileSync(filename).fill(0xff, 4_096)),
+  ],
+])('%s file cannot be copied, and nothing is left behind', async (_, problem, change) => {
   using folder = temporaryFolder()
-  const inside = (file: string) => join(folder.path, file)
-  if (name === 'text') writeFileSync(inside('text.db'), 'no database '.repeat(1000))
-  if (name === 'theirs') {
-    using theirs = new Database(inside('theirs.db'))
-    theirs.run('CREATE TABLE invoices (id INTEGER PRIMARY KEY)')
+  await storeKey(join(folder.path, 'pets.db'))
+  {
+    using store = new Database(join(folder.path, 'pets.db'))
+    change(store)
   }
-  if (name === 'folder') mkdirSync(inside('folder.db'))
-  if (name === 'incomplete') {
-    await storeKey(inside('incomplete.db'))
-    using store = new Database(inside('incomplete.db'))
-    store.run('DROP TABLE pets')
-  }
-  if (name === 'damaged') {
-    await storeKey(inside('damaged.db'))
-    writeFileSync(inside('damaged.db'), readFileSync(inside('damaged.db')).fill(0xff, 4_096))
-  }
-  const before = readdirSync(folder.path)
-  const ended = await petstore(['backup', 'copy.db', '--database-url', `sqlite:${name}.db`], { cwd: folder.path })
-  const stderr = `Copying the store\npetstore: Cannot back up the store ${name}.db: ${problem}\n`
+  const ended = await petstore(['backup', 'copy.db', '--database-url', 'sqlite:pets.db'], { cwd: folder.path })
+  const stderr = `Copying the store\npetstore: Cannot back up the store pets.db: ${problem}\n`
   expect(ended).toEqual({ exitCode: 1, stdout: '', stderr })
-  expect(readdirSync(folder.path)).toEqual(before)
+  expect(readdirSync(folder.path)).toEqual(['pets.db'])
 })
 
 test('an interrupted backup leaves nothing behind', async () => {

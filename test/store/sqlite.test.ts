@@ -194,25 +194,20 @@ describe('SQLite: the file', () => {
 
 test('a backup reports how much of it is done every 100 ms, and counts the animals', async () => {
   await (await opened()).close()
-  change(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
-    INSERT INTO pets (name, category_id) SELECT 'An animal with quite a long name, number ' || i, i FROM n`)
+  change(
+    'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO pets SELECT i, i, i, NULL FROM n',
+  )
   const copy = join(folder.path, 'copy.db')
   writeFileSync(copy, '')
   const done: number[] = []
-  const report = (fraction: number) => void done.push(fraction)
   using timers = spyOn(globalThis, 'setInterval')
-  using cleared = spyOn(globalThis, 'clearInterval')
-  const copying = backUpSqlite(file, copy, report, new AbortController().signal)
+  const copying = backUpSqlite(file, copy, fraction => done.push(fraction), new AbortController().signal)
   const [showProgress, everyMs] = await until('a timer', () => timers.mock.calls[0])
-  showProgress()
   expect([everyMs, await copying]).toEqual([100, 5_000n])
-  expect(cleared).toHaveBeenCalledWith(timers.mock.results[0]?.value)
-  showProgress()
-  expect(done.at(-1)).toBe(Math.min(0.99, statSync(copy).size / statSync(file).size))
-  expect(done).toEqual(done.toSorted((a, b) => a - b))
   truncateSync(copy, statSync(file).size / 2)
   showProgress()
   expect(done.at(-1)).toBe(0.5)
+  expect(done).toEqual(done.toSorted((a, b) => a - b))
 })
 
 test('a backup that is interrupted before it begins copies nothing', async () => {

@@ -11,7 +11,7 @@ const pooler = /^(26000|42P05|08P01: .*(startup parameter|bind message))/
 
 /**
  * How a problem ends: `soon`, by itself; `later`, by itself or when the operator has acted; `never`, without the operator.
- * At the start, an attempt is repeated for the first two. `bug` is like `never`, but only at the start.
+ * At the start, an attempt is repeated for the first two. `bug` is like `never` then, and our bug later.
  */
 type End = 'soon' | 'later' | 'never' | 'bug'
 

@@ -45,56 +45,20 @@ test('the driver gets sslmode; the other options are used by us', () => {
     read(`postgres://db/pets?sslmode=${mode}`)
 })
 
+const example = /^expected postgres:/
+const escapes = / as %40 /
 const several = /several hosts: name one, a proxy that finds the primary or the address of the cluster$/
 test.each<[RegExp, ...string[]]>([
-  [
-    /^expected postgres:/,
-    '',
-    'mysql://u:hunter2@db/pets',
-    'POSTGRES://db/pets',
-    'postgres:db/pets',
-    'postgres:/db/pets',
-  ],
-  [/^expected postgres:/, ' postgres://db/pets', 'postgres://db/pets\n', 'postgres://u:hun ter2@db/pets'],
-  [/ as %40 /, 'postgres://u:hun@ter2@db/pets', 'postgres://u:hun/ter2@db/pets', 'postgres://u:hun?ter2=x@db/pets'],
-  [/ as %40 /, 'postgres://u:hun#ter2@db/pets', 'postgres://u:hunter2%zz@db/pets', 'postgres://u:hunter2%ff@db/pets'],
-  [
-    / as %40 /,
-    'postgres://u:5432/hunter2?hunter=2@db/pets',
-    'postgres://db/pets#hunter2',
-    'postgres://u:hunter2%00@db/pets',
-  ],
-  [
-    several,
-    'postgres://u:hunter2@a,b/pets',
-    'postgres://a:1,b:2/pets',
-    'postgres://[::1],b/pets',
-    'postgres://a,,b/pets',
-  ],
+  [example, '', 'mysql://u:hunter2@db/pets', 'POSTGRES://db/pets', 'postgres:db/pets', 'postgres:/db/pets'],
+  [example, ' postgres://db/pets', 'postgres://db/pets\n', 'postgres://u:hun ter2@db/pets'],
+  [escapes, 'postgres://u:hun@ter2@db/pets', 'postgres://u:hun/ter2@db/pets', 'postgres://u:hun?ter2=x@db/pets'],
+  [escapes, 'postgres://u:hun#ter2@db/pets', 'postgres://u:hunter2%zz@db/pets', 'postgres://u:hunter2%ff@db/pets'],
+  [escapes, 'postgres://u:5432/hunter2?hunter=2@db/pets', 'postgres://u:hunter2%00@db/pets'],
+  [several, 'postgres://u:hunter2@a,b/pets', 'postgres://a:1,b:2/pets', 'postgres://[::1],b/pets'],
   [/^the host is /, 'postgres:///pets', 'postgres://u:hunter2@/pets', 'postgres://hunter$2/pets'],
-  [
-    /^the host is /,
-    'postgres://[hunter2]/pets',
-    'postgres://[1:2]/pets',
-    'postgres://::1/pets',
-    'postgres://%2Fhunter2/pets',
-  ],
-  [
-    /^the port is invalid/,
-    'postgres://db:hunter2/pets',
-    'postgres://db:/pets',
-    'postgres://db:0/pets',
-    'postgres://db:65536/pets',
-  ],
-  [/^the port is invalid/, 'postgres://u:hunter2/pets'],
-  [
-    /^the database is /,
-    'postgres://db',
-    'postgres://db/',
-    'postgres://db/?sslmode=require',
-    'postgres://db/pets/hunter2',
-  ],
-  [/^the option target_session_attrs is not supported/, 'postgres://db/pets?target_session_attrs=hunter2'],
+  [/^the host is /, 'postgres://[hunter2]/pets', 'postgres://[1:2]/pets', 'postgres://::1/pets'],
+  [/^the port is invalid/, 'postgres://db:hunter2/pets', 'postgres://db:0/pets', 'postgres://db:65536/pets'],
+  [/^the database is /, 'postgres://db', 'postgres://db/?sslmode=require', 'postgres://db/pets/hunter2'],
   [/^the option password is not supported/, 'postgres://db/pets?sslmode=require&password=hunter2'],
   [/^the option constructor is not supported/, 'postgres://db/pets?constructor=1'],
   [/^an option is not supported/, 'postgres://db/pets?Hunter2', 'postgres://db/pets?hunter2'],

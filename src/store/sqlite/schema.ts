@@ -14,7 +14,7 @@ const checkedBytesMax = 8 * 1024 ** 2
 const applicationId = 0x70657473n
 
 /** Up to the last date of JavaScript. */
-const isTime = (column: string) => `CHECK (${column} BETWEEN 0 AND 8640000000000000)`
+const checkTime = (column: string) => `CHECK (${column} BETWEEN 0 AND 8640000000000000)`
 
 // AUTOINCREMENT: no id is assigned twice, even if the animal with the highest one is removed. The checks guard changes
 // by SQL and restores; the rules of POST /pets are in pet.ts.
@@ -35,12 +35,12 @@ const firstSchema = `
     hash TEXT NOT NULL UNIQUE,
     shown TEXT NOT NULL,
     permission TEXT NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
-    created_at_ms INTEGER NOT NULL ${isTime('created_at_ms')},
-    expires_at_ms INTEGER ${isTime('expires_at_ms')},
-    revoked_at_ms INTEGER ${isTime('revoked_at_ms')},
-    last_used_at_ms INTEGER ${isTime('last_used_at_ms')},
+    created_at_ms INTEGER NOT NULL ${checkTime('created_at_ms')},
+    expires_at_ms INTEGER ${checkTime('expires_at_ms')},
+    revoked_at_ms INTEGER ${checkTime('revoked_at_ms')},
+    last_used_at_ms INTEGER ${checkTime('last_used_at_ms')},
     deprecated_uses INTEGER NOT NULL DEFAULT 0,
-    deprecated_last_used_at_ms INTEGER ${isTime('deprecated_last_used_at_ms')}
+    deprecated_last_used_at_ms INTEGER ${checkTime('deprecated_last_used_at_ms')}
   ) STRICT;
 
   CREATE TABLE idempotency_keys (
@@ -48,7 +48,7 @@ const firstSchema = `
     key TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     pet_id INTEGER NOT NULL CHECK (pet_id > 0),
-    created_at_ms INTEGER NOT NULL ${isTime('created_at_ms')},
+    created_at_ms INTEGER NOT NULL ${checkTime('created_at_ms')},
     PRIMARY KEY (scope, key)
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at_ms)`
