@@ -48,23 +48,6 @@ describe.concurrent('serve reports in one line', () => {
   })
 })
 
-test('serve --wait-for-database is ended by SIGTERM, with exit code 0', async () => {
-  using folder = temporaryFolder()
-  // It would try longer than this test may take.
-  const args = ['serve', '--wait-for-database', '300s', '--database-url', unreachable]
-  await using child = spawnPetstore(args, { cwd: folder.path })
-  const [beginning, all] = child.stderr.tee()
-  for await (const text of beginning.pipeThrough(new TextDecoderStream())) {
-    if (text.includes('retrying for 300 s')) break
-  }
-  child.kill('SIGTERM')
-  expect(await child.exited).toBe(0)
-  expect(await child.stdout.text()).toBe('')
-  const stderr = await new Response(all).text()
-  expect(loggedBy({ stderr })).toEqual([expect.stringMatching(/retrying for 300 s$/), 'info Stopping'])
-  expect(stderr).not.toMatch(/hunter2|somebody/)
-})
-
 /** Replaces the lines of pg_hba.conf. */
 async function writeRules(cluster: Cluster, ...rules: readonly string[]): Promise<void> {
   await using sql = new SQL(cluster.url(), { max: 1 })
@@ -176,12 +159,11 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     await child.stdin.end()
     await sessionsAre('it to wait', waits => waits.includes('Lock'))
     return Object.assign(stack.move(), {
-      path,
-      /** Sends the signal and waits for the end, while the server is frozen: the command cannot wait for it. */
-      async interrupt(signal: 'SIGINT' | 'SIGTERM') {
+      /** Sends SIGTERM and waits for the end, while the server is frozen: the command cannot wait for it. */
+      async interrupt() {
         cluster.freeze()
         try {
-          child.kill(signal)
+          child.kill('SIGTERM')
           const [exitCode, stdout, stderr] = await Promise.all([child.exited, child.stdout.text(), child.stderr.text()])
           expect(stderr).not.toMatch(/\n\s+at /)
           return { exitCode, stdout, stderr }
@@ -200,19 +182,11 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     })
   }
 
-  test('an export that waits for a lock is ended by SIGINT and leaves no file', async () => {
-    await using waiting = await startWaiting('LOCK TABLE pets IN ACCESS EXCLUSIVE MODE', ['export', 'out.ndjson'])
-    expect(readdirSync(waiting.path)).toEqual([expect.stringMatching(/^out\.ndjson\.partial-/)])
-    const stderr = expect.stringMatching(/(^|\n)petstore: Interrupted: out\.ndjson was not created\n$/)
-    expect(await waiting.interrupt('SIGINT')).toEqual({ exitCode: 1, stdout: '', stderr })
-    expect(readdirSync(waiting.path)).toEqual([])
-  })
-
   test('an import that waits for a lock is ended by SIGTERM and adds nothing', async () => {
     const lock = 'SELECT petstore_lock_ids()'
     await using waiting = await startWaiting(lock, ['import', '-'], animalLines(3))
     const stderr = expect.stringMatching(/\npetstore: Interrupted: .*; check before you import again\n$/)
-    expect(await waiting.interrupt('SIGTERM')).toEqual({ exitCode: 1, stdout: '', stderr })
+    expect(await waiting.interrupt()).toEqual({ exitCode: 1, stdout: '', stderr })
     expect(await waiting.exported()).toMatchObject({ exitCode: 0, stdout: '' })
   })
 
@@ -225,7 +199,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
 
   test('a server that waits while another instance creates the tables is ended by SIGTERM, without a key', async () => {
     await using waiting = await startWaiting(`SELECT pg_advisory_lock(${0x50455453})`, ['serve', '--port', '0'])
-    const { stderr, ...ended } = await waiting.interrupt('SIGTERM')
+    const { stderr, ...ended } = await waiting.interrupt()
     expect([ended, loggedBy({ stderr })]).toEqual([{ exitCode: 0, stdout: '' }, ['info Stopping']])
   })
 })

@@ -9,7 +9,6 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -133,19 +132,6 @@ test.each([
   expect(await terminal.exited()).toBe(exitCode)
   expect(terminal.shown).toEndWith(`${last}\r\n`)
   expect((await place.exported()) === before).toBe(exitCode === 1)
-})
-
-test('an empty file becomes a store only after yes', async () => {
-  using place = withBackup()
-  rmSync(place.file('pets.db'))
-  writeFileSync(place.file('pets.db'), '')
-  await using terminal = await restoreOnTerminal(place)
-  expect(terminal.shown).toContain('2 in the backup; the store will be created')
-  terminal.type('n\n')
-  expect(await terminal.exited()).toBe(1)
-  expect(readFileSync(place.file('pets.db'), 'utf8')).toBe('')
-  expect(await place.petstore('restore', '--yes', 'backup.db')).toMatchObject({ exitCode: 0 })
-  expect((await place.exported()).split('\n')).toHaveLength(3)
 })
 
 /** The index has another id than the table: only a full check finds that. */

@@ -59,7 +59,7 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
   const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
   const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
   attachChecked(database, backup, file, steps)
-  const hasStore = existsSync(file) && statSync(file).size > 0
+  const hasStore = existsSync(file)
   let identity = hasStore ? await attachStore(database, file, steps) : undefined
   const read = (sql: string) => readInteger(database, sql)
   const pets = read('SELECT count(*) FROM backup.pets')
