@@ -54,7 +54,7 @@ the size of the backup.`,
   async run({ file, yes, databaseUrl }, io) {
     io.err(`Checking ${file} and the store\n`)
     using restore = await openSqliteRestore(sqliteFile(databaseUrl), file)
-    io.err(summaryOf(file, restore))
+    io.err(summarize(file, restore))
     if (!yes && !(await isConfirmed('Replace the catalogue?', io)))
       throw new SetupError('Nothing was restored: answer y, or use --yes')
     await runInterruptible(io, { ifAborted: 'nothing was restored' }, async catchSignals => {
@@ -66,7 +66,7 @@ the size of the backup.`,
   },
 })
 
-function summaryOf(file: string, { location, modifiedAt, pets, petsNow, keysToAdd }: Restore): string {
+function summarize(file: string, { location, modifiedAt, pets, petsNow, keysToAdd }: Restore): string {
   const isNew = petsNow === undefined
   const now = isNew ? 'the store will be created' : `${petsNow.toLocaleString('en')} now`
   return `${file}, last modified ${minute(modifiedAt)}, replaces the catalogue of ${location}:

@@ -71,13 +71,12 @@ describeWithPostgres('PostgreSQL: the database', () => {
     expect(await contents()).toEqual([])
   })
 
-  test('a store in the first schema of the search path is opened', async () => {
+  test('a store in a schema outside the search path is another store', async () => {
     await created()
-    await run('CREATE SCHEMA shop')
-    for (const path of ['shop', 'shop, public']) {
-      await run(`ALTER DATABASE ${databaseName()} SET search_path = ${path}`)
-      await created()
-    }
+    await run(`CREATE SCHEMA shop; ALTER DATABASE ${databaseName()} SET search_path = shop`)
+    expect(await refusal(database.url, false)).toContain('it has no tables')
+    await created()
+    expect(await refusal(database.url, false)).toBe('not refused: no failure')
     await run('DROP SCHEMA shop CASCADE')
   })
 

@@ -1,3 +1,5 @@
+// The functions in the database with which animals are created.
+
 /** "PETI" in ASCII. */
 const creationLock = 0x50455449
 

@@ -1,3 +1,5 @@
+// One PostgreSQL server: what its sessions need, and whether it can keep a store.
+
 import { SQL } from 'bun'
 import { StoreError, type StoreProblem, StoreUnreachable } from '../../errors.ts'
 import { withTimeout } from '../../timeout.ts'

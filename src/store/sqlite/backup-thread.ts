@@ -30,4 +30,6 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyReply {
   }
 }
 
-addEventListener('message', ({ data }: MessageEvent<CopyRequest>) => postMessage(copyAndCheck(data)))
+if (!Bun.isMainThread) {
+  addEventListener('message', ({ data }: MessageEvent<CopyRequest>) => postMessage(copyAndCheck(data)))
+}
