@@ -10,7 +10,7 @@ import { int64Max, int64Min } from '../src/int64.ts'
 import { nestingMax } from '../src/json.ts'
 import { cursorSchema, pageLimit } from '../src/page.ts'
 import { petName, petStatus } from '../src/pet.ts'
-import { idempotencyKeyMs } from '../src/store.ts'
+import { idempotencyKeyMs } from '../src/store-contract.ts'
 import { projectFolder } from './support/process.ts'
 import timings from './timings.json' with { type: 'json' }
 

@@ -3,7 +3,7 @@
 import { StoreDamaged, StoreUnavailable, StoreUnreachable } from '../errors.ts'
 import type { SweepActivity } from '../http/metrics.ts'
 import type { Log } from '../log.ts'
-import type { PetStore } from '../store.ts'
+import type { PetStore } from '../store-contract.ts'
 import { withAdvice } from './advice.ts'
 
 /** Logs a failure. The store itself reports damage. */

@@ -40,9 +40,9 @@ export const correctCommand = command({
     }
     const correction = { name, categoryId, status: noStatus ? null : status }
     const { corrected, location } = await runInterruptible(io, outcomes, catchSignals =>
-      withStores({ ...store, create: false }, io, async ({ catalogue, location }) => {
+      withStores({ ...store, create: false }, io, async ({ transfer, location }) => {
         const signal = catchSignals()
-        const change = awaitOutcome(catalogue.correct(id, correction, signal), signal)
+        const change = awaitOutcome(transfer.correct(id, correction, signal), signal)
         return { corrected: await announceIfSlow(change, io), location }
       }),
     )
@@ -83,7 +83,7 @@ export const removeCommand = command({
       throw new SetupError(`No animal has id ${oneOfText(missing.map(String))}: nothing was removed`)
     }
     await runInterruptible(io, outcomes, catchSignals =>
-      withStores({ ...store, create: false }, io, async ({ pets, catalogue, location }) => {
+      withStores({ ...store, create: false }, io, async ({ pets, transfer, location }) => {
         const signal = catchSignals()
         const found = await announceIfSlow(Promise.all(ids.map(id => pets.get(id))), io)
         refuse(ids.filter((_, index) => !found[index]))
@@ -92,7 +92,7 @@ export const removeCommand = command({
         const question = `Remove ${animals(ids.length)} from ${location} for good?`
         if (!yes && !(await unlessAborted(isConfirmed(question, io), signal)))
           throw new SetupError('Nothing was removed: answer y, or use --yes')
-        refuse(await announceIfSlow(awaitOutcome(catalogue.remove(ids, signal), signal), io))
+        refuse(await announceIfSlow(awaitOutcome(transfer.remove(ids, signal), signal), io))
         io.err(`Removed ${animals(ids.length)} from ${location}\n`)
       }),
     )

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { codeOf, SetupError } from '../errors.ts'
 import { readNewPet } from '../pet.ts'
-import type { Stores } from '../store.ts'
+import type { Stores } from '../store-contract.ts'
 import { command, readValues } from './arguments.ts'
 import sampleAnimals from './demo-animals.json' with { type: 'json' }
 import { serve } from './serve.ts'

@@ -4,7 +4,7 @@ import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, whyInvali
 import { SetupError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { isPostgres } from '../store/open.ts'
-import type { KeyStore, Stores } from '../store.ts'
+import type { KeyStore, Stores } from '../store-contract.ts'
 import { type Io, shellWord, version } from './output.ts'
 import { formatOrigin, type ServeSettings, settings as serveSettings } from './settings.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { batchPetsMax, type ImportedPet, type ImportIds } from '../store.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds } from '../store-contract.ts'
 import { InvalidLines, lineBytesMax, readLines, readPetLines } from './ndjson.ts'
 
 const utf8 = new TextEncoder()

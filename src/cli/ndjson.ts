@@ -2,7 +2,7 @@ import { int64, invalid, unknownNames } from '../field.ts'
 import { int64Max, isJsonObject } from '../int64.ts'
 import { readJson } from '../json.ts'
 import { newPetNames, readNewPet } from '../pet.ts'
-import { batchPetsMax, type ImportedPet, type ImportIds } from '../store.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds } from '../store-contract.ts'
 
 const namedLinesMax = 20
 

@@ -3,7 +3,7 @@ import { oneOf, oneOfText } from '../field.ts'
 import { isAddressRange } from '../http/client-address.ts'
 import { logLevels } from '../log.ts'
 import { databaseUrlProblem, isPostgres, openStores, readUrlProblem } from '../store/open.ts'
-import type { Stores } from '../store.ts'
+import type { Stores } from '../store-contract.ts'
 import { type Command, findSimilar, integer, optional, setting, switchOption, type Values } from './arguments.ts'
 import type { Io } from './output.ts'
 

@@ -2,10 +2,11 @@
 
 import { access, constants, open, stat } from 'node:fs/promises'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { SetupError, StoreUnavailable } from '../errors.ts'
+import { SetupError } from '../errors.ts'
+import { petToJson } from '../json.ts'
 import { writeMsMax } from '../store/commit-queue.ts'
-import type { ImportIds, Stores } from '../store.ts'
-import { explain, withAdvice } from './advice.ts'
+import type { ImportIds, Stores } from '../store-contract.ts'
+import { explain } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
 import { awaitOutcome, runInterruptible, unlessAborted } from './interrupt.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
@@ -53,16 +54,16 @@ async function exportToFile(file: string, stores: Stores, signal: AbortSignal, i
 const exportGraceMs = 500
 
 /** Shows the progress if there is an `io`. Returns how many animals were written. */
-async function exportTo(write: Io['out'], { catalogue, location }: Stores, signal: AbortSignal, io: Io | undefined) {
+async function exportTo(write: Io['out'], { transfer, location }: Stores, signal: AbortSignal, io: Io | undefined) {
   let progress: Progress | undefined
   const copy = async () => {
-    const total = await catalogue.estimate()
+    const total = await transfer.estimate()
     if (io) progress = startProgress(`Exporting the animals of ${location}`, io)
     let count = 0
-    for await (const lines of catalogue.read()) {
+    for await (const pets of transfer.read()) {
       signal.throwIfAborted()
-      await write(lines)
-      count += lines.split('\n').length - 1
+      await write(pets.map(pet => `${petToJson(pet)}\n`).join(''))
+      count += pets.length
       progress?.update(Math.min(0.99, count / Math.max(1, total)))
       // Signals arrive between event-loop ticks.
       await new Promise(setImmediate)
@@ -118,13 +119,7 @@ async function checkLines(source: Source, ids: ImportIds, signal: AbortSignal, i
   io.err(`All lines are valid: ${source.label} has ${animals(count)}; nothing was imported\n`)
 }
 
-async function importFrom(
-  source: Source,
-  { catalogue, location }: Stores,
-  ids: ImportIds,
-  signal: AbortSignal,
-  io: Io,
-) {
+async function importFrom(source: Source, { transfer, location }: Stores, ids: ImportIds, signal: AbortSignal, io: Io) {
   const read = async function* () {
     let count = 0
     for await (const pets of readPets(source, ids, signal, io)) {
@@ -133,7 +128,7 @@ async function importFrom(
     }
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
-  const count = await awaitOutcome(catalogue.load(read(), ids, signal), signal)
+  const count = await awaitOutcome(transfer.load(read(), ids, signal), signal)
   if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }
@@ -184,9 +179,6 @@ async function* readChunks({ stream, bytes }: Source, progress: Progress, signal
 function importProblem(error: unknown, label: string): unknown {
   const what = `Cannot import ${label}`
   if (error instanceof InvalidLines) return new SetupError(`${what}: ${invalidLines(error)}`)
-  if (error instanceof StoreUnavailable) {
-    return new SetupError(`${what}: the store does not answer (${withAdvice(error)}); nothing was imported`)
-  }
   return explain(what, error, [
     [/^(ENOENT|ENOTDIR)$/, 'the file does not exist'],
     [/^EISDIR$/, notASource],

@@ -6,7 +6,7 @@ import { plainParts } from '../../test/support/service.ts'
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields } from '../log.ts'
 import { openStores } from '../store/open.ts'
-import type { PetStore } from '../store.ts'
+import type { PetStore } from '../store-contract.ts'
 import { App, type AppParts } from './app.ts'
 import { listen } from './server.ts'
 

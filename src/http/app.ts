@@ -1,7 +1,7 @@
 import { maskKeys } from '../api-key.ts'
 import { IdsExhausted, StoreDamaged, StoreUnavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
-import type { Stores } from '../store.ts'
+import type { Stores } from '../store-contract.ts'
 import { Authenticator, requirePermission } from './auth.ts'
 import { Cors } from './cors.ts'
 import { Exchange, type MaskKeys, type PeerLookup } from './exchange.ts'

@@ -1,6 +1,6 @@
 import { type ApiKey, hashSecret, isWellFormedApiKey, whyInvalid } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
-import type { KeyStore } from '../store.ts'
+import type { KeyStore } from '../store-contract.ts'
 import type { Caller, Exchange } from './exchange.ts'
 import type { KeyUsage, UsageRecorder } from './key-usage.ts'
 import { messageOf, Refusal } from './response.ts'

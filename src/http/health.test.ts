@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { StoreUnavailable } from '../errors.ts'
 import { Histogram } from '../histogram.ts'
-import type { KeyStore, PetStore } from '../store.ts'
+import type { KeyStore, PetStore } from '../store-contract.ts'
 import { Health } from './health.ts'
 import type { Reply } from './response.ts'
 

@@ -1,4 +1,4 @@
-import type { Stores } from '../store.ts'
+import type { Stores } from '../store-contract.ts'
 import { withTimeout } from '../timeout.ts'
 import { plainText, type Reply } from './response.ts'
 

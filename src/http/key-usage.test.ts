@@ -4,7 +4,7 @@ import { temporaryFolder } from '../../test/support/process.ts'
 import { issueApiKey } from '../api-key.ts'
 import { StoreUnavailable } from '../errors.ts'
 import { openStores } from '../store/open.ts'
-import type { KeyStore, KeyUse } from '../store.ts'
+import type { KeyStore, KeyUse } from '../store-contract.ts'
 import { UsageRecorder } from './key-usage.ts'
 
 const folder = temporaryFolder()

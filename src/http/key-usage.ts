@@ -1,4 +1,4 @@
-import type { KeyStore, KeyUse } from '../store.ts'
+import type { KeyStore, KeyUse } from '../store-contract.ts'
 import type { Caller } from './exchange.ts'
 
 /** The uses of one key since the start, and how many of them the store has. */

@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync } from 'node:fs'
 import perfHooks from 'node:perf_hooks'
 import { until } from '../../test/support/process.ts'
 import { Histogram } from '../histogram.ts'
-import type { KeyStore } from '../store.ts'
+import type { KeyStore } from '../store-contract.ts'
 import { UsageRecorder } from './key-usage.ts'
 import { type MetricSources, Metrics } from './metrics.ts'
 

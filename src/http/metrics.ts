@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import type { ELDHistogram } from 'node:perf_hooks'
 import { Histogram } from '../histogram.ts'
-import type { PoolActivity, StoreActivity } from '../store.ts'
+import type { PoolActivity, StoreActivity } from '../store-contract.ts'
 import type { UsageRecorder } from './key-usage.ts'
 import type { OperationId } from './operations.ts'
 

@@ -1,7 +1,7 @@
 import { int64, type JsonSchema } from '../field.ts'
 import { cursorSchema, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
-import { idempotencyKeyMs } from '../store.ts'
+import { idempotencyKeyMs } from '../store-contract.ts'
 import { idempotencyKey } from './query.ts'
 
 /** The prefix of the paths below: the interface's major version. */

@@ -1,4 +1,4 @@
-import type { OpenOptions, Stores } from '../store.ts'
+import type { OpenOptions, Stores } from '../store-contract.ts'
 import type { PostgresOptions } from './postgres/open.ts'
 import { parsePostgresUrl, postgresUrlProblem } from './postgres/url.ts'
 import { openSqlite } from './sqlite/open.ts'

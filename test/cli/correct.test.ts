@@ -88,7 +88,7 @@ function testsOn(kind: StoreKind): void {
 
   test('200 corrections and removals while 32 clients create: nothing is lost, doubled or resurrected', async () => {
     await using two = await startTwo(kind)
-    const { catalogue, close } = await openStores(two.url, { create: false })
+    const { transfer, close } = await openStores(two.url, { create: false })
     const ledger = new Ledger()
     const removed = new Set<string>()
     const corrected = new Set<string>()
@@ -101,10 +101,10 @@ function testsOn(kind: StoreKind): void {
         if (id === undefined) await new Promise(setImmediate)
         else if (++changes % 2 === 0) {
           removed.add(id)
-          expect(await catalogue.remove([BigInt(id)])).toEqual([])
+          expect(await transfer.remove([BigInt(id)])).toEqual([])
         } else {
           corrected.add(id)
-          expect(await catalogue.correct(BigInt(id), { name: 'Corrected', status: 'sold' })).toBeDefined()
+          expect(await transfer.correct(BigInt(id), { name: 'Corrected', status: 'sold' })).toBeDefined()
         }
       }
     }

@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { batchPetsMax } from '../../src/store.ts'
+import { batchPetsMax } from '../../src/store-contract.ts'
 import { animalBody, animalLines } from '../support/load.ts'
 import { inherited, program, refusal, until } from '../support/process.ts'
 import { workplace } from './workplace.ts'

@@ -131,7 +131,7 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     using _ = standingClock()
     const stores = await openStores(url, { create: false })
     const { id } = await stores.pets.create({ name: 'Rex', categoryId: 1n })
-    const correct = () => stores.catalogue.correct(id, { name: 'Corrected' })
+    const correct = () => stores.transfer.correct(id, { name: 'Corrected' })
     standby.freeze()
     try {
       const correcting = correct().catch(error => error)

@@ -6,7 +6,7 @@ import type { PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import { DamageGuard } from '../../src/store/sqlite/errors.ts'
 import { Writer } from '../../src/store/sqlite/writer.ts'
-import type { Stores } from '../../src/store.ts'
+import type { Stores } from '../../src/store-contract.ts'
 import { temporaryFolder } from '../support/process.ts'
 
 let folder: ReturnType<typeof temporaryFolder>

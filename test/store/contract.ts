@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
-import { readPetLines } from '../../src/cli/ndjson.ts'
 import { IdsExhausted, StoreError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
-import { petToJson } from '../../src/json.ts'
 import { type NewPet, type Pet, type PetCorrection, type PetStatus, petName, petStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
-import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store.ts'
+import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store-contract.ts'
 import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/service.ts'
 
 const statuses = petStatus.schema['enum'] as readonly PetStatus[]
@@ -19,7 +17,6 @@ const names = [
 ]
 const numbered = (id: bigint): Pet => ({ id, name: `Nr. ${id}`, categoryId: 2n ** 62n + id / 2n, status: 'sold' })
 const many = (count: number, first = 1n) => Array.from({ length: count }, (_, i) => numbered(first + BigInt(i)))
-const petLines = (pets: readonly Pet[]) => pets.map(pet => `${petToJson(pet)}\n`).join('')
 const idsOf = (pets: readonly Pet[]) => pets.map(({ id }) => id)
 const namesOf = (pets: readonly NewPet[]) => pets.map(({ name }) => name)
 /** What it rejects with or throws. */
@@ -292,16 +289,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
   })
 
-  async function exported(): Promise<string> {
-    let lines = ''
-    for await (const some of stores.catalogue.read()) lines += some
-    return lines
-  }
-
-  const everything = async () => {
-    const batches = await Array.fromAsync(readPetLines(new Blob([await exported()]).stream(), 'new'))
-    return batches.flat() as Pet[]
-  }
+  const everything = async () => (await Array.fromAsync(stores.transfer.read())).flat()
 
   describe(`${engine}: corrections and removals`, () => {
     test('a correction changes what is given and nothing else', async () => {
@@ -323,7 +311,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         [{ status: 'pending' }, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
         [{}, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
       ] satisfies [PetCorrection, Pet][]) {
-        expect(await stores.catalogue.correct(id, correction)).toEqual({ before, after })
+        expect(await stores.transfer.correct(id, correction)).toEqual({ before, after })
         const pets = [...others, after]
         expect(await everything()).toEqual(pets)
         for (const status of statuses) expect(await walk(9, status)).toEqual(pets.filter(pet => pet.status === status))
@@ -333,14 +321,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
     test('values that the database refuses, a missing animal and an abort change nothing', async () => {
       const pet = await add({ status: 'sold' })
-      const { catalogue } = stores
+      const { transfer } = stores
       for (const correction of [{ name: '' }, { status: 'lost' as PetStatus }])
-        expect(String(await failureOf(() => catalogue.correct(pet.id, correction)))).toMatch(/check constraint/i)
+        expect(String(await failureOf(() => transfer.correct(pet.id, correction)))).toMatch(/check constraint/i)
       for (const id of [0n, -1n, pet.id + 1n, int64Max, int64Min])
-        expect(await catalogue.correct(id, { name: 'Nobody' })).toBeUndefined()
+        expect(await transfer.correct(id, { name: 'Nobody' })).toBeUndefined()
       const aborted = AbortSignal.abort(new Error('Ctrl-C'))
-      expect(await failureOf(() => catalogue.correct(pet.id, { name: 'Mia' }, aborted))).toBe(aborted.reason)
-      expect(await failureOf(() => catalogue.remove([pet.id], aborted))).toBe(aborted.reason)
+      expect(await failureOf(() => transfer.correct(pet.id, { name: 'Mia' }, aborted))).toBe(aborted.reason)
+      expect(await failureOf(() => transfer.remove([pet.id], aborted))).toBe(aborted.reason)
       expect(await everything()).toEqual([pet])
       // No lock is left behind.
       expect((await add()).id).toBe(pet.id + 1n)
@@ -349,13 +337,13 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('a removal removes all or none, and no id is assigned again', async () => {
       const pets = [await add(), await add(), await add({ status: 'sold' })]
       const [first, second, third] = idsOf(pets) as [bigint, bigint, bigint]
-      const { catalogue } = stores
-      expect(await catalogue.remove([first, int64Max, third, int64Min])).toEqual([int64Max, int64Min])
+      const { transfer } = stores
+      expect(await transfer.remove([first, int64Max, third, int64Min])).toEqual([int64Max, int64Min])
       expect(await everything()).toEqual(pets)
-      expect(await catalogue.remove([third, first, third])).toEqual([])
+      expect(await transfer.remove([third, first, third])).toEqual([])
       expect(await everything()).toEqual(pets.slice(1, 2))
-      expect(await catalogue.remove([third, second])).toEqual([third])
-      expect(await catalogue.remove([second])).toEqual([])
+      expect(await transfer.remove([third, second])).toEqual([third])
+      expect(await transfer.remove([second])).toEqual([])
       await reopen()
       expect([await everything(), (await add()).id]).toEqual([[], third + 1n])
     })
@@ -365,8 +353,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const create = async (name: string) => stores.pets.createOnce(rex, key(name))
       const created = [await create('corrected'), await create('removed')] as Extract<Creation, { pet: Pet }>[]
       const [corrected, removed] = created.map(({ pet }) => pet.id) as [bigint, bigint]
-      await stores.catalogue.correct(corrected, { name: 'Mia' })
-      await stores.catalogue.remove([removed])
+      await stores.transfer.correct(corrected, { name: 'Mia' })
+      await stores.transfer.remove([removed])
       expect(await create('corrected')).toEqual({ outcome: 'replayed', pet: { id: corrected, ...rex } })
       expect(await create('removed')).toEqual({ outcome: 'replayed', pet: { id: removed, ...rex } })
       expect(await everything()).toEqual([{ id: corrected, ...rex, name: 'Mia' }])
@@ -374,11 +362,11 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
     test('corrections of one animal at the same moment all take effect, one after the other', async () => {
       const { id } = await add()
-      const { catalogue } = stores
+      const { transfer } = stores
       const done = await Promise.all(
         Array.from({ length: 8 }, (_, i) =>
           // Each to a new value, so that no state comes twice.
-          catalogue.correct(id, i % 2 ? { categoryId: BigInt(10 + i) } : { name: `${i}` }),
+          transfer.correct(id, i % 2 ? { categoryId: BigInt(10 + i) } : { name: `${i}` }),
         ),
       )
       const steps = done.map(step => step ?? { before: undefined, after: undefined })
@@ -390,33 +378,33 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
   describe(`${engine}: export`, () => {
     test('animals come in bounded batches as of one moment, and others can add meanwhile', async () => {
       const pets = many(2 * batchPetsMax + 1).map(pet => ({ ...pet, name: pet.name.padEnd(150, '.') }))
-      await stores.catalogue.load(batches(pets), 'keep')
-      let seen = ''
-      for await (const lines of stores.catalogue.read()) {
-        if (seen === '') await add({ name: 'too late' })
-        expect(lines.split('\n').length).toBeWithin(2, batchPetsMax + 2)
-        seen += lines
+      await stores.transfer.load(batches(pets), 'keep')
+      const seen: Pet[] = []
+      for await (const some of stores.transfer.read()) {
+        if (seen.length === 0) await add({ name: 'too late' })
+        expect(some.length).toBeWithin(1, batchPetsMax + 1)
+        seen.push(...some)
       }
-      expect(seen).toBe(petLines(pets))
+      expect(seen).toEqual(pets)
       expect((await everything()).at(-1)?.name).toBe('too late')
     })
 
     test('it can be stopped in the middle', async () => {
-      await stores.catalogue.load(batches(many(batchPetsMax + 1)), 'keep')
-      for (let i = 0; i < 5; i++) for await (const _ of stores.catalogue.read()) break
+      await stores.transfer.load(batches(many(batchPetsMax + 1)), 'keep')
+      for (let i = 0; i < 5; i++) for await (const _ of stores.transfer.read()) break
       await add()
-      expect(await stores.catalogue.load(batches([numbered(1n)]), 'new')).toBe(1n)
+      expect(await stores.transfer.load(batches([numbered(1n)]), 'new')).toBe(1n)
     })
   })
 
   describe(`${engine}: import`, () => {
     const failureOfLoad = (given: AsyncIterable<readonly ImportedPet[]>, ids: 'keep' | 'new') =>
-      failureOf(() => stores.catalogue.load(given, ids))
+      failureOf(() => stores.transfer.load(given, ids))
 
     test('an import of nothing adds nothing, and an empty store exports nothing', async () => {
-      expect(await stores.catalogue.load(batches(), 'new')).toBe(0n)
-      expect(await stores.catalogue.load(batches([], []), 'keep')).toBe(0n)
-      expect([await everything(), (await stores.catalogue.estimate()) ?? 0]).toEqual([[], 0])
+      expect(await stores.transfer.load(batches(), 'new')).toBe(0n)
+      expect(await stores.transfer.load(batches([], []), 'keep')).toBe(0n)
+      expect([await everything(), (await stores.transfer.estimate()) ?? 0]).toEqual([[], 0])
     })
 
     test('with their ids, animals come back exactly, and later ones have higher ids', async () => {
@@ -428,9 +416,8 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         { id: int64Max - 1_000_000_000n, name: "'); DROP", categoryId: 2n ** 53n + 1n, status: 'sold' },
       ]
       const given = batches(pets.slice(0, 1), [], pets.slice(1))
-      expect(await stores.catalogue.load(given, 'keep')).toBe(5n)
+      expect(await stores.transfer.load(given, 'keep')).toBe(5n)
       await reopen()
-      expect(await exported()).toBe(petLines(pets))
       expect(await everything()).toEqual(pets)
       expect((await add()).id).toBe(int64Max - 999_999_999n)
     })
@@ -454,9 +441,9 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     })
 
     test('ids can be kept after all animals were removed, and none is assigned again', async () => {
-      await stores.catalogue.load(batches([numbered(50n)]), 'keep')
-      await stores.catalogue.remove([50n])
-      await stores.catalogue.load(batches([numbered(7n)]), 'keep')
+      await stores.transfer.load(batches([numbered(50n)]), 'keep')
+      await stores.transfer.remove([50n])
+      await stores.transfer.load(batches([numbered(7n)]), 'keep')
       expect([idsOf(await everything()), (await add()).id]).toEqual([[7n], 51n])
     })
 
@@ -464,14 +451,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       await database.setLastId(int64Max - 1n)
       expect(String(await failureOfLoad(batches([rex, rex]), 'new'))).toContain('StoreError: Cannot assign 2 new ids: ')
       expect(await everything()).toEqual([])
-      expect(await stores.catalogue.load(batches([rex]), 'new')).toBe(1n)
+      expect(await stores.transfer.load(batches([rex]), 'new')).toBe(1n)
       expect(idsOf(await everything())).toEqual([int64Max])
     })
 
     test('new ids are higher than all before, in order; ids of the source are ignored', async () => {
       const first = await add()
       const given: ImportedPet[] = [numbered(7n), numbered(7n), numbered(1n), rex, numbered(int64Max)]
-      const count = await stores.catalogue.load(batches(given, many(batchPetsMax)), 'new')
+      const count = await stores.transfer.load(batches(given, many(batchPetsMax)), 'new')
       expect(count).toBe(BigInt(5 + batchPetsMax))
       const [before, ...after] = await everything()
       expect(before).toEqual(first)
@@ -499,7 +486,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
           seen.push(namesOf(await walk(9)))
         }
       }
-      expect(await stores.catalogue.load(slow(), 'new')).toBe(3n)
+      expect(await stores.transfer.load(slow(), 'new')).toBe(3n)
       expect(seen).toEqual([1, 2, 3].map(added => Array(added).fill('meanwhile')))
       expect(namesOf(await everything())).toEqual([...Array(3).fill('meanwhile'), ...Array(3).fill('Nr. 1')])
     })

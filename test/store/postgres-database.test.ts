@@ -10,7 +10,7 @@ import { createPostgresKeys } from '../../src/store/postgres/keys.ts'
 import { statements } from '../../src/store/postgres/pets.ts'
 import { longTransaction, sessionSettings } from '../../src/store/postgres/server.ts'
 import { parsePostgresUrl } from '../../src/store/postgres/url.ts'
-import type { OnStoreEvent } from '../../src/store.ts'
+import type { OnStoreEvent } from '../../src/store-contract.ts'
 import { advance, eventually, settle, standingClock } from '../support/clock.ts'
 import { ask, describeWithPostgres, sharedDatabase, type TestDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
@@ -190,7 +190,7 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await run(`GRANT INSERT ON pets TO ${role.name}`)
     expect((await stores.pets.create(rex)).id).toBe(2n)
     await run(`REVOKE TEMPORARY ON DATABASE ${databaseName()} FROM PUBLIC`)
-    const refused = await stores.catalogue.load(batches([rex]), 'new').catch(error => error)
+    const refused = await stores.transfer.load(batches([rex]), 'new').catch(error => error)
     expect(withAdvice(refused)).toMatch(/\(42501: .*\); GRANT .* TEMPORARY on the database for an import/)
   })
 
@@ -494,7 +494,7 @@ describeWithPostgres('PostgreSQL: export and import', () => {
     await using stores = await opened()
     await run('INSERT INTO pets SELECT n, n, 1 FROM generate_series(1, 6000) AS n')
     const failure = await failureOf(async () => {
-      for await (const _ of stores.catalogue.read()) await run(endOurSessions)
+      for await (const _ of stores.transfer.read()) await run(endOurSessions)
     })
     expect(failure).toBeInstanceOf(StoreUnreachable)
   })
@@ -506,7 +506,7 @@ describeWithPostgres('PostgreSQL: export and import', () => {
       await run(endOurSessions)
       yield [rex]
     }
-    expect(await failureOf(() => stores.catalogue.load(slow(), 'new'))).toBeInstanceOf(StoreUnreachable)
+    expect(await failureOf(() => stores.transfer.load(slow(), 'new'))).toBeInstanceOf(StoreUnreachable)
     expect(await rows('SELECT 1 FROM pets')).toEqual([])
   })
 
@@ -547,7 +547,7 @@ describeWithPostgres('PostgreSQL: durability', () => {
     await stores.keys.revoke(1n, new Date())
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date() })
-    await stores.catalogue.load(batches([rex]), 'new')
+    await stores.transfer.load(batches([rex]), 'new')
     await stores.close()
     expect(await recordedCommits()).toEqual(Array(6).fill({ setting: set === 'off' ? 'on' : set }))
   })

@@ -226,9 +226,9 @@ describe('SQLite: import', () => {
       yield Array.from({ length: 50_000 }, () => rex)
       setImmediate(() => interruption.abort(new Error('Ctrl-C')))
     }
-    const loaded = await stores.catalogue.load(interrupted(), 'new', interruption.signal).catch(error => error)
+    const loaded = await stores.transfer.load(interrupted(), 'new', interruption.signal).catch(error => error)
     expect(loaded).toBe(interruption.signal.reason)
-    expect(await stores.catalogue.estimate()).toBe(0)
+    expect(await stores.transfer.estimate()).toBe(0)
     expect((await stores.pets.create(rex)).id).toBe(1n)
   })
 
@@ -238,9 +238,9 @@ describe('SQLite: import', () => {
       yield [rex]
       renameSync(file, `${file}.moved`)
     }
-    expect(await stores.catalogue.load(moving(), 'new').catch(error => error)).toBeInstanceOf(StoreUnavailable)
+    expect(await stores.transfer.load(moving(), 'new').catch(error => error)).toBeInstanceOf(StoreUnavailable)
     renameSync(`${file}.moved`, file)
-    expect(await stores.catalogue.estimate()).toBe(0)
+    expect(await stores.transfer.estimate()).toBe(0)
     await stores.close()
     expect(readdirSync(folder.path)).toEqual(['pets.db'])
   })

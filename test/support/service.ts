@@ -11,7 +11,7 @@ import { listen } from '../../src/http/server.ts'
 import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
-import type { PetStore } from '../../src/store.ts'
+import type { PetStore } from '../../src/store-contract.ts'
 import { expectDescribed } from '../http/described.ts'
 import { sharedDatabase, type TestDatabase } from './postgres.ts'
 import { memoryFolder, outputFile, temporaryFolder } from './process.ts'
@@ -31,7 +31,7 @@ export async function keepAnimals({ stores }: Service, animals: readonly Pet[]):
   const batches = (async function* () {
     yield animals
   })()
-  await stores.catalogue.load(batches, 'keep')
+  await stores.transfer.load(batches, 'keep')
 }
 
 /** Of an app without any setting. */

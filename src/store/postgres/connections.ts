@@ -1,6 +1,6 @@
 import type { SQL } from 'bun'
 import { type StoreTrouble, StoreUnavailable } from '../../errors.ts'
-import type { OnStoreEvent, PoolActivity } from '../../store.ts'
+import type { OnStoreEvent, PoolActivity } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
 import { isConnectionLost, isReadOnly, postgresUnavailable } from './errors.ts'
 import { close, connect, workMsMax } from './server.ts'

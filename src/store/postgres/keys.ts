@@ -1,7 +1,7 @@
 import type { SQL } from 'bun'
 import type { ApiKey } from '../../api-key.ts'
 import { int64Max } from '../../int64.ts'
-import type { KeyStore } from '../../store.ts'
+import type { KeyStore } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
 import type { WriteHealth } from '../commit-queue.ts'
 import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'

@@ -1,13 +1,13 @@
 import { StoreError } from '../../errors.ts'
-import type { OpenOptions, Stores } from '../../store.ts'
+import type { OpenOptions, Stores } from '../../store-contract.ts'
 import { WriteHealth } from '../commit-queue.ts'
-import { PostgresCatalogue } from './catalogue.ts'
 import { Connections, readFrom } from './connections.ts'
 import { postgresStoreError } from './errors.ts'
 import { createPostgresKeys } from './keys.ts'
 import { createPostgresPets } from './pets.ts'
 import { migrate, migrations, missingRights } from './schema.ts'
 import { checkServer } from './server.ts'
+import { PostgresTransfer } from './transfer.ts'
 import { type PostgresAddress, parsePostgresUrl } from './url.ts'
 
 /** Connections for reads. Those for writes are added. */
@@ -47,7 +47,7 @@ export async function openPostgres(
     return {
       pets,
       keys: createPostgresKeys(keys, writing, health),
-      catalogue: new PostgresCatalogue(address),
+      transfer: new PostgresTransfer(address),
       location,
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(writing, location),

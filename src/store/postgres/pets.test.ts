@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
-import type { Creation } from '../../store.ts'
+import type { Creation } from '../../store-contract.ts'
 import { commitCreations, readTogether } from './pets.ts'
 
 const named = (name: string): NewPet => ({ name, categoryId: 1n })

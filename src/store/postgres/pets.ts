@@ -1,7 +1,7 @@
 import type { SQL } from 'bun'
 import { IdsExhausted } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
 import { CommitQueue, type Outcome, type WriteHealth } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'

@@ -1,7 +1,7 @@
 import type { Database } from 'bun:sqlite'
 import type { ApiKey, NewApiKey } from '../../api-key.ts'
 import { int64Max } from '../../int64.ts'
-import type { KeyStore, KeyUse } from '../../store.ts'
+import type { KeyStore, KeyUse } from '../../store-contract.ts'
 import { type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
 

@@ -2,13 +2,13 @@ import type { Database } from 'bun:sqlite'
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../errors.ts'
-import type { KeyStore, OpenOptions, PetStore, Stores } from '../../store.ts'
-import { SqliteCatalogue } from './catalogue.ts'
+import type { KeyStore, OpenOptions, PetStore, Stores } from '../../store-contract.ts'
 import { DamageGuard, sqliteStoreError } from './errors.ts'
 import { keyReads } from './keys.ts'
 import { petReads } from './pets.ts'
 import { connect, isEmpty, migrations, prepare } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
+import { SqliteTransfer } from './transfer.ts'
 import { Writer } from './writer.ts'
 
 /** Reads run on this thread through a read-only connection, writes in the writer thread. */
@@ -32,7 +32,7 @@ export function openSqlite(file: string, options: OpenOptions, steps = migration
     return {
       pets: petStore(petReads(reading, snapshot), writer),
       keys: keyStore(keyReads(reading, snapshot), writer),
-      catalogue: new SqliteCatalogue(file),
+      transfer: new SqliteTransfer(file),
       location: file,
       ...(isNew && { newStorePath: resolve(file) }),
       startWriting: () => writer.start(),

@@ -3,7 +3,7 @@ import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 import type { Page, PageRequest } from '../../page.ts'
 import type { NewPet, Pet, PetStatus } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store.ts'
+import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store-contract.ts'
 import { fingerprintOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
 

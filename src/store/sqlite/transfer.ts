@@ -1,18 +1,18 @@
-import type { Database } from 'bun:sqlite'
+import { type Database, SQLiteError } from 'bun:sqlite'
 import { codeOf } from '../../errors.ts'
-import { petToJson } from '../../json.ts'
-import type { PetCorrection, PetStatus } from '../../pet.ts'
-import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '../../store.ts'
+import type { Pet, PetCorrection, PetStatus } from '../../pet.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store-contract.ts'
 import { checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
-import { sqliteStoreError, sqliteUnavailable } from './errors.ts'
+import { sqliteStoreError } from './errors.ts'
 import { statements } from './pets.ts'
 import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identityOf, readInteger } from './schema.ts'
 
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
+const nothingChanged = 'Nothing has changed in the store'
 
-/** Every call has its own connection and transaction. */
-export class SqliteCatalogue implements Catalogue {
+/** Every call has its own connection and transaction: closing the connection rolls back. */
+export class SqliteTransfer implements Transfer {
   readonly #file: string
 
   constructor(file: string) {
@@ -20,29 +20,35 @@ export class SqliteCatalogue implements Catalogue {
   }
 
   /** Walks the smallest index: 10 ms for a million animals. */
-  estimate(): Promise<number> {
-    return this.#run('readonly', async database => Number(readInteger(database, 'SELECT count(*) FROM pets')))
+  async estimate(): Promise<number> {
+    try {
+      using database = connect(this.#file, 'readonly')
+      return Number(readInteger(database, 'SELECT count(*) FROM pets'))
+    } catch (error) {
+      throw this.#explain('Cannot read the store', error)
+    }
   }
 
   /** One read transaction for all batches: the write-ahead log keeps the data as of its start. */
-  async *read(): AsyncGenerator<string> {
-    using database = this.#connect('readonly')
+  async *read(): AsyncGenerator<readonly Pet[]> {
     try {
+      using database = connect(this.#file, 'readonly')
       database.run('BEGIN')
       const page = database.query<PetRow, { after: bigint; rows: number }>(statements.list)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = page.all({ after, rows: batchPetsMax })
-        if (rows.length > 0) yield rows.map(row => `${petToJson(petOf(row))}\n`).join('')
+        if (rows.length > 0) yield rows.map(petOf)
         after = rows.at(-1)?.id
       }
     } catch (error) {
-      throw sqliteUnavailable(error)
+      throw this.#explain('Cannot read the store', error)
     }
   }
 
   /** Takes the write lock only after all animals are in a temporary table, so a slow source does not block writers. */
-  load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
-    return this.#run('readwrite', async database => {
+  async load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
+    try {
+      using database = connect(this.#file, 'readwrite')
       const identity = identityOf(this.#file)
       // Fails early; checked again under the lock.
       if (ids === 'keep') this.#checkEmpty(database)
@@ -63,7 +69,9 @@ export class SqliteCatalogue implements Catalogue {
       checkSameFile(this.#file, identity)
       database.run('COMMIT')
       return BigInt(count)
-    })
+    } catch (error) {
+      throw this.#explain(nothingChanged, error)
+    }
   }
 
   correct(id: bigint, correction: PetCorrection, signal?: AbortSignal) {
@@ -108,7 +116,7 @@ export class SqliteCatalogue implements Catalogue {
         await new Promise(setImmediate)
       }
     } catch (error) {
-      throw sqliteStoreError(error, `Nothing has changed in the store ${this.#file}`)
+      throw this.#explain(nothingChanged, error)
     }
   }
 
@@ -116,22 +124,9 @@ export class SqliteCatalogue implements Catalogue {
     if (database.query('SELECT 1 FROM pets LIMIT 1').get()) throw storeNotEmpty(this.#file)
   }
 
-  async #run<T>(mode: 'readonly' | 'readwrite', work: (database: Database) => Promise<T>): Promise<T> {
-    using database = this.#connect(mode)
-    try {
-      return await work(database)
-    } catch (error) {
-      throw sqliteUnavailable(error)
-    }
-  }
-
-  /** Disposing of the connection rolls back an open transaction. */
-  #connect(mode: 'readonly' | 'readwrite'): Database {
-    try {
-      return connect(this.#file, mode)
-    } catch (error) {
-      throw sqliteStoreError(error, `Cannot open the store ${this.#file}`)
-    }
+  /** The system's errors stay as they are: they may be those of the animals' source. */
+  #explain(what: string, error: unknown): unknown {
+    return error instanceof SQLiteError ? sqliteStoreError(error, `${what} ${this.#file}`) : error
   }
 }
 

@@ -58,12 +58,12 @@ export interface KeyUse {
   readonly deprecatedLastUsedAt?: Date
 }
 
-/** What commands do with the catalogue while servers run. Reads and imports have batches of bounded size. */
-export interface Catalogue {
+/** What commands do with animals while servers run. Reads and imports have batches of bounded size. */
+export interface Transfer {
   /** Roughly how many animals there are, for a progress bar. */
   estimate(): Promise<number>
-  /** Every animal as of one moment, as lines of JSON, ascending by id, while others read and write. */
-  read(): AsyncIterable<string>
+  /** Every animal as of one moment, ascending by id, while others read and write. */
+  read(): AsyncIterable<readonly Pet[]>
   /**
    * Adds all animals or none, and returns how many. Throws a StoreError if ids are to be kept in a store that has
    * animals; OutcomeUnknown if no answer to COMMIT arrives; an error of `batches` unchanged; the signal's reason if it
@@ -92,7 +92,7 @@ export const batchPetsMax = 5_000
 export interface Stores {
   readonly pets: PetStore
   readonly keys: KeyStore
-  readonly catalogue: Catalogue
+  readonly transfer: Transfer
   /** The file or the address, without a password. */
   readonly location: string
   /** Set if opening has just created the store: a file's absolute path, or the location. */

@@ -1,8 +1,7 @@
 import type { TransactionSQL } from 'bun'
 import { OutcomeUnknown } from '../../errors.ts'
-import { petLines } from '../../json.ts'
-import type { PetCorrection } from '../../pet.ts'
-import { batchPetsMax, type Catalogue, type ImportedPet, type ImportIds } from '../../store.ts'
+import type { Pet, PetCorrection } from '../../pet.ts'
+import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
 import { checkIdsLeft, correctedRow, type PetRow, petColumns, petOf, storeNotEmpty } from '../rows.ts'
 import { isConnectionLost, postgresStoreError } from './errors.ts'
@@ -17,7 +16,7 @@ const cannotRead = 'Cannot read the store'
 type Work<T> = (transaction: TransactionSQL) => Promise<T>
 
 /** Every call has its own connection and transaction. */
-export class PostgresCatalogue implements Catalogue {
+export class PostgresTransfer implements Transfer {
   readonly #address: PostgresAddress
 
   constructor(address: PostgresAddress) {
@@ -36,14 +35,14 @@ export class PostgresCatalogue implements Catalogue {
   }
 
   /** All batches are of one snapshot. The server ends a session whose reader pauses for 10 minutes. */
-  async *read(): AsyncGenerator<string> {
+  async *read(): AsyncGenerator<readonly Pet[]> {
     try {
       await using connection = connectForLongWork(this.#address)
       using sql = await connection.sql.reserve()
       await sql.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${longTransaction}`)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = await sql.unsafe(statements.list, [after, batchPetsMax])
-        if (rows.length > 0) yield petLines(rows.map(petOf))
+        if (rows.length > 0) yield rows.map(petOf)
         after = rows.at(-1)?.id
       }
     } catch (error) {
