@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { addedMax, conform } from '../../src/conform/run.ts'
+import { petStatuses } from '../../src/pet.ts'
 import { projectFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { failedDecisions } from './decisions.ts'
@@ -12,9 +13,8 @@ function check(service: Service, { readOnly = false, key = service.key } = {}) {
 }
 
 async function addAnimals(service: Service, count: number): Promise<void> {
-  const statuses = ['available', 'pending', 'sold'] as const
   for (let index = 0; index < count; index++) {
-    const status = statuses[index % statuses.length] ?? 'sold'
+    const status = petStatuses[index % petStatuses.length] ?? 'sold'
     await service.stores.pets.create({ name: `Rex ${index}`, categoryId: 7n, status })
   }
 }
