@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { timeLimits } from '../src/http/app.ts'
 import { requestIdCharsMax } from '../src/http/exchange.ts'
-import { bodyBytesMax, errorCodes, headers, operations } from '../src/http/operations.ts'
+import { bodyBytesMax, bodySecondsMax, errorCodes, headers, operations, sharedErrors } from '../src/http/operations.ts'
 import { idempotencyKey } from '../src/http/query.ts'
 import { idleSeconds } from '../src/http/server.ts'
 import { int64Max, int64Min } from '../src/int64.ts'
@@ -120,7 +119,7 @@ describe('docs/interface.md agrees with the code', () => {
     `The key is ${idempotencyKey.expected}`,
     `Keys are remembered for ${idempotencyKeyMs / 3_600_000} hours`,
     `if it is 1 to ${requestIdCharsMax} characters of`,
-    `| Body | ${grouped(bodyBytesMax)} bytes, complete within ${timeLimits.bodyMs / 1_000} seconds, nested at most ${nestingMax} levels |`,
+    `| Body | ${grouped(bodyBytesMax)} bytes, complete within ${bodySecondsMax} seconds, nested at most ${nestingMax} levels |`,
     `| Idle connection | closed after about ${idleSeconds} seconds |`,
     `Deprecation: ${headers.Deprecation.example} Sunset: ${headers.Sunset.example} Link: `,
     `\`message\` to people: \`limit is "abc": expected ${pageLimit.expected}\``,
@@ -142,9 +141,8 @@ describe('docs/interface.md agrees with the code', () => {
     const [own = ''] = section.split(/ ###? /)
     const listed = [...own.matchAll(/\| (\d{3}(?:, \d{3})*) \|/g)].flatMap(([, statuses = '']) => statuses.split(', '))
     const [, ofAll = ''] = /Every operation can also respond with ([^.]*)\./.exec(text) ?? []
-    const shared = Object.values(errorCodes).filter(row => 'shared' in row)
-    const errors = operation.errors.map(code => errorCodes[code])
-    const expected = [operation, ...errors, ...shared].map(({ status }) => status)
+    const codes = [...operation.errors, ...Object.values(sharedErrors).flat()]
+    const expected = [operation, ...codes.map(code => errorCodes[code])].map(({ status }) => status)
     expect(new Set([...listed, ...(ofAll.match(/\d+/g) ?? [])].map(Number))).toEqual(new Set(expected))
   })
 })

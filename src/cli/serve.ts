@@ -84,7 +84,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
       overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
       const unanswered = await listener.stop(drainMs)
       recording[Symbol.dispose]()
-      await inBackground(log, () => app.close())
+      await inBackground(log, () => app.flush())
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {

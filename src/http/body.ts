@@ -1,14 +1,15 @@
+import { isUtf8 } from 'node:buffer'
 import { show } from '../field.ts'
 import { readJson } from '../json.ts'
 import { withTimeout } from '../timeout.ts'
-import { bodyBytesMax, bodyPiecesMax } from './operations.ts'
+import { bodyBytesMax, bodyPiecesMax, bodySecondsMax } from './operations.ts'
 import { Refusal } from './response.ts'
 
 /**
- * Reads a JSON body that has to arrive within `bodyMs`. Checks media type, size, UTF-8 and JSON, in this order. A
+ * Reads the JSON body of a request. Checks media type, size, UTF-8 and JSON, in this order. A
  * missing body is reported before its type.
  */
-export async function readJsonBody(request: Request, bodyMs: number): Promise<unknown> {
+export async function readJsonBody(request: Request): Promise<unknown> {
   const length = Number(request.headers.get('content-length') ?? Number.NaN)
   // `request.body` creates a stream, which costs more than a body of known length: ask only without a length.
   const body = Number.isNaN(length) ? request.body : undefined
@@ -16,29 +17,21 @@ export async function readJsonBody(request: Request, bodyMs: number): Promise<un
   if (!body) checkMediaType(request.headers)
   if (length > bodyBytesMax) throw new Refusal('body_too_large')
   const reading = body ? readChunks(body, request) : request.bytes()
-  const bytes = await withTimeout(reading, bodyMs, () => {
+  const bytes = await withTimeout(reading, bodySecondsMax * 1_000, () => {
     throw new Refusal('request_timeout', undefined, { Connection: 'close' })
   })
   if (bytes.length === 0) throw new Refusal('missing_body')
   return parse(bytes)
 }
 
-// Unlike request.text(), which replaces invalid bytes.
-const utf8 = new TextDecoder('utf-8', { fatal: true })
+const utf8 = new TextDecoder()
 
 function parse(bytes: Uint8Array): unknown {
-  const parsed = readJson(decode(bytes))
+  if (!isUtf8(bytes)) throw new Refusal('invalid_json', 'The body is not valid UTF-8')
+  const parsed = readJson(utf8.decode(bytes))
   if (parsed.ok) return parsed.value
   const where = parsed.at ? ` at line ${parsed.at.line}, column ${parsed.at.column}` : ''
   throw new Refusal('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`)
-}
-
-function decode(bytes: Uint8Array): string {
-  try {
-    return utf8.decode(bytes)
-  } catch {
-    throw new Refusal('invalid_json', 'The body is not valid UTF-8')
-  }
 }
 
 /** All bytes of a body without a known length, unless it is too large or in too many pieces. */

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { isAddressRange, TrustedProxies } from './client-address.ts'
 
 const client = (peer: string, trusted: string, header: string | null) =>
-  new TrustedProxies(trusted.split(',').filter(Boolean)).clientOf(peer, {
+  new TrustedProxies(trusted.split(',').filter(Boolean)).findClient(peer, {
     get: name => (name === 'x-forwarded-for' ? header : null),
   })
 

@@ -10,16 +10,21 @@ export class TrustedProxies {
   constructor(ranges: readonly string[]) {
     if (ranges.length === 0) return
     this.#ranges = new (net().BlockList)()
-    for (const range of ranges) addRange(this.#ranges, range)
+    for (const range of ranges) {
+      const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(range) ?? []
+      if (!isAddress(address)) throw new TypeError(`${range} is no IP address`)
+      if (length === undefined) this.#ranges.addAddress(address, findFamily(address))
+      else this.#ranges.addSubnet(address, Number(length), findFamily(address))
+    }
   }
 
   /** The peer's address, or if the peer is a trusted proxy, the last untrusted one in X-Forwarded-For. */
-  clientOf(peer: string, headers: Pick<Headers, 'get'>): string {
-    let client = unmapped(peer)
+  findClient(peer: string, headers: Pick<Headers, 'get'>): string {
+    let client = unmapIPv4(peer)
     if (!this.#isTrusted(client)) return client
     // Each proxy appends the address that it sees, so only entries to the right of an untrusted one are reliable.
     for (const entry of headers.get('x-forwarded-for')?.split(',').reverse() ?? []) {
-      const address = unmapped(entry.trim())
+      const address = unmapIPv4(entry.trim())
       if (!isAddress(address)) break
       client = address
       if (!this.#isTrusted(client)) break
@@ -28,28 +33,21 @@ export class TrustedProxies {
   }
 
   #isTrusted(address: string): boolean {
-    return this.#ranges !== undefined && isAddress(address) && this.#ranges.check(address, familyOf(address))
+    return this.#ranges !== undefined && isAddress(address) && this.#ranges.check(address, findFamily(address))
   }
 }
 
 export function isAddressRange(text: string): boolean {
   try {
-    addRange(new (net().BlockList)(), text)
+    new TrustedProxies([text])
     return true
   } catch {
     return false
   }
 }
 
-function addRange(ranges: BlockList, text: string): void {
-  const [, address = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
-  if (!isAddress(address)) throw new TypeError(`${text} is no IP address`)
-  if (length === undefined) ranges.addAddress(address, familyOf(address))
-  else ranges.addSubnet(address, Number(length), familyOf(address))
-}
-
 /** A zone, as in `fe80::1%eth0`, means nothing on another machine. */
 const isAddress = (text: string) => !text.includes('%') && net().isIP(text) !== 0
-const familyOf = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
+const findFamily = (address: string) => (address.includes(':') ? 'ipv6' : 'ipv4')
 /** The IPv4 address that an IPv6 address stands for, such as `::ffff:192.0.2.1`. */
-const unmapped = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, '')
+const unmapIPv4 = (address: string) => address.replace(/^::ffff:(?=\d+\.)/i, '')

@@ -3,8 +3,7 @@ import { headersWith, type Reply } from './response.ts'
 
 const preflightSeconds = 600
 const headerParameters = Object.values(parameters).flatMap(({ in: place, name }) => (place === 'header' ? name : []))
-const plainHeaders = ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent']
-const requestHeaders = [...plainHeaders, ...headerParameters].join(', ')
+const requestHeaders = ['Authorization', 'Content-Type', 'X-Request-Id', 'traceparent', ...headerParameters].join(', ')
 const exposedHeaders = [...new Set(Object.entries(headers).map(([id, { name }]) => name ?? id))].join(', ')
 
 /** Lets pages of these origins use the interface from a browser. */

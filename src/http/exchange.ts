@@ -1,4 +1,5 @@
-import type { Permission } from '../api-key.ts'
+import { maskKeys, type Permission } from '../api-key.ts'
+import type { KeyUsage } from './key-usage.ts'
 import type { OperationId } from './operations.ts'
 
 /** Who sent a request. */
@@ -7,6 +8,8 @@ export interface Caller {
   readonly permission: Permission | 'all' | 'none'
   /** The key's hash: the owner of idempotency keys and of a rate limit. */
   readonly keyHash: string
+  /** Only of a key in the store. */
+  readonly usage?: KeyUsage
 }
 
 const nobody: Caller = { keyName: '', permission: 'none', keyHash: '' }
@@ -16,14 +19,14 @@ export interface PeerLookup {
   requestIP(request: Request): { readonly address: string } | null
 }
 
-/** Hides API keys in a text. */
-export type MaskKeys = (text: string) => string
+export const requestIdCharsMax = 128
+const safeId = new RegExp(`^[A-Za-z0-9._~:/+=@-]{1,${requestIdCharsMax}}$`)
 
 /** A request, and the findings of the steps on its way. */
 export class Exchange {
   readonly request: Request
   readonly startedMs = performance.now()
-  readonly mask: MaskKeys
+  readonly #environmentKey: string | undefined
   readonly path: string
   readonly query: string
   /** The client's own id if it is safe in headers and logs and holds no key; otherwise a new one. */
@@ -39,15 +42,24 @@ export class Exchange {
   /** Of the response, whatever it will be. */
   readonly headers: Record<string, string>
 
-  constructor(request: Request, peers: PeerLookup | undefined, mask: MaskKeys) {
+  constructor(request: Request, peers: PeerLookup | undefined, environmentKey: string | undefined) {
     this.request = request
-    this.mask = mask
+    this.#environmentKey = environmentKey
     const { path, query } = splitUrl(request.url)
     this.path = path
     this.query = query
     this.peer = peers?.requestIP(request)?.address
-    this.id = requestId(request.headers.get('x-request-id'), mask)
+    this.id = this.#chooseId(request.headers.get('x-request-id'))
     this.headers = { 'X-Request-Id': this.id }
+  }
+
+  /** Hides API keys in a text. */
+  mask(text: string): string {
+    return maskKeys(text, this.#environmentKey)
+  }
+
+  #chooseId(sent: string | null): string {
+    return sent !== null && safeId.test(sent) && this.mask(sent) === sent ? sent : crypto.randomUUID()
   }
 }
 
@@ -59,11 +71,4 @@ export function splitUrl(url: string): { readonly path: string; readonly query: 
   const end = hash === -1 ? url.length : hash
   if (queryStart === -1 || queryStart > end) return { path: url.slice(pathStart, end), query: '' }
   return { path: url.slice(pathStart, queryStart), query: url.slice(queryStart + 1, end) }
-}
-
-export const requestIdCharsMax = 128
-const safeId = new RegExp(`^[A-Za-z0-9._~:/+=@-]{1,${requestIdCharsMax}}$`)
-
-function requestId(sent: string | null, mask: MaskKeys): string {
-  return sent !== null && safeId.test(sent) && mask(sent) === sent ? sent : crypto.randomUUID()
 }

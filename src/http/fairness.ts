@@ -71,22 +71,15 @@ export class Fairness {
     // On a connection that stays open, Bun discards a body of known length by itself.
     if (!closes && !isChunked) return response
     // Bun shows no body of a GET, and would read its chunks without end.
-    const hasEnded = request.body !== null && (await this.#discard(request.body))
+    const canRead = request.body !== null && !request.body.locked
+    const isRead = canRead && withTimeout(this.#readToEnd(request.body), discardMs, () => false)
+    // Reading fails if the client closes the connection.
+    const hasEnded = isRead && (await isRead.catch(() => false))
     if (closes || !hasEnded) response.headers.set('Connection', 'close')
     return response
   }
 
-  /** Reads and drops the rest of a body, and returns whether it has ended. */
-  async #discard(body: ReadableStream<Uint8Array>): Promise<boolean> {
-    if (body.locked) return false
-    try {
-      return await withTimeout(this.#readToEnd(body), discardMs, () => false)
-    } catch {
-      // The client closed the connection.
-      return false
-    }
-  }
-
+  /** Reads and drops a body within the bounds, and returns whether it has ended. */
   async #readToEnd(body: ReadableStream<Uint8Array>): Promise<boolean> {
     const reader = body.getReader()
     let bytes = 0

@@ -2,28 +2,27 @@ import type { Stores } from '../store-contract.ts'
 import { withTimeout } from '../timeout.ts'
 import { plainText, type Reply } from './response.ts'
 
-interface HealthParts {
-  readonly stores: Pick<Stores, 'pets' | 'keys' | 'activity'>
-  readonly checkMs: number
-  readonly checkedForMs: number
-  isDraining(): boolean
-}
+/** A store that does not answer within this time is down. */
+const checkMs = 2_000
+/** The result of a check is used again for this time. */
+const checkedForMs = 500
 
 /** Checks whether the store can be read, once for all who ask at the same time: anyone may ask, without a key. */
 export class Health {
-  readonly #parts: HealthParts
+  readonly #stores: Pick<Stores, 'pets' | 'keys' | 'activity'>
   #checking: Promise<boolean> | undefined
   #checkedMs = Number.NEGATIVE_INFINITY
   #isUp = false
   #hasBeenUp = false
+  isDraining = false
 
-  constructor(parts: HealthParts) {
-    this.#parts = parts
+  constructor(stores: Pick<Stores, 'pets' | 'keys' | 'activity'>) {
+    this.#stores = stores
   }
 
   /** Whether animals and keys can be read, now or a moment ago. */
   async isStoreUp(): Promise<boolean> {
-    if (performance.now() - this.#checkedMs < this.#parts.checkedForMs) return this.#isUp
+    if (performance.now() - this.#checkedMs < checkedForMs) return this.#isUp
     this.#checking ??= this.#check().finally(() => {
       this.#checking = undefined
     })
@@ -32,7 +31,7 @@ export class Health {
 
   /** For people and alerts: whether everything works, the store included. */
   async healthz(): Promise<Reply> {
-    if (this.#parts.isDraining()) return plainText(503, 'draining')
+    if (this.isDraining) return plainText(503, 'draining')
     return plainText((await this.isStoreUp()) ? 200 : 503, this.#storeState)
   }
 
@@ -41,7 +40,7 @@ export class Health {
    * never read the store waits for it, and is refused: it must not replace others.
    */
   async readyz(): Promise<Reply> {
-    if (this.#parts.isDraining()) return plainText(503, 'draining')
+    if (this.isDraining) return plainText(503, 'draining')
     const checking = this.isStoreUp()
     if (!this.#hasBeenUp && !(await checking)) return plainText(503, 'starting')
     return plainText(200, this.#storeState)
@@ -50,18 +49,14 @@ export class Health {
   /** As of the last check. */
   get #storeState(): string {
     if (!this.#isUp) return 'store'
-    return this.#parts.stores.activity().isWritable ? 'ok' : 'read-only'
+    return this.#stores.activity().isWritable ? 'ok' : 'read-only'
   }
 
   async #check(): Promise<boolean> {
-    const { stores, checkMs } = this.#parts
-    try {
-      // Both: animals and keys may come from different servers.
-      const reads = Promise.all([stores.pets.list({ limit: 1 }), stores.keys.find('')]).then(() => true)
-      this.#isUp = await withTimeout(reads, checkMs, () => false)
-    } catch {
-      this.#isUp = false
-    }
+    const { pets, keys } = this.#stores
+    // Both: animals and keys may come from different servers.
+    const reads = Promise.try(() => Promise.all([pets.list({ limit: 1 }), keys.find('')])).then(() => true)
+    this.#isUp = await withTimeout(reads, checkMs, () => false).catch(() => false)
     this.#hasBeenUp ||= this.#isUp
     this.#checkedMs = performance.now()
     return this.#isUp

@@ -1,52 +1,29 @@
 import type { KeyStore, KeyUse } from '../store-contract.ts'
-import type { Caller } from './exchange.ts'
 
-/** The uses of one key since the start, and how many of them the store has. */
+/** The uses of a stored key in this process. */
 export interface KeyUsage {
-  /** Absent for the key from the environment, which is not in the store. */
-  readonly keyId?: bigint | undefined
-  readonly keyName: string
   lastUsedAtMs: number
+  /** The last use that the store has. */
+  storedAtMs: number
+  /** Calls of deprecated operations that the store does not have yet. */
   deprecatedUses: number
-  deprecatedLastUsedAtMs: number
-  deprecatedOperation?: string
-  storedLastUsedAtMs: number
-  storedDeprecatedUses: number
 }
 
 /** Counts the uses of each key in memory, so that a request costs no write. `flush` stores them. */
 export class UsageRecorder {
   readonly #keys: KeyStore
-  /** By the key's hash. */
-  readonly #usages = new Map<string, KeyUsage>()
+  readonly #usages = new Map<bigint, KeyUsage>()
   #flushing = Promise.resolve()
 
   constructor(keys: KeyStore) {
     this.#keys = keys
   }
 
-  recordUse({ keyHash, keyName }: Caller, keyId: bigint | undefined): KeyUsage {
-    let usage = this.#usages.get(keyHash)
-    if (!usage) {
-      const counts = { deprecatedUses: 0, deprecatedLastUsedAtMs: 0, storedLastUsedAtMs: 0, storedDeprecatedUses: 0 }
-      usage = { keyId, keyName, lastUsedAtMs: 0, ...counts }
-      this.#usages.set(keyHash, usage)
-    }
+  recordUse(keyId: bigint): KeyUsage {
+    const usage = this.#usages.get(keyId) ?? { lastUsedAtMs: 0, storedAtMs: 0, deprecatedUses: 0 }
     usage.lastUsedAtMs = Date.now()
+    this.#usages.set(keyId, usage)
     return usage
-  }
-
-  /** Counts a call of a deprecated operation, by a key whose use was recorded. */
-  recordDeprecatedCall({ keyHash }: Caller, operation: string): void {
-    const usage = this.#usages.get(keyHash)
-    if (!usage) return
-    usage.deprecatedUses++
-    usage.deprecatedOperation = operation
-    usage.deprecatedLastUsedAtMs = usage.lastUsedAtMs
-  }
-
-  deprecatedCallers(): readonly Readonly<KeyUsage>[] {
-    return [...this.#usages.values()].filter(({ deprecatedUses }) => deprecatedUses > 0)
   }
 
   /** Stores the uses since the last flush. If that fails, the next flush stores them. */
@@ -57,24 +34,20 @@ export class UsageRecorder {
   }
 
   async #store(): Promise<void> {
-    const pending = [...this.#usages.values()].flatMap(usage =>
-      usage.keyId === undefined || isStored(usage) ? [] : [{ usage, use: keyUseOf(usage.keyId, usage) }],
-    )
+    const pending = [...this.#usages]
+      .filter(([, { lastUsedAtMs, storedAtMs, deprecatedUses }]) => lastUsedAtMs !== storedAtMs || deprecatedUses > 0)
+      .map(([id, usage]) => ({ usage, use: readUse(id, usage) }))
     if (pending.length === 0) return
     await this.#keys.recordUses(pending.map(({ use }) => use))
     for (const { usage, use } of pending) {
-      usage.storedLastUsedAtMs = use.lastUsedAt.getTime()
-      usage.storedDeprecatedUses += use.deprecatedUses
+      usage.storedAtMs = use.lastUsedAt.getTime()
+      usage.deprecatedUses -= use.deprecatedUses
     }
   }
 }
 
-function isStored(usage: KeyUsage): boolean {
-  return usage.storedLastUsedAtMs === usage.lastUsedAtMs && usage.storedDeprecatedUses === usage.deprecatedUses
-}
-
-function keyUseOf(id: bigint, usage: KeyUsage): KeyUse {
-  const deprecatedUses = usage.deprecatedUses - usage.storedDeprecatedUses
-  const use = { id, lastUsedAt: new Date(usage.lastUsedAtMs), deprecatedUses }
-  return deprecatedUses === 0 ? use : { ...use, deprecatedLastUsedAt: new Date(usage.deprecatedLastUsedAtMs) }
+/** The last use stands for the last deprecated one, which is at most one flush older. */
+function readUse(id: bigint, { lastUsedAtMs, deprecatedUses }: KeyUsage): KeyUse {
+  const lastUsedAt = new Date(lastUsedAtMs)
+  return { id, lastUsedAt, deprecatedUses, ...(deprecatedUses > 0 && { deprecatedLastUsedAt: lastUsedAt }) }
 }

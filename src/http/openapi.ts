@@ -1,8 +1,17 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
 import type { ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
-import { errorCodes, headers, operationHeaderIds, operations, parameters, versionPrefix } from './operations.ts'
-import { messageOf } from './response.ts'
+import {
+  errorCodes,
+  errorHeaderIds,
+  headers,
+  operationHeaderIds,
+  operations,
+  parameters,
+  sharedErrors,
+  versionPrefix,
+} from './operations.ts'
+import { explain } from './response.ts'
 
 export interface PublishedUrls {
   readonly publicUrl: string | undefined
@@ -10,7 +19,7 @@ export interface PublishedUrls {
 }
 
 /** Generators use the first server. The relative one works behind any proxy that keeps the path. */
-export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls) {
+export function listServers({ publicUrl, stagingUrl }: PublishedUrls) {
   const isStaging = publicUrl === stagingUrl
   return [
     ...(publicUrl === undefined ? [] : [{ url: publicUrl, description: isStaging ? 'Staging' : 'Production' }]),
@@ -23,7 +32,7 @@ export function publishedServers({ publicUrl, stagingUrl }: PublishedUrls) {
  * The OpenAPI 3.1 document: strict about requests, whose schemas come from the fields that read them, and open about
  * responses, so that generated clients accept later additions.
  */
-export function openApiDocument(servers: ReturnType<typeof publishedServers>) {
+export function openApiDocument(servers: ReturnType<typeof listServers>) {
   return {
     openapi: '3.1.0',
     info: {
@@ -38,26 +47,26 @@ export function openApiDocument(servers: ReturnType<typeof publishedServers>) {
     servers,
     security: [{ bearerAuth: [] }],
     tags: [{ name: 'pets', description: 'The animals of the catalogue.' }],
-    paths: pathsOf(operations),
+    paths: describePaths(operations),
     components: {
       securitySchemes: { bearerAuth },
       schemas,
-      parameters: Object.fromEntries(Object.values(parameters).map(one => [one.name, describedParameter(one)])),
+      parameters: Object.fromEntries(Object.values(parameters).map(one => [one.name, describeParameter(one)])),
       headers: Object.fromEntries(
         Object.entries(headers).map(([id, { name: _, ...header }]) => [id, { ...header, schema: { type: 'string' } }]),
       ),
       responses: {
-        ...sharedResponses(),
-        OtherError: {
-          ...otherError,
-          description: `A wrong address, or an error that a later version adds. ${otherError.description}`,
-        },
+        ...Object.fromEntries(Object.entries(sharedErrors).map(([name, codes]) => [name, describeErrors(codes)])),
+        OtherError: describeErrors(
+          ['not_found', 'method_not_allowed'],
+          'A wrong address, or an error that a later version adds. ',
+        ),
       },
     },
   }
 }
 
-const refTo = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
+const refer = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` })
 
 const bearerAuth = { type: 'http', scheme: 'bearer', description: 'The API key: `Authorization: Bearer <API_KEY>`.' }
 
@@ -66,7 +75,7 @@ const largeId = 9007199254740994
 const rex = { name: 'Rex', categoryId: 7, status: 'available' }
 const storedRex = { id: 1, ...rex, categoryId: largeId }
 const examples = { NewPet: rex, Pet: storedRex, Pets: [storedRex] }
-const status = refTo('schemas', 'PetStatus')
+const status = refer('schemas', 'PetStatus')
 const categoryId = {
   ...int64.schema,
   description: 'The category of the animal. It does not have to exist.',
@@ -103,7 +112,7 @@ const schemas = {
   Pets: {
     type: 'array',
     description: 'A page of animals, in ascending order of their identifiers.',
-    items: refTo('schemas', 'Pet'),
+    items: refer('schemas', 'Pet'),
     examples: [examples.Pets],
   },
   Error: {
@@ -128,89 +137,75 @@ const schemas = {
 }
 
 /** Tools send an example beside the schema, so only a path has one there. Some send any, so a cursor has none. */
-function describedParameter({ name, in: place, schema, description, example }: Parameter) {
+function describeParameter({ name, in: place, schema, description, example }: Parameter) {
   if (place === 'path') return { name, in: place, required: true, description, schema, example }
   const shown =
     schema === petStatus.schema ? status : { ...schema, ...(example !== undefined && { examples: [example] }) }
   return { name, in: place, description, schema: shown }
 }
 
-function headerRefs(ids: readonly HeaderId[]) {
-  return Object.fromEntries(['X-Request-Id' as const, ...ids].map(id => [headers[id].name ?? id, refTo('headers', id)]))
+function referToHeaders(ids: readonly HeaderId[]) {
+  return Object.fromEntries(['X-Request-Id' as const, ...ids].map(id => [headers[id].name ?? id, refer('headers', id)]))
 }
 
-function contentOf(schema: keyof typeof examples, description: string = schemas[schema].description) {
-  const content = { 'application/json': { schema: refTo('schemas', schema), example: examples[schema] } }
+function describeContent(schema: keyof typeof examples, description: string = schemas[schema].description) {
+  const content = { 'application/json': { schema: refer('schemas', schema), example: examples[schema] } }
   return { description, content }
 }
 
-function errorResponse(codes: readonly ErrorCode[], ownHeaders: readonly HeaderId[] = []) {
+function describeErrors(codes: readonly ErrorCode[], introduction = '', ownHeaders: readonly HeaderId[] = []) {
   const rows = codes.map(code => {
-    const { headers = operationHeaderIds, shared: _, ...row }: ErrorRow = errorCodes[code]
-    return { code, headers, described: { ...row, retry: row.retry ?? false }, message: messageOf(code) }
+    const { retry = false, ...row }: ErrorRow = errorCodes[code]
+    return { code, described: { ...row, retry }, message: explain(code) }
   })
   const [example] = rows.map(({ code, message, described: { status } }) => ({ code, message, status }))
   return {
-    description: rows.map(({ code, message }) => `\`${code}\`: ${message}.`).join(' '),
+    description: introduction + rows.map(({ code, message }) => `\`${code}\`: ${message}.`).join(' '),
     'x-error-codes': Object.fromEntries(rows.map(({ code, described }) => [code, described])),
-    headers: headerRefs([...rows.flatMap(({ headers }) => headers), ...ownHeaders]),
-    content: { 'application/json': { schema: refTo('schemas', 'Error'), example } },
+    headers: referToHeaders([...codes.flatMap(code => errorHeaderIds[code] ?? operationHeaderIds), ...ownHeaders]),
+    content: { 'application/json': { schema: refer('schemas', 'Error'), example } },
   }
 }
 
-const otherError = errorResponse(['not_found', 'method_not_allowed'])
-
-function pathsOf(rows: Readonly<Record<string, OperationRow>>) {
-  const paths: Record<string, Record<string, ReturnType<typeof describedOperation>>> = {}
+function describePaths(rows: Readonly<Record<string, OperationRow>>) {
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {}
   for (const [id, row] of Object.entries(rows)) {
-    paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: describedOperation(id, row) }
+    paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: describeOperation(id, row) }
   }
   return paths
 }
 
-function describedOperation(operationId: string, row: OperationRow) {
+function describeOperation(operationId: string, row: OperationRow) {
   const { summary, description, parameters, body, returns, result, deprecated } = row
+  // Not in the errors that every operation shares.
+  const deprecationIds: readonly HeaderId[] = deprecated ? ['Deprecation', 'Sunset', 'DeprecationLinks'] : []
   return {
     operationId,
     tags: ['pets'],
     summary,
     description,
     ...(deprecated && { deprecated: true }),
-    parameters: parameters.map(({ name }) => refTo('parameters', name)),
-    ...(body && { requestBody: { required: true, ...contentOf(body) } }),
+    parameters: parameters.map(({ name }) => refer('parameters', name)),
+    ...(body && { requestBody: { required: true, ...describeContent(body) } }),
     responses: {
       [row.status]: {
-        ...contentOf(returns, result),
-        headers: headerRefs([...operationHeaderIds, ...row.headers, ...deprecationIds(row)]),
+        ...describeContent(returns, result),
+        headers: referToHeaders([...operationHeaderIds, ...row.headers, ...deprecationIds]),
       },
-      ...errorResponses(row),
-      default: refTo('responses', 'OtherError'),
+      ...describeErrorsByStatus(row.errors, deprecationIds),
+      default: refer('responses', 'OtherError'),
     },
   }
 }
 
-/** The name of the response that every operation has for a code, if there is one. */
-const sharedIn = (code: ErrorCode) => (errorCodes[code] as ErrorRow).shared
-const sharedCodes = (Object.keys(errorCodes) as ErrorCode[]).filter(sharedIn)
-
-function sharedResponses() {
-  const byName = Map.groupBy(sharedCodes, sharedIn)
-  return Object.fromEntries([...byName].map(([name, codes]) => [name, errorResponse(codes)]))
-}
-
-/** One response for each status: the shared one, unless the operation has codes of its own for that status. */
-function errorResponses(row: OperationRow) {
-  const byStatus = Map.groupBy([...sharedCodes, ...row.errors], code => errorCodes[code].status)
+/** One response for each status: the shared one, unless the operation has errors of its own with that status. */
+function describeErrorsByStatus(own: readonly ErrorCode[], ownHeaders: readonly HeaderId[]) {
+  const shared = Object.entries(sharedErrors)
+  const byStatus = Map.groupBy([...shared.flatMap(([, codes]) => codes), ...own], code => errorCodes[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
-      const [name] = codes.map(sharedIn)
-      const isShared = name !== undefined && codes.every(code => sharedIn(code) === name)
-      return [status, isShared ? refTo('responses', name) : errorResponse(codes, deprecationIds(row))]
+      const [name] = shared.find(([, sharedCodes]) => codes.every(code => sharedCodes.includes(code))) ?? []
+      return [status, name === undefined ? describeErrors(codes, '', ownHeaders) : refer('responses', name)]
     }),
   )
-}
-
-/** A deprecated operation announces it in its own responses: not in those that every operation shares. */
-function deprecationIds({ deprecated }: OperationRow): readonly HeaderId[] {
-  return deprecated ? ['Deprecation', 'Sunset', 'DeprecationLinks'] : []
 }

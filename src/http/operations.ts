@@ -1,3 +1,4 @@
+// The interface as data: its operations with their parameters, headers, error codes and limits.
 import { int64, type JsonSchema } from '../field.ts'
 import { cursorSchema, limitDefault, pageLimit, writeCursor } from '../page.ts'
 import { type PetStatus, petStatus } from '../pet.ts'
@@ -79,11 +80,7 @@ export interface ErrorRow {
   /** What the client or its author should do. */
   readonly action: string
   /** Whether the same request may succeed later. */
-  readonly retry?: true
-  /** Absent if they are those of every response of an operation. */
-  readonly headers?: readonly HeaderId[]
-  /** The name of the response of the OpenAPI document, if every operation may give it. */
-  readonly shared?: 'Unauthorized' | 'Forbidden' | 'TooManyRequests' | 'InternalError' | 'Unavailable'
+  readonly retry?: boolean
 }
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
@@ -92,41 +89,20 @@ export const errorCodes = {
     status: 401,
     meaning: 'The request has no API key.',
     action: 'Send it in the header Authorization: Bearer <API_KEY>.',
-    headers: ['WWW-Authenticate'],
-    shared: 'Unauthorized',
   },
-  invalid_api_key: {
-    status: 401,
-    meaning: 'The API key is unknown, expired or revoked.',
-    action: 'Use another key.',
-    headers: ['WWW-Authenticate'],
-    shared: 'Unauthorized',
-  },
-  read_only_key: {
-    status: 403,
-    meaning: 'The API key may only read.',
-    action: 'Use a key that may write.',
-    headers: [...rateLimitHeaderIds, 'WWW-Authenticate'],
-  },
+  invalid_api_key: { status: 401, meaning: 'The API key is unknown, expired or revoked.', action: 'Use another key.' },
+  read_only_key: { status: 403, meaning: 'The API key may only read.', action: 'Use a key that may write.' },
   insufficient_permission: {
     status: 403,
     meaning: 'The API key lacks the permission.',
     action: 'Use a catalogue key for /v1, a metrics key for /metrics.',
-    headers: [...rateLimitHeaderIds, 'WWW-Authenticate'],
-    shared: 'Forbidden',
   },
-  not_found: {
-    status: 404,
-    meaning: 'There is nothing at this path.',
-    action: 'Correct the address.',
-    headers: rateLimitHeaderIds,
-  },
+  not_found: { status: 404, meaning: 'There is nothing at this path.', action: 'Correct the address.' },
   pet_not_found: { status: 404, meaning: 'No animal has this identifier.', action: 'Check the identifier.' },
   method_not_allowed: {
     status: 405,
     meaning: 'The path does not support this method.',
     action: 'Use one from the Allow header.',
-    headers: [...rateLimitHeaderIds, 'Allow'],
   },
   request_timeout: {
     status: 408,
@@ -139,17 +115,11 @@ export const errorCodes = {
     meaning: `The body has more than ${bodyBytesMax} bytes, or more than ${bodyPiecesMax} pieces.`,
     action: 'Send less, or larger chunks.',
   },
-  unsupported_media_type: {
-    status: 415,
-    meaning: 'The body is not JSON.',
-    action: 'Send application/json.',
-    headers: [...operationHeaderIds, 'Accept'],
-  },
+  unsupported_media_type: { status: 415, meaning: 'The body is not JSON.', action: 'Send application/json.' },
   unsupported_content_encoding: {
     status: 415,
     meaning: 'The body is compressed.',
     action: 'Send the body uncompressed.',
-    headers: [...operationHeaderIds, 'Accept-Encoding'],
   },
   missing_body: { status: 400, meaning: 'There is no body.', action: 'Send a JSON object with name and categoryId.' },
   invalid_json: { status: 400, meaning: 'The body is not valid JSON in UTF-8.', action: 'Correct the body.' },
@@ -173,14 +143,11 @@ export const errorCodes = {
     meaning: 'Too many requests.',
     action: 'Retry after the seconds in Retry-After.',
     retry: true,
-    headers: [...rateLimitHeaderIds, 'Retry-After'],
-    shared: 'TooManyRequests',
   },
   internal_error: {
     status: 500,
     meaning: 'The service failed.',
     action: 'Report the request id. Repeat a creation only with its Idempotency-Key.',
-    shared: 'InternalError',
   },
   ids_exhausted: { status: 503, meaning: 'The store has no id left.', action: 'Do not retry; tell the operator.' },
   store_unavailable: {
@@ -188,18 +155,38 @@ export const errorCodes = {
     meaning: 'The store is unavailable.',
     action: 'Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
     retry: true,
-    headers: [...operationHeaderIds, 'Retry-After'],
-    shared: 'Unavailable',
   },
   store_damaged: {
     status: 503,
     meaning: 'The store is damaged.',
     action: 'Do not retry; the operator has to restore a backup.',
-    shared: 'Unavailable',
   },
 } as const satisfies Readonly<Record<string, ErrorRow>>
 
 export type ErrorCode = keyof typeof errorCodes
+
+/** The headers of an error, if they are not those of every response of an operation. */
+export const errorHeaderIds: { readonly [Code in ErrorCode]?: readonly HeaderId[] } = {
+  missing_api_key: ['WWW-Authenticate'],
+  invalid_api_key: ['WWW-Authenticate'],
+  read_only_key: [...rateLimitHeaderIds, 'WWW-Authenticate'],
+  insufficient_permission: [...rateLimitHeaderIds, 'WWW-Authenticate'],
+  not_found: rateLimitHeaderIds,
+  method_not_allowed: [...rateLimitHeaderIds, 'Allow'],
+  unsupported_media_type: [...operationHeaderIds, 'Accept'],
+  unsupported_content_encoding: [...operationHeaderIds, 'Accept-Encoding'],
+  rate_limited: [...rateLimitHeaderIds, 'Retry-After'],
+  store_unavailable: [...operationHeaderIds, 'Retry-After'],
+}
+
+/** The errors that every operation may give, by the name of their response in the OpenAPI document. */
+export const sharedErrors: Readonly<Record<string, readonly ErrorCode[]>> = {
+  Unauthorized: ['missing_api_key', 'invalid_api_key'],
+  Forbidden: ['insufficient_permission'],
+  TooManyRequests: ['rate_limited'],
+  InternalError: ['internal_error'],
+  Unavailable: ['store_unavailable', 'store_damaged'],
+}
 
 /** As the OpenAPI document describes it. */
 export type Parameter = ReturnType<typeof parameter>

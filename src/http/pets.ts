@@ -7,7 +7,6 @@ import { type PetStatus, petStatus, petStatuses, readNewPet } from '../pet.ts'
 import type { Creation, PetStore } from '../store-contract.ts'
 import { readJsonBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
-import type { UsageRecorder } from './key-usage.ts'
 import type { Metrics } from './metrics.ts'
 import {
   deprecationLinks,
@@ -21,33 +20,27 @@ import { idempotencyKey, prefersStrict, Query } from './query.ts'
 import { headersWith, json, Refusal, type Reply } from './response.ts'
 import type { Params, Route } from './router.ts'
 
-interface PetParts {
-  readonly pets: PetStore
-  readonly metrics: Metrics
-  readonly usage: UsageRecorder
-  /** Begins the addresses in Link and Location: the version prefix, or a public base address that ends in it. */
-  readonly baseUrl: string
-  readonly bodyMs: number
-}
-
 /** Answers a request for an operation, after all checks that operations share. */
 type Handler = (query: Query, exchange: Exchange, params: Params) => Promise<Reply>
 
-/** A route for each operation of the table. */
-export function petRoutes(parts: PetParts): readonly Route[] {
+/**
+ * A route for each operation of the table. `baseUrl` begins the addresses in Link and Location: the version prefix, or a
+ * public base address that ends in it.
+ */
+export function createPetRoutes(pets: PetStore, baseUrl: string, metrics: Metrics): readonly Route[] {
   const handlers: Readonly<Record<OperationId, Handler>> = {
-    listPets: listPets(parts),
-    createPet: createPet(parts),
-    getPet: getPet(parts),
+    listPets: listPets(pets, baseUrl),
+    createPet: createPet(pets, baseUrl, metrics),
+    getPet: getPet(pets, baseUrl),
   }
-  return Object.entries(handlers).map(([id, handler]) => petRoute(id as OperationId, handler, parts.usage))
+  return Object.entries(handlers).map(([id, handler]) => createRoute(id as OperationId, handler))
 }
 
 /** Does what all operations do, before the handler. */
-function petRoute(operationId: OperationId, handler: Handler, usage: UsageRecorder): Route {
+function createRoute(operationId: OperationId, handler: Handler): Route {
   const { method, path, access, parameters: known, deprecated }: OperationRow = operations[operationId]
   const handle: Route['handle'] = (exchange, params) => {
-    if (deprecated) usage.recordDeprecatedCall(exchange.caller, operationId)
+    if (deprecated && exchange.caller.usage) exchange.caller.usage.deprecatedUses++
     const query = new Query(exchange.query)
     exchange.isStrict = prefersStrict(exchange.request.headers.get(parameters.prefer.name))
     if (exchange.isStrict) {
@@ -59,19 +52,17 @@ function petRoute(operationId: OperationId, handler: Handler, usage: UsageRecord
   return { method, path: `${versionPrefix}${path}`, access, operationId, handle }
 }
 
-function listPets({ pets, metrics, baseUrl }: PetParts): Handler {
+function listPets(pets: PetStore, baseUrl: string): Handler {
   /** Of first pages, as long as the store returns the same object. */
   const replies = new WeakMap<Page, Reply>()
 
   return async query => {
     const request = readPageRequest(query)
     const page = await pets.list(request)
-    if (request.after !== undefined) return pageReply(request, page, baseUrl)
     const known = replies.get(page)
-    if (known) metrics.pageCacheHits++
-    else metrics.pageCacheMisses++
-    const reply = known ?? pageReply(request, page, baseUrl)
-    if (!known) replies.set(page, reply)
+    if (known) return known
+    const reply = replyWithPage(request, page, baseUrl)
+    if (request.after === undefined) replies.set(page, reply)
     return reply
   }
 }
@@ -88,7 +79,7 @@ function readPageRequest(query: Query): PageRequest {
   return { limit, status, after }
 }
 
-function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl: string): Reply {
+function replyWithPage({ limit, status }: PageRequest, { pets, more }: Page, baseUrl: string): Reply {
   const { status: ok, path } = operations.listPets
   const body = petsToJson(pets)
   const last = pets.at(-1)
@@ -99,10 +90,10 @@ function pageReply({ limit, status }: PageRequest, { pets, more }: Page, baseUrl
   return json(ok, body, headersWith({ Link: `<${next}>; rel="next"`, 'X-Next-Cursor': cursor }))
 }
 
-function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
+function createPet(pets: PetStore, baseUrl: string, metrics: Metrics): Handler {
   const { name } = parameters.idempotencyKey
   return async (query, { request, caller, isStrict }) => {
-    const body = await readJsonBody(request, bodyMs)
+    const body = await readJsonBody(request)
     const sentKey = request.headers.get(name)
     const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
     const read = readNewPet(body, isStrict)
@@ -115,11 +106,11 @@ function createPet({ pets, metrics, baseUrl, bodyMs }: PetParts): Handler {
       ? await pets.createOnce(read.pet, once)
       : { outcome: 'created', pet: await pets.create(read.pet) }
     if (creation.outcome === 'created') metrics.petsCreated++
-    return creationReply(creation, baseUrl)
+    return replyWithCreation(creation, baseUrl)
   }
 }
 
-function creationReply(creation: Creation, baseUrl: string): Reply {
+function replyWithCreation(creation: Creation, baseUrl: string): Reply {
   if (creation.outcome === 'conflict') throw new Refusal('idempotency_key_reused')
   const { outcome, pet } = creation
   const headers = headersWith({
@@ -129,14 +120,14 @@ function creationReply(creation: Creation, baseUrl: string): Reply {
   return json(operations.createPet.status, petToJson(pet), headers)
 }
 
-function getPet({ pets, baseUrl }: PetParts): Handler {
+function getPet(pets: PetStore, baseUrl: string): Handler {
   const { getPet: row } = operations
   const { since, sunset } = row.deprecated
-  const announcing = (status?: PetStatus) => {
+  const announce = (status?: PetStatus) => {
     return { Deprecation: since, Sunset: sunset, Link: deprecationLinks(baseUrl, status) }
   }
-  const refusalHeaders = announcing()
-  const headersBy = new Map([undefined, ...petStatuses].map(status => [status, headersWith(announcing(status))]))
+  const refusalHeaders = announce()
+  const headersBy = new Map([undefined, ...petStatuses].map(status => [status, headersWith(announce(status))]))
   return async (query, _exchange, params) => {
     if (query.problems.length > 0) throw new Refusal('invalid_request', query.problems.join('; '), refusalHeaders)
     const sent = params[parameters.petId.name] ?? ''

@@ -1,3 +1,4 @@
+// Query parameters, and the request headers that are parameters.
 import { type Field, invalid, type Rule, unknownNames } from '../field.ts'
 
 interface Parameter {

@@ -14,14 +14,11 @@ interface Window {
 /** Counts the requests of each key in this process. A window starts with a key's first request. */
 export class RateLimiter {
   readonly #rate: RequestRate
-  readonly #windowsMax: number
-  /** By the key's hash. In order of their ends, because all are equally long. */
+  /** By the key's hash. Only verified keys have one. */
   readonly #windows = new Map<string, Window>()
 
-  /** Of more than `windowsMax` open windows, the one that ends first is dropped. */
-  constructor(rate: RequestRate, windowsMax = 65_536) {
+  constructor(rate: RequestRate) {
     this.#rate = rate
-    this.#windowsMax = windowsMax
   }
 
   /** Counts a request of a key, and refuses it beyond the limit. Every response to it says how many are left. */
@@ -29,7 +26,9 @@ export class RateLimiter {
     const { requests, seconds } = this.#rate
     // Whole milliseconds: sums and differences of fractions are not exact.
     const nowMs = Math.floor(performance.now())
-    const window = this.#windowOf(caller.keyHash, nowMs)
+    const open = this.#windows.get(caller.keyHash)
+    const window = open && nowMs < open.endMs ? open : { endMs: nowMs + seconds * 1_000, requests: 0 }
+    if (window !== open) this.#windows.set(caller.keyHash, window)
     window.requests++
     const resetSeconds = Math.ceil((window.endMs - nowMs) / 1_000)
     const remaining = Math.max(0, requests - window.requests)
@@ -38,15 +37,5 @@ export class RateLimiter {
     if (window.requests <= requests) return
     const message = `Too many requests: expected at most ${requests} in ${seconds} s; retry in ${resetSeconds} s`
     throw new Refusal('rate_limited', message, { 'Retry-After': String(resetSeconds) })
-  }
-
-  #windowOf(keyHash: string, nowMs: number): Window {
-    const open = this.#windows.get(keyHash)
-    if (open && nowMs < open.endMs) return open
-    this.#windows.delete(keyHash)
-    if (this.#windows.size >= this.#windowsMax) this.#windows.delete(this.#windows.keys().next().value ?? '')
-    const window = { endMs: nowMs + this.#rate.seconds * 1_000, requests: 0 }
-    this.#windows.set(keyHash, window)
-    return window
   }
 }

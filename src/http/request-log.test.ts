@@ -1,6 +1,4 @@
-import { beforeEach, describe, expect, jest, test } from 'bun:test'
-import { standingClock } from '../../test/support/clock.ts'
-import { maskKeys } from '../api-key.ts'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { withAdvice } from '../cli/advice.ts'
 import { IdsExhausted, StoreUnavailable } from '../errors.ts'
 import type { Log, LogFields, LogLevel } from '../log.ts'
@@ -17,16 +15,15 @@ describe('the log', () => {
   }
   let requestLog: RequestLog
   const environmentKey = 'a-key-from-outside'
-  const mask = (text: string) => maskKeys(text, environmentKey)
   beforeEach(() => {
     lines = []
     level = 'info'
-    requestLog = new RequestLog(log, withAdvice)
+    requestLog = new RequestLog({ log, advice: withAdvice, trustedProxies: undefined })
   })
   const exchangeOf = (given: Record<string, string> = {}, path = '/v1/nothing') => {
     const headers = { 'x-request-id': 'id-1', ...given }
     const peers = { requestIP: () => ({ address: '192.0.2.1' }) }
-    return new Exchange(new Request(`http://a${path}?secret`, { headers }), peers, mask)
+    return new Exchange(new Request(`http://a${path}?secret`, { headers }), peers, environmentKey)
   }
   const end = (exchange: Exchange, status: number) => requestLog.requestEnded(exchange, status, 1.23456)
 
@@ -58,22 +55,18 @@ describe('the log', () => {
   test.each<[string, Error]>([
     ['store unavailable', new StoreUnavailable('The disk is full')],
     ['ids exhausted', new IdsExhausted('No id is left')],
-  ])('has one line a second while requests fail, and counts none into the next outage: %s', (message, cause) => {
-    using _ = standingClock()
+  ])('has the first failure at once, and at each flush how many followed, until none did: %s', (message, cause) => {
     const fail = (requests: number) => {
       for (let i = 0; i < requests; i++) requestLog.requestFailed(exchangeOf(), cause)
     }
     fail(31)
-    jest.advanceTimersByTime(1_000)
+    requestLog.flush()
     fail(2)
-    // The process stops.
-    requestLog.reportUnavailable()
+    requestLog.flush()
+    requestLog.flush()
     fail(3)
-    jest.advanceTimersByTime(1_000)
-    jest.advanceTimersByTime(86_400_000)
-    fail(1)
     const fields = { requestId: 'id-1', cause: cause.message }
-    const counts = [1, 30, 2, 3, 1]
+    const counts = [1, 30, 2, 1]
     expect(lines).toEqual(counts.map(requests => ({ level: 'error', message, fields: { ...fields, requests } })))
   })
 

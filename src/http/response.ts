@@ -1,3 +1,4 @@
+// What handlers return, and how they refuse a request.
 import { type ErrorCode, errorCodes } from './operations.ts'
 
 /** A response without the headers that all responses share. */
@@ -16,7 +17,7 @@ export class Refusal extends Error {
   readonly headers: HeaderValues | undefined
 
   /** A message only if it says more than the code's meaning and action. */
-  constructor(code: ErrorCode, message = messageOf(code), headers?: HeaderValues) {
+  constructor(code: ErrorCode, message = explain(code), headers?: HeaderValues) {
     super(message)
     this.code = code
     this.headers = headers
@@ -44,13 +45,13 @@ export function plainText(status: number, body: string, type = 'text/plain'): Re
   return { status, body, headers: headersWith({ 'Content-Type': `${type}; charset=utf-8` }) }
 }
 
-export function errorReply(code: ErrorCode, message: string, headers?: HeaderValues): Reply {
+export function errorReply(code: ErrorCode, message = explain(code), headers?: HeaderValues): Reply {
   const { status } = errorCodes[code]
   return json(status, JSON.stringify({ code, message, status }), headers && headersWith(headers))
 }
 
 /** What happened and what to do, for people. Like every message, it ends without a full stop. */
-export function messageOf(code: ErrorCode): string {
+export function explain(code: ErrorCode): string {
   const { meaning, action } = errorCodes[code]
   return `${meaning} ${action.slice(0, -1)}`
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Exchange } from './exchange.ts'
 import { json, Refusal } from './response.ts'
-import { type Route, Router, routeFor } from './router.ts'
+import { findRoute, type Route, Router } from './router.ts'
 
 const route = (method: 'GET' | 'POST', path: string): Route => {
   return { method, path: `/v1${path}`, access: 'read', handle: async () => json(200, '') }
@@ -61,8 +61,8 @@ describe('a path', () => {
 
 describe('a method', () => {
   const find = (method: string, path: string) => {
-    const exchange = new Exchange(new Request(`http://a${path}`, { method }), undefined, text => text)
-    return routeFor(router.find(path), exchange)
+    const exchange = new Exchange(new Request(`http://a${path}`, { method }), undefined, undefined)
+    return findRoute(router.find(path), exchange)
   }
 
   test.each<[string, string, Route | undefined, allow: string]>([

@@ -51,7 +51,7 @@ export class Router {
     if (known) return known
     for (const { match, pattern } of this.#patterns) {
       const { groups: params } = pattern.exec(plain) ?? {}
-      if (params && isEncoded) return { ...match, params: Object.fromEntries(Object.entries(params).map(decoded)) }
+      if (params && isEncoded) return { ...match, params: Object.fromEntries(Object.entries(params).map(decode)) }
       if (params) return { ...match, params }
     }
     return { routes: [], allow: '', params: {}, isVersioned: isVersioned(path) }
@@ -69,7 +69,7 @@ function isVersioned(path: string): boolean {
 const encodedUnreserved = /(?<!%|%.)%(?:2[DE]|3\d|[46][1-9A-F]|[57][\dA]|5F|7E)/gi
 
 /** Decoded after the path is split: an encoded slash is part of its segment. A malformed escape is taken literally. */
-function decoded([name, text]: [string, string]): [string, string] {
+function decode([name, text]: [string, string]): [string, string] {
   try {
     return [name, decodeURIComponent(text)]
   } catch {
@@ -80,15 +80,16 @@ function decoded([name, text]: [string, string]): [string, string] {
 const shownPathCharsMax = 80
 
 /** The route for the request's method. */
-export function routeFor({ routes, allow }: Match, { path: sent, mask, request: { method } }: Exchange): Route {
+export function findRoute({ routes, allow }: Match, exchange: Exchange): Route {
   if (routes.length === 0) {
     // A key that is cut could not be recognised.
-    const path = mask(sent)
+    const path = exchange.mask(exchange.path)
     const shown = path.length > shownPathCharsMax ? `${path.slice(0, shownPathCharsMax)}…` : path
     const animals = `${versionPrefix}${operations.listPets.path}`
     const message = `Nothing is at ${shown}: animals are at ${animals}, the documentation is at /docs and /openapi.json`
     throw new Refusal('not_found', message)
   }
+  const { method } = exchange.request
   const handled = method === 'HEAD' ? 'GET' : method
   const route = routes.find(route => route.method === handled)
   if (route) return route

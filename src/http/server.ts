@@ -1,3 +1,4 @@
+// Listens, and stops without losing requests.
 import { codeOf } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
@@ -29,12 +30,17 @@ export const idleSeconds = 30
 const bodyBytesBackstop = 1024 ** 3
 
 export function listen(app: App, address: Address): Listener {
-  const server = startServer(app, address)
+  let requests = 0
+  const fairness = new Fairness((request, peers) => {
+    requests++
+    return app.fetch(request, peers)
+  })
+  const server = startServer(fairness, address)
   return {
     port: server.port ?? address.port,
     async stop(drainMs) {
       app.drain()
-      await awaitQuiet(app, Math.min(closingMsMax, drainMs))
+      await awaitQuiet(() => requests, Math.min(closingMsMax, drainMs))
       const outcome = await withTimeout(server.stop(), drainMs, () => 'late' as const)
       if (outcome !== 'late') return 0
       const unanswered = server.pendingRequests
@@ -45,32 +51,22 @@ export function listen(app: App, address: Address): Listener {
 }
 
 /** Waits until no request has come for `quietMs`, at most for `msMax`. */
-async function awaitQuiet(app: App, msMax: number): Promise<void> {
+async function awaitQuiet(countRequests: () => number, msMax: number): Promise<void> {
   const endMs = performance.now() + msMax
   let before: number
   do {
-    before = app.requestsSinceDrain
+    before = countRequests()
     await Bun.sleep(Math.min(quietMs, endMs - performance.now()))
-  } while (app.requestsSinceDrain > before && performance.now() < endMs)
+  } while (countRequests() > before && performance.now() < endMs)
 }
 
 /** Only forward secrecy and authenticated encryption, also for TLS 1.2 (RFC 9325, section 4.1). */
-const tlsOptions = {
-  ciphers: [
-    'ECDHE-ECDSA-AES128-GCM-SHA256',
-    'ECDHE-RSA-AES128-GCM-SHA256',
-    'ECDHE-ECDSA-AES256-GCM-SHA384',
-    'ECDHE-RSA-AES256-GCM-SHA384',
-    'ECDHE-ECDSA-CHACHA20-POLY1305',
-    'ECDHE-RSA-CHACHA20-POLY1305',
-  ].join(':'),
-  /** SSL_OP_CIPHER_SERVER_PREFERENCE */
-  secureOptions: 0x0040_0000,
-}
+const ciphers = 'ECDHE+AESGCM:ECDHE+CHACHA20'
+/** SSL_OP_CIPHER_SERVER_PREFERENCE */
+const secureOptions = 0x0040_0000
 
-function startServer(app: App, address: Address): Bun.Server<undefined> {
+function startServer(fairness: Fairness, address: Address): Bun.Server<undefined> {
   const { host: hostname, port, reusePort = false, tls, takesAnyPort } = address
-  const fairness = new Fairness((request, peers) => app.fetch(request, peers))
   try {
     return Bun.serve({
       hostname,
@@ -82,11 +78,11 @@ function startServer(app: App, address: Address): Bun.Server<undefined> {
       idleTimeout: idleSeconds,
       maxRequestBodySize: bodyBytesBackstop,
       fetch: (request, server) => fairness.fetch(request, server),
-      ...(tls && { tls: { cert: tls.cert, key: tls.key, ...tlsOptions } }),
+      ...(tls && { tls: { ...tls, ciphers, secureOptions } }),
     })
   } catch (error) {
     if (takesAnyPort && codeOf(error) === 'EADDRINUSE')
-      return startServer(app, { ...address, port: 0, takesAnyPort: false })
+      return startServer(fairness, { ...address, port: 0, takesAnyPort: false })
     throw error
   }
 }

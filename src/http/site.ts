@@ -1,5 +1,6 @@
 import type { Health } from './health.ts'
-import { openApiDocument, type PublishedUrls, publishedServers } from './openapi.ts'
+import type { Metrics } from './metrics.ts'
+import { listServers, openApiDocument, type PublishedUrls } from './openapi.ts'
 import { headersWith, plainText } from './response.ts'
 import type { Route } from './router.ts'
 
@@ -11,32 +12,29 @@ export interface Asset {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-interface SiteParts {
-  readonly health: Health
-  readonly urls: PublishedUrls
+interface SiteParts extends PublishedUrls {
   readonly pages: ReadonlyMap<string, Asset>
-  metricsText(isStoreUp: boolean): string
 }
 
 /** Everything outside of the version prefix. */
-export function siteRoutes({ health, urls, pages, metricsText }: SiteParts): readonly Route[] {
+export function createSiteRoutes(parts: SiteParts, health: Health, metrics: Metrics): readonly Route[] {
   const document: Asset = {
     type: 'application/json',
-    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(publishedServers(urls)))),
+    read: async () => new TextEncoder().encode(JSON.stringify(openApiDocument(listServers(parts)))),
   }
-  const assets = [...pages, ['/openapi.json', document] as const]
-  const metrics: Route['handle'] = async () =>
-    plainText(200, metricsText(await health.isStoreUp()), 'text/plain; version=0.0.4')
+  const assets = [...parts.pages, ['/openapi.json', document] as const]
+  const scrape: Route['handle'] = async () =>
+    plainText(200, metrics.text(await health.isStoreUp()), 'text/plain; version=0.0.4')
   return [
-    ...assets.map(([path, asset]) => publicRoute(path, serveAsset(asset))),
-    publicRoute('/livez', async () => plainText(200, 'ok')),
-    publicRoute('/readyz', () => health.readyz()),
-    publicRoute('/healthz', () => health.healthz()),
-    { method: 'GET', path: '/metrics', access: 'metrics', handle: metrics },
+    ...assets.map(([path, asset]) => createPublicRoute(path, serveAsset(asset))),
+    createPublicRoute('/livez', async () => plainText(200, 'ok')),
+    createPublicRoute('/readyz', () => health.readyz()),
+    createPublicRoute('/healthz', () => health.healthz()),
+    { method: 'GET', path: '/metrics', access: 'metrics', handle: scrape },
   ]
 }
 
-function publicRoute(path: string, handle: Route['handle']): Route {
+function createPublicRoute(path: string, handle: Route['handle']): Route {
   return { method: 'GET', path, access: 'public', handle }
 }
 
@@ -79,9 +77,8 @@ async function load(read: Asset['read']) {
 
 /** The weak comparison that RFC 9110 prescribes for If-None-Match. */
 function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
-  if (ifNoneMatch === null) return false
-  const tags: readonly string[] = ifNoneMatch.match(/"[^"]*"/g) ?? []
-  return ifNoneMatch.trim() === '*' || tags.includes(etag)
+  const held = ifNoneMatch?.split(',').map(tag => tag.trim()) ?? []
+  return [etag, `W/${etag}`, '*'].some(tag => held.includes(tag))
 }
 
 function acceptsGzip(acceptEncoding: string | null): boolean {

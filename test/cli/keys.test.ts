@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { timeLimits } from '../../src/http/app.ts'
+import { verifiedForMs } from '../../src/http/auth.ts'
 import { createKey, petstore, program, refusal, run, startServer, temporaryFolder, until } from '../support/process.ts'
 import { listKeys, spawnOnTerminal, storeKey } from './child.ts'
 
@@ -39,7 +39,7 @@ test('a server accepts a new key at once, refuses it within 5 seconds of its rev
   for (const id of ['1', '1', '2']) await server.fetch(`/pets/${id}`, key)
   expect((await revokeKey(folder.path, 'till')).exitCode).toBe(0)
   // Keys are remembered no longer than this: src/http/auth.test.ts moves the clock.
-  expect(timeLimits.verifiedForMs).toBeWithin(0, 5_000)
+  expect(verifiedForMs).toBeWithin(0, 5_000)
   await until('the refusal of the revoked key', async () => (await status()) === 401 || undefined)
   await server.stop('SIGTERM')
   const instant = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)

@@ -2,8 +2,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import {
   type ErrorCode,
-  type ErrorRow,
   errorCodes,
+  errorHeaderIds,
   headers as knownHeaders,
   operationHeaderIds,
 } from '../../src/http/operations.ts'
@@ -82,7 +82,7 @@ export function expectDescribed(method: string, path: string, response: Response
   if (body.status !== status) throw new Error(`${what}: the Error's status is ${body.status}`)
   const code = body.code as ErrorCode
   if (!Object.hasOwn(errorCodes, code)) throw new Error(`${what}: the code ${code} is not published`)
-  const { headers: listed = operationHeaderIds }: ErrorRow = errorCodes[code]
+  const listed = errorHeaderIds[code] ?? operationHeaderIds
   if (!described) expectHeaders(['x-request-id', ...listed.map(nameOf)], response, what)
   else if (!codesOf(described).includes(code)) throw new Error(`${what} does not list the code ${code}`)
 }

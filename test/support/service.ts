@@ -19,7 +19,7 @@ import { memoryFolder, outputFile, temporaryFolder } from './process.ts'
 export type StoreKind = 'postgres' | 'sqlite'
 
 /** `npm test` runs the tests over HTTP once on each store. */
-export const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
+const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
 
 /** The key is null for none, and absent for one that may do everything. */
 type CallInit = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string>; key?: string | null }
