@@ -1,25 +1,11 @@
 import { describe, expect, test } from 'bun:test'
 import { advance, standingClock } from '../../test/support/clock.ts'
+import { createStream } from '../../test/support/stream.ts'
 import { readJsonBody } from './body.ts'
 import { Refusal } from './response.ts'
 
 type Body = string | Uint8Array<ArrayBuffer> | ReadableStream | null
-type Chunk = string | number
-
-/** A body in chunks: texts, or counts of spaces. It ends or stalls after the last one. */
-function streamOf(chunks: readonly Chunk[], end: 'ends' | 'stalls' = 'ends'): ReadableStream {
-  const left = [...chunks]
-  return new ReadableStream({
-    async pull(controller) {
-      const chunk = left.shift()
-      if (chunk !== undefined) controller.enqueue(Buffer.from(typeof chunk === 'string' ? chunk : ' '.repeat(chunk)))
-      else if (end === 'ends') controller.close()
-      else await new Promise(() => {})
-    },
-  })
-}
-
-const requestOf = (body: Body, headers: Record<string, string> = {}) =>
+const createRequest = (body: Body, headers: Record<string, string> = {}) =>
   new Request('http://a/v1/pets', { method: 'POST', body, headers })
 
 describe('a JSON body', () => {
@@ -31,7 +17,7 @@ describe('a JSON body', () => {
     }
   }
   const read = async (body: Body, headers: Record<string, string> = {}) => {
-    const result = await outcome(requestOf(body, headers))
+    const result = await outcome(createRequest(body, headers))
     return result instanceof Refusal ? result.code : result
   }
   /** With its length, as most clients send it. */
@@ -42,14 +28,14 @@ describe('a JSON body', () => {
   test('may have up to 64 KiB, in one piece or in chunks', async () => {
     expect(await readSized('{}'.padEnd(max))).toEqual({})
     expect(await readSized('{}'.padEnd(max + 1))).toBe('body_too_large')
-    expect(await read(streamOf(['{}', max - 2]))).toEqual({})
-    expect(await read(streamOf(['{}', max - 2, 1]))).toBe('body_too_large')
-    expect(await read(streamOf(['{"a":', '[1', ']}']))).toEqual({ a: [1] })
+    expect(await read(createStream(['{}', max - 2]))).toEqual({})
+    expect(await read(createStream(['{}', max - 2, 1]))).toBe('body_too_large')
+    expect(await read(createStream(['{"a":', '[1', ']}']))).toEqual({ a: [1] })
   })
 
   test('may have up to 4,096 pieces', async () => {
-    expect(await read(streamOf(['{}', ...Array(4_095).fill(1)]))).toEqual({})
-    const refusal = await outcome(requestOf(streamOf(['{}', ...Array(4_096).fill(1)])))
+    expect(await read(createStream(['{}', ...Array(4_095).fill(1)]))).toEqual({})
+    const refusal = await outcome(createRequest(createStream(['{}', ...Array(4_096).fill(1)])))
     expect(refusal).toMatchObject({ code: 'body_too_large', headers: { Connection: 'close' } })
   })
 
@@ -57,12 +43,12 @@ describe('a JSON body', () => {
   test.each<[string, Body, Record<string, string>, string]>([
     ['no body', null, wrongType, 'missing_body'],
     ['a length of 0', 'x', { ...wrongType, 'content-length': '0' }, 'missing_body'],
-    ['no chunks', streamOf([]), wrongType, 'missing_body'],
-    ['chunks of another type', streamOf(['{}']), wrongType, 'unsupported_media_type'],
+    ['no chunks', createStream([]), wrongType, 'missing_body'],
+    ['chunks of another type', createStream(['{}']), wrongType, 'unsupported_media_type'],
     ['another type and too many bytes', 'x', { ...wrongType, 'content-length': '70000' }, 'unsupported_media_type'],
-    ['compression', streamOf(['{}']), { 'content-encoding': 'gzip' }, 'unsupported_content_encoding'],
+    ['compression', createStream(['{}']), { 'content-encoding': 'gzip' }, 'unsupported_content_encoding'],
     ['invalid UTF-8', new Uint8Array([0x22, 0xff, 0x22]), { 'content-type': '' }, 'invalid_json'],
-    ['invalid JSON', streamOf(['{']), {}, 'invalid_json'],
+    ['invalid JSON', createStream(['{']), {}, 'invalid_json'],
   ])('with %s is refused with the first problem', async (_what, body, headers, code) => {
     expect(await read(body, headers)).toBe(code)
   })
@@ -83,18 +69,18 @@ describe('a JSON body', () => {
     ['content-type', 'x'.repeat(12_000), 'Accept', 'application/json'],
     ['content-encoding', 'identity', 'Accept-Encoding', 'identity'],
   ])('with another %s is refused shortly: %#', async (sent, value, accepts, expected) => {
-    const refusal = (await outcome(requestOf('{}', { [sent]: value }))) as Refusal
+    const refusal = (await outcome(createRequest('{}', { [sent]: value }))) as Refusal
     expect([refusal.headers?.[accepts], refusal.message.length < 300]).toEqual([expected, true])
   })
 
   test('that is not JSON is refused with the position of the mistake', async () => {
-    const refusal = (await outcome(requestOf('{\n  "name": "Rex",\n}', { 'content-type': '' }))) as Refusal
+    const refusal = (await outcome(createRequest('{\n  "name": "Rex",\n}', { 'content-type': '' }))) as Refusal
     expect(refusal.message).toMatch(/^The body is not valid JSON: .+ at line 3, column 1$/)
   })
 
   test('that does not arrive within 10 s is refused, and its connection closes', async () => {
     using _ = standingClock()
-    const reading = outcome(requestOf(streamOf(['{'], 'stalls')))
+    const reading = outcome(createRequest(createStream(['{'], 'stalls')))
     await advance(9_999)
     expect(Bun.peek.status(reading)).toBe('pending')
     await advance(1)

@@ -19,7 +19,7 @@ test.each([
 describe('a request id', () => {
   const generated = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
   const environmentKey = 'a-key-from-outside-0123456789'
-  const idOf = (sent?: string) => {
+  const chooseId = (sent?: string) => {
     const headers: Record<string, string> = sent === undefined ? {} : { 'x-request-id': sent }
     return new Exchange(new Request('http://a/', { headers }), undefined, environmentKey).id
   }
@@ -28,18 +28,18 @@ describe('a request id', () => {
     ...['a', '7', '123e4567-e89b-42d3-a456-426614174000', 'Root=1-67891233-abcdef012345678912345678'],
     ...['trace/span:7@host~1.2_3+x==', 'x'.repeat(128), environmentKey.slice(1), `pets_${'x'.repeat(11)}`],
   ])('%s of the client is used', id => {
-    expect(idOf(id)).toBe(id)
+    expect(chooseId(id)).toBe(id)
   })
 
   test.each([
     ...['', 'a b', 'a\tb', '"a"', 'a,b', 'a;b', '<script>', '$(id)', '%0a', 'é', 'x'.repeat(129)],
     ...[environmentKey, `id=${environmentKey}.`, `pets_${'x'.repeat(36)}`, `id=pets_${'x'.repeat(12)}`],
   ])('%j is unsafe or has a key, and is replaced', id => {
-    expect(idOf(id)).toMatch(generated)
+    expect(chooseId(id)).toMatch(generated)
   })
 
   test('is generated for each request without one', () => {
-    expect(idOf()).toMatch(generated)
-    expect(idOf()).not.toBe(idOf())
+    expect(chooseId()).toMatch(generated)
+    expect(chooseId()).not.toBe(chooseId())
   })
 })

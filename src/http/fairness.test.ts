@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, type Mock, spyOn, test } from 'bun:test'
 import { advance, settle, standingClock } from '../../test/support/clock.ts'
+import { createStream } from '../../test/support/stream.ts'
 import { Fairness } from './fairness.ts'
 
 const mebibyte = 1024 ** 2
@@ -73,21 +74,6 @@ describe('a tick', () => {
 })
 
 describe('the rest of a body', () => {
-  type End = 'ends' | 'stalls' | 'fails'
-  /** In pieces of these sizes. It ends, stalls or fails after the last one. */
-  function streamOf(sizes: readonly number[], end: End = 'ends', onPull = () => {}): ReadableStream {
-    const left = [...sizes]
-    return new ReadableStream({
-      async pull(controller) {
-        onPull()
-        const size = left.shift()
-        if (size !== undefined) controller.enqueue(new Uint8Array(size))
-        else if (end === 'ends') controller.close()
-        else if (end === 'fails') controller.error(new Error('The client closed the connection'))
-        else await new Promise(() => {})
-      },
-    })
-  }
   const refusing = (given?: ResponseInit) => new Fairness(async () => new Response('', { status: 404, ...given }))
   /** The Connection header of the response. */
   async function answer(body: ReadableStream | null, sent: Record<string, string> = {}, fairness = refusing()) {
@@ -97,13 +83,13 @@ describe('the rest of a body', () => {
   }
 
   test.each<[string, string | null, ReadableStream | null]>([
-    ['that ends', null, streamOf([1, 2])],
+    ['that ends', null, createStream([1, 2])],
     ['that is absent', 'close', null],
-    ['of 16 MiB', null, streamOf(Array(16).fill(mebibyte))],
-    ['of more than 16 MiB', 'close', streamOf([...Array(16).fill(mebibyte), 1])],
-    ['in 4,096 pieces', null, streamOf(Array(4_096).fill(1))],
-    ['in more pieces', 'close', streamOf(Array(4_097).fill(1))],
-    ['that breaks off', 'close', streamOf([1], 'fails')],
+    ['of 16 MiB', null, createStream(Array(16).fill(mebibyte))],
+    ['of more than 16 MiB', 'close', createStream([...Array(16).fill(mebibyte), 1])],
+    ['in 4,096 pieces', null, createStream(Array(4_096).fill(1))],
+    ['in more pieces', 'close', createStream(Array(4_097).fill(1))],
+    ['that breaks off', 'close', createStream([1], 'fails')],
   ])('%s is read, and the connection is then: %p', async (_what, connection, body) => {
     expect(await answer(body, chunked)).toBe(connection)
   })
@@ -115,16 +101,16 @@ describe('the rest of a body', () => {
     using _ = standingClock()
     const fairness = refusing()
     const send = (body: ReadableStream) => answer(body, chunked, fairness)
-    expect(await send(streamOf(Array(4_096).fill(1)))).toBe(null)
+    expect(await send(createStream(Array(4_096).fill(1)))).toBe(null)
     await advance(99)
-    expect(await send(streamOf([...Array(3_000).fill(1_024), ...Array(pieces).fill(1_023)]))).toBe(connection)
+    expect(await send(createStream([...Array(3_000).fill(1_024), ...Array(pieces).fill(1_023)]))).toBe(connection)
     await advance(1)
-    expect(await send(streamOf(Array(4_096).fill(1)))).toBe(null)
+    expect(await send(createStream(Array(4_096).fill(1)))).toBe(null)
   })
 
   test('that stalls is awaited for 5 s', async () => {
     using _ = standingClock()
-    const answering = answer(streamOf([1], 'stalls'), chunked)
+    const answering = answer(createStream([1], 'stalls'), chunked)
     await settle()
     await advance(4_999)
     expect(Bun.peek.status(answering)).toBe('pending')
@@ -147,14 +133,14 @@ describe('the rest of a body', () => {
     ],
   ])('%s', async (_what, sent, given, connection, isRead) => {
     let read = 0
-    const body = streamOf([10, 10, 10], 'ends', () => read++)
+    const body = createStream([10, 10, 10], 'ends', () => read++)
     expect(await answer(body, sent, refusing(given))).toBe(connection)
     // The runtime may fetch the first piece by itself.
     expect(read > 1).toBe(isRead)
   })
 
   test('that something else reads is left alone, and its connection has to be closed', async () => {
-    const body = streamOf([1])
+    const body = createStream([1])
     const fairness = new Fairness(async request => {
       request.body?.getReader()
       return new Response('', { status: 404 })

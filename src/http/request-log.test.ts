@@ -20,7 +20,7 @@ describe('the log', () => {
     level = 'info'
     requestLog = new RequestLog({ log, advice: withAdvice, trustedProxies: undefined })
   })
-  const exchangeOf = (given: Record<string, string> = {}, path = '/v1/nothing') => {
+  const createExchange = (given: Record<string, string> = {}, path = '/v1/nothing') => {
     const headers = { 'x-request-id': 'id-1', ...given }
     const peers = { requestIP: () => ({ address: '192.0.2.1' }) }
     return new Exchange(new Request(`http://a${path}?secret`, { headers }), peers, environmentKey)
@@ -33,9 +33,9 @@ describe('the log', () => {
     [500, 'error'],
     [503, 'info'],
   ])('shows a response with status %p at the level %s', (status, expected) => {
-    end(exchangeOf(), status)
+    end(createExchange(), status)
     level = 'warn'
-    end(exchangeOf(), status)
+    end(createExchange(), status)
     expect(lines.map(({ level }) => level)).toEqual(expected === 'info' ? ['info'] : [expected, expected])
     const fields = { requestId: 'id-1', path: '/v1/nothing', status, durationMs: 1.235, client: '192.0.2.1' }
     expect(lines[0]?.fields).toMatchObject(fields)
@@ -48,7 +48,7 @@ describe('the log', () => {
     [`${traceparent}x`, undefined],
     [traceparent.toUpperCase(), undefined],
   ])('shows the traceparent %s as %p', (sent, shown) => {
-    end(exchangeOf({ traceparent: sent }), 200)
+    end(createExchange({ traceparent: sent }), 200)
     expect(lines[0]?.fields['traceparent']).toBe(shown)
   })
 
@@ -57,7 +57,7 @@ describe('the log', () => {
     ['ids exhausted', new IdsExhausted('No id is left')],
   ])('has the first failure at once, and at each flush how many followed, until none did: %s', (message, cause) => {
     const fail = (requests: number) => {
-      for (let i = 0; i < requests; i++) requestLog.requestFailed(exchangeOf(), cause)
+      for (let i = 0; i < requests; i++) requestLog.requestFailed(createExchange(), cause)
     }
     fail(31)
     requestLog.flush()
@@ -75,7 +75,7 @@ describe('the log', () => {
     [Object.assign(new Error('bare'), { stack: '' }), 'Error: bare'],
     ['a text', 'a text'],
   ])('has the cause of an unexpected failure: %#', (cause, shown) => {
-    requestLog.requestFailed(exchangeOf(), cause)
+    requestLog.requestFailed(createExchange(), cause)
     const fields = { requestId: 'id-1', cause: expect.stringContaining(shown) }
     expect(lines).toEqual([{ level: 'error', message: 'internal error', fields }])
   })
@@ -88,7 +88,7 @@ describe('the log', () => {
     ['more', `/${'x'.repeat(200)}`, `/${'x'.repeat(199)}`],
     ['a stored key across the limit', `/${'x'.repeat(185)}/${stored}`, `/${'x'.repeat(185)}/pets_xxxx…`],
   ])('shows a path without a key and cut: %s', (_what, path, shown) => {
-    end(exchangeOf({}, path), 404)
+    end(createExchange({}, path), 404)
     expect(lines[0]?.fields['path']).toBe(shown)
   })
 })

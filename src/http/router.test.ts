@@ -82,7 +82,9 @@ describe('a method', () => {
     }
   })
 
-  test('at a path with nothing is refused', () => {
-    expect(() => find('GET', '/v1/nothing')).toThrow('Nothing is at /v1/nothing: ')
+  test('at a path with nothing is refused, and 80 characters of the path are shown', () => {
+    const path = `/v1/${'x'.repeat(76)}`
+    expect(() => find('GET', path)).toThrow(`Nothing is at ${path}: `)
+    expect(() => find('GET', `${path}y`)).toThrow(`Nothing is at ${path}…: `)
   })
 })

@@ -5,8 +5,12 @@ import {
   errorCodes,
   errorHeaderIds,
   headers as knownHeaders,
+  type OperationId,
   operationHeaderIds,
+  operations,
+  versionPrefix,
 } from '../../src/http/operations.ts'
+import { Router } from '../../src/http/router.ts'
 
 interface Described {
   readonly 'x-error-codes'?: Readonly<Record<string, object>>
@@ -27,13 +31,13 @@ const paths: Readonly<Record<string, Record<string, DescribedOperation>>> = JSON
   (_, part) => (part.$ref?.startsWith('#/components/responses/') ? shared[part.$ref.split('/').at(-1)] : part),
 )
 
+const describedOperations = Object.values(paths).flatMap(methods => Object.values(methods))
+
 /** Every operation, and every code that the document lists for it. */
-export const describedCodes = Object.values(paths)
-  .flatMap(methods => Object.values(methods))
-  .map(({ operationId, responses: { default: _, ...responses } }) => ({
-    operationId,
-    codes: Object.values(responses).flatMap(codesOf),
-  }))
+export const describedCodes = describedOperations.map(({ operationId, responses: { default: _, ...responses } }) => ({
+  operationId,
+  codes: Object.values(responses).flatMap(listCodes),
+}))
 
 // The document lets clients accept additions. Our own responses have none.
 const closed = (schema: object) => ({ ...schema, additionalProperties: false })
@@ -56,7 +60,7 @@ const sentSometimes =
 const undescribedHeader =
   /^(access-control-.*|cache-control|connection|content-.*|date|transfer-encoding|vary|x-content-type-options)$/
 
-function codesOf(response: Described): readonly ErrorCode[] {
+function listCodes(response: Described): readonly ErrorCode[] {
   return Object.keys(response['x-error-codes'] ?? {}) as ErrorCode[]
 }
 
@@ -70,7 +74,7 @@ export function expectDescribed(method: string, path: string, response: Response
   for (const [name, value] of Object.entries(sentAlways)) {
     if (headers.get(name) !== value) throw new Error(`${what}: the header ${name} is ${headers.get(name)}`)
   }
-  const operation = operationAt(method, path)
+  const operation = findOperation(method, path)
   const described = operation?.responses[status]
   if (operation && !described) throw new Error(`${what} is not described`)
   if (described) expectHeaders(Object.keys(described.headers), response, what)
@@ -83,31 +87,23 @@ export function expectDescribed(method: string, path: string, response: Response
   const code = body.code as ErrorCode
   if (!Object.hasOwn(errorCodes, code)) throw new Error(`${what}: the code ${code} is not published`)
   const listed = errorHeaderIds[code] ?? operationHeaderIds
-  if (!described) expectHeaders(['x-request-id', ...listed.map(nameOf)], response, what)
-  else if (!codesOf(described).includes(code)) throw new Error(`${what} does not list the code ${code}`)
+  if (!described) expectHeaders(['x-request-id', ...listed.map(findHeaderName)], response, what)
+  else if (!listCodes(described).includes(code)) throw new Error(`${what} does not list the code ${code}`)
 }
 
-const nameOf = (id: keyof typeof knownHeaders) => knownHeaders[id].name ?? id
+const findHeaderName = (id: keyof typeof knownHeaders) => knownHeaders[id].name ?? id
+
+const router = new Router(
+  Object.entries(operations).map(([id, { method, path, access }]) => {
+    const handle = () => Promise.reject(new Error('The check of responses handles no request'))
+    return { method, path: `${versionPrefix}${path}`, access, operationId: id as OperationId, handle }
+  }),
+)
 
 /** Undefined if there is none: the path or the method is not supported. */
-function operationAt(method: string, path: string): DescribedOperation | undefined {
-  const sent = path.split('/').slice(2).map(decoded)
-  const isAt = (template: string) => {
-    const segments = template.split('/').slice(1)
-    const isEqual = (segment: string, index: number) =>
-      segment.startsWith('{') ? sent[index] !== '' : segment === sent[index]
-    return segments.length === sent.length && segments.every(isEqual)
-  }
-  const [, methods] = Object.entries(paths).find(([template]) => isAt(template)) ?? []
-  return methods?.[method === 'HEAD' ? 'get' : method.toLowerCase()]
-}
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
+function findOperation(method: string, path: string): DescribedOperation | undefined {
+  const route = router.find(path).routes.find(route => route.method === (method === 'HEAD' ? 'GET' : method))
+  return describedOperations.find(({ operationId }) => operationId === route?.operationId)
 }
 
 function expectHeaders(described: readonly string[], { headers }: Response, what: string): void {
