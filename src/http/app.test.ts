@@ -221,6 +221,14 @@ describe('a failure', () => {
     expect(logged).toMatchObject([...(code === 'store_damaged' ? [] : [line]), { status }])
   })
 
+  test('of many requests is one line, and at the next flush a second one with their number', async () => {
+    startWith({ get: () => Promise.reject(new StoreUnavailable('full')) })
+    for (let i = 0; i < 3; i++) await send('/v1/pets/1')
+    await app.flush()
+    const requests = logged.filter(({ cause }) => cause === 'full').map(({ requests }) => requests)
+    expect(requests).toEqual([1, 2])
+  })
+
   test.each<[string, unknown, object[]]>([
     ['a locked store', new StoreUnavailable('locked'), [{ message: 'store unavailable', cause: 'locked' }]],
     ['a bug', new Error('oops'), [{ message: 'internal error', cause: expect.stringContaining('oops') }]],
@@ -257,6 +265,8 @@ test.each([
   const headers = { authorization: `Bearer ${environmentKey}`, 'x-request-id': key }
   const response = await send(`/v1/${key}`, { headers })
   expect((await readProblem(response)).message).toStartWith(`Nothing is at /v1/${shown}: `)
+  const { message } = await readProblem(await send(`/v1/pets?limit=${key}`, { headers }))
+  expect(message).toStartWith(`limit is "${shown}`)
   expect(response.headers.get('x-request-id')).not.toBe(key)
-  expect(logged).toMatchObject([{ path: `/v1/${shown}` }])
+  expect(logged[0]).toMatchObject({ path: `/v1/${shown}` })
 })

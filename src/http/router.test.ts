@@ -86,5 +86,7 @@ describe('a method', () => {
     const path = `/v1/${'x'.repeat(76)}`
     expect(() => find('GET', path)).toThrow(`Nothing is at ${path}: `)
     expect(() => find('GET', `${path}y`)).toThrow(`Nothing is at ${path}…: `)
+    const cutKey = `/v1/${'x'.repeat(65)}/pets_`
+    expect(() => find('GET', `${cutKey}${'0'.repeat(36)}`)).toThrow(`Nothing is at ${cutKey}0000…: `)
   })
 })
