@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
 import { inspectStore, Ledger } from '../support/load.ts'
 import { loggedBy, startServer, temporaryFolder, until } from '../support/process.ts'
@@ -108,7 +109,7 @@ test.each(['before', 'after'])(
     using folder = temporaryFolder()
     const file = join(folder.path, 'pets.db')
     const env = { PETSTORE_API_KEY: key, DATABASE_URL: `sqlite:${file}` }
-    const preload = { BUN_OPTIONS: `--preload=${join(import.meta.dir, 'ending-writer-thread.ts')}` }
+    const preload = { BUN_OPTIONS: `--preload=${fileURLToPath(new URL('ending-writer-thread.ts', import.meta.url))}` }
     await using server = await startServer({ cwd: folder.path, env: { ...env, ...preload } })
     const ledger = new Ledger()
     const addOne = async (client: KeepAliveClient, body = ledger.next().body) => {
