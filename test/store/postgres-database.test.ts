@@ -3,6 +3,7 @@ import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { withAdvice } from '../../src/cli/advice.ts'
 import { StoreError, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
+import type { Pet } from '../../src/pet.ts'
 import { WriteHealth } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
 import { Connections, waitingMax } from '../../src/store/postgres/connections.ts'
@@ -41,7 +42,8 @@ async function rows<T>(statement: string, url = database.url): Promise<T[]> {
   return [...(await sql.unsafe<T[]>(statement))]
 }
 
-const waitingForLocks = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`
+const waitingForLocks = `SELECT query_start::text AS since FROM pg_stat_activity
+  WHERE wait_event_type = 'Lock' AND datname = current_database()`
 
 /** The names of the tables, indexes, views, types and functions in the database. */
 async function contents(url?: string): Promise<readonly string[]> {
@@ -368,6 +370,22 @@ describeWithPostgres('PostgreSQL: connections', () => {
     // The other connection for writing was ended, too, and the loss may not be known yet.
     const next = await until('a creation', () => stores.pets.create(rex).catch(() => undefined))
     expect(next.id).toBe(2n)
+  })
+
+  test('a creation that did not get a lock is sent again until its time is over', async () => {
+    await using stores = await opened()
+    await using other = new SQL(database.url, { max: 1 })
+    const attempts = new Set<string>()
+    let creating: Promise<Pet> | undefined
+    await other.begin(async locked => {
+      await locked`SELECT petstore_lock_ids()`
+      creating = stores.pets.create(rex)
+      await until('a second attempt', async () => {
+        for (const { since } of await rows<{ since: string }>(waitingForLocks)) attempts.add(since)
+        return attempts.size > 1 || undefined
+      })
+    })
+    expect(await creating).toMatchObject({ ...rex, id: 1n })
   })
 
   test('a look-up of a key goes before a full queue of reads', async () => {

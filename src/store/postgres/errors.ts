@@ -50,6 +50,11 @@ export function isConnectionLost(error: unknown): boolean {
 /** Whether the server refused a write because it is a standby, or read-only. */
 export const isReadOnly = (error: unknown) => readCode(error) === '25006'
 
+/** Whether a statement did not get a lock in time, which means that nothing has changed. */
+export function isLockTimeout(error: unknown): error is StoreUnavailable {
+  return error instanceof StoreUnavailable && readCode(error.cause) === '55P03'
+}
+
 /** Whether the server itself refused the statement, which means that nothing has changed. */
 export function isRefusedByServer(error: unknown): error is Error {
   return error instanceof SQL.PostgresError && error.errno !== undefined

@@ -20,12 +20,14 @@ export const functions = `
   END $$;
 
   -- Creates animals, each with or without an idempotency key, and returns the animal of each, in order.
-  -- A key appears at most once; keys is null if there is none. A plan for any values saves planning every call.
+  -- A key appears at most once; keys is null if there is none. A plan for any values saves planning every call. After a
+  -- second without a lock it gives up, because the animals have deadlines that it does not know.
   CREATE OR REPLACE FUNCTION petstore_create(
     names text[], category_ids bigint[], statuses text[],
     scopes text[], keys text[], fingerprints text[], times_ms bigint[], valid_ms bigint
   ) RETURNS TABLE (pet_id bigint, fingerprint text, created boolean)
-  LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan AS $$
+  LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '1s' AS $$
   #variable_conflict use_column
   DECLARE
     last_id bigint := petstore_lock_ids();

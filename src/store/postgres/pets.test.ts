@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { SQL } from 'bun'
 import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
@@ -23,6 +24,30 @@ test('after an error of one animal, the animals of the batch are created one by 
   )
   const change = (name: string) => ({ result: created(named(name)), changed: true })
   expect(outcomes).toEqual([change('a'), { error: refused }, change('c')])
+})
+
+test('a batch that did not get a lock is taken again, with the reason', async () => {
+  const cause = new SQL.PostgresError('no lock', {
+    code: 'ERR_POSTGRES_SERVER_ERROR',
+    errno: '55P03',
+    detail: '',
+    hint: '',
+  })
+  const locked = new StoreUnavailable('locked', { cause })
+  const reasons: unknown[] = []
+  const outcomes = await commitCreations(
+    why => {
+      reasons.push(why)
+      return reasons.length < 3 ? [{ pet: named('a') }, { pet: named('b') }] : [{ pet: named('b') }]
+    },
+    async take => {
+      const pets = take().map(({ pet }) => pet)
+      if (reasons.length < 3) throw locked
+      return pets.map(created)
+    },
+  )
+  expect(reasons).toEqual([undefined, locked, locked])
+  expect(outcomes).toEqual([{ result: created(named('b')), changed: true }])
 })
 
 test.each([

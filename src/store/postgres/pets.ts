@@ -1,12 +1,12 @@
 import type { SQL } from 'bun'
-import { IdsExhausted } from '../../errors.ts'
+import { IdsExhausted, type StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
-import { CommitQueue, type Outcome, type WriteHealth } from '../commit-queue.ts'
+import { CommitQueue, type Outcome, type Take, type WriteHealth } from '../commit-queue.ts'
 import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
 import type { Connections, Reader } from './connections.ts'
-import { isRefusedByServer } from './errors.ts'
+import { isLockTimeout, isRefusedByServer } from './errors.ts'
 
 export const statements = {
   list: `SELECT ${petColumns} FROM pets WHERE id > $1 ORDER BY id LIMIT $2`,
@@ -112,8 +112,23 @@ interface CreateRequest {
 /** Creates the animals of one batch, which it takes when it has a connection. */
 type Create = (take: () => readonly CreateRequest[]) => Promise<readonly Creation[]>
 
-/** Creates a batch, and if the server refuses it for one animal, each animal alone. */
-export async function commitCreations(take: () => readonly CreateRequest[], create: Create) {
+/** Commits a batch, and takes it again if it did not get a lock in time. */
+export async function commitCreations(
+  take: Take<CreateRequest>,
+  create: Create,
+): Promise<readonly Outcome<Creation>[]> {
+  for (let whyUnsent: StoreUnavailable | undefined; ; ) {
+    try {
+      return await createBatch(() => take(whyUnsent), create)
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error
+      whyUnsent = error
+    }
+  }
+}
+
+/** If the server refuses the batch for one animal, each is created alone. */
+async function createBatch(take: () => readonly CreateRequest[], create: Create) {
   let taken: readonly CreateRequest[] = []
   try {
     const creations = await create(() => {
@@ -125,7 +140,7 @@ export async function commitCreations(take: () => readonly CreateRequest[], crea
     if (taken.length < 2 || !isOfOnePet(error)) throw error
     const outcomes: Outcome<Creation>[] = []
     for (const request of taken) {
-      outcomes.push(...(await commitCreations(() => [request], create).catch(error => [{ error }])))
+      outcomes.push(...(await createBatch(() => [request], create).catch(error => [{ error }])))
     }
     return outcomes
   }
