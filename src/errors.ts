@@ -65,7 +65,7 @@ export class SetupError extends Error {
 }
 
 /** The code of a system or database error, such as ENOENT; empty if it has none. */
-export function codeOf(error: unknown): string {
+export function readCode(error: unknown): string {
   const code = (error as { code?: unknown } | undefined)?.code
   return typeof code === 'string' ? code : ''
 }

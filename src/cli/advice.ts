@@ -1,6 +1,6 @@
 // What an operator has to do about a problem.
 
-import { codeOf, SetupError, type StoreProblem, type StoreTrouble } from '../errors.ts'
+import { readCode, SetupError, type StoreProblem, type StoreTrouble } from '../errors.ts'
 
 /** What the operator has to do about each problem of a store. */
 const advice: Readonly<Record<StoreProblem, string>> = {
@@ -47,7 +47,7 @@ type Problems = readonly (readonly [codes: RegExp, happened: string, advice?: st
 
 /** A SetupError if one of the problems has the code of the error; otherwise the error itself. */
 export function explain(what: string, error: unknown, problems: Problems): unknown {
-  const code = codeOf(error)
+  const code = readCode(error)
   const [, happened, advice] = problems.find(([codes]) => codes.test(code)) ?? []
   if (happened === undefined) return error
   return new SetupError(`${what}: ${happened}${code && ` (${code})`}${advice ? `; ${advice}` : ''}`, { cause: error })

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { codeOf, SetupError } from '../errors.ts'
+import { readCode, SetupError } from '../errors.ts'
 import { readNewPet } from '../pet.ts'
 import type { Stores } from '../store-contract.ts'
 import { command, readValues } from './arguments.ts'
@@ -35,7 +35,7 @@ function newFolder(): string {
   try {
     return mkdtempSync(join(tmpdir(), 'petstore-demo-'))
   } catch (cause) {
-    const message = `Cannot create a folder in ${tmpdir()} (${codeOf(cause)}): set TMPDIR to a folder that you can write to`
+    const message = `Cannot create a folder in ${tmpdir()} (${readCode(cause)}): set TMPDIR to a folder that you can write to`
     throw new SetupError(message, { cause })
   }
 }

@@ -1,5 +1,5 @@
 import { readBytes } from '../client/request.ts'
-import { codeOf, SetupError } from '../errors.ts'
+import { readCode, SetupError } from '../errors.ts'
 import { oneOf } from '../field.ts'
 import { command } from './arguments.ts'
 import { exitCode } from './output.ts'
@@ -50,7 +50,7 @@ async function ask(url: string): Promise<{ readonly status: number; readonly tex
     const bytes = await readBytes(response)
     return { status: response.status, text: new TextDecoder().decode(bytes).trim() }
   } catch (cause) {
-    const why = codeOf(cause) || (cause as Error).name
+    const why = readCode(cause) || (cause as Error).name
     const advice = 'start the server, or set --host, --port and --tls-cert (HOST, PORT, PETSTORE_TLS_CERT) as it does'
     throw new SetupError(`${url} does not answer (${why}): ${advice}`, { cause })
   }

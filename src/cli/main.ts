@@ -1,5 +1,5 @@
 import { maskKeys } from '../api-key.ts'
-import { codeOf, SetupError, StoreDamaged, StoreError, StoreUnavailable } from '../errors.ts'
+import { readCode, SetupError, StoreDamaged, StoreError, StoreUnavailable } from '../errors.ts'
 import { withAdvice } from './advice.ts'
 import {
   type CommandGroup,
@@ -60,7 +60,7 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     return code
   } catch (error) {
     // The reader of a pipe has read enough: `keys list | head -1`.
-    if (codeOf(error) === 'EPIPE') return exitCode.success
+    if (readCode(error) === 'EPIPE') return exitCode.success
     io.err(`petstore: ${maskKeys(asCalled(describeError(error), io.program))}\n`)
     return exitCode.failure
   }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { codeOf, SetupError } from '../errors.ts'
+import { readCode, SetupError } from '../errors.ts'
 import { explain } from './advice.ts'
 
 /**
@@ -35,7 +35,7 @@ async function linkOrRename(path: string, target: string): Promise<void> {
   try {
     await link(path, target)
   } catch (error) {
-    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(codeOf(error)) || existsSync(target)) throw error
+    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(readCode(error)) || existsSync(target)) throw error
     await rename(path, target)
   }
 }

@@ -2,7 +2,7 @@
 
 import { fstatSync, readFileSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
-import { codeOf, SetupError } from '../errors.ts'
+import { readCode, SetupError } from '../errors.ts'
 import type { Pet } from '../pet.ts'
 
 /** Set by the build of the executable. */
@@ -53,7 +53,7 @@ export function createProcessIo(): Io {
         await out.write(isTerminal(1) ? visibleLines(text) : text)
         await out.flush()
       } catch (cause) {
-        if (codeOf(cause) === 'EPIPE') throw cause
+        if (readCode(cause) === 'EPIPE') throw cause
         throw new SetupError(`Cannot write to stdout: ${(cause as Error).message}`, { cause })
       }
     },

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { codeOf, SetupError } from '../errors.ts'
+import { readCode, SetupError } from '../errors.ts'
 import { App, type AppParts } from '../http/app.ts'
 import { type Address, type Listener, listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
@@ -139,7 +139,7 @@ function readPem(file: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (cause) {
-    throw new SetupError(`Cannot read ${file} (${codeOf(cause)}): expected a file that this user may read`, { cause })
+    throw new SetupError(`Cannot read ${file} (${readCode(cause)}): expected a file that this user may read`, { cause })
   }
 }
 
@@ -148,7 +148,7 @@ function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSe
     return listen(app, address)
   } catch (cause) {
     const { host, port, tls } = address
-    if (tls && !/^(EACCES$|EADDR)/.test(codeOf(cause))) {
+    if (tls && !/^(EACCES$|EADDR)/.test(readCode(cause))) {
       const message = `Cannot use ${tlsCert} and ${tlsKey}: expected a certificate and its key, both in PEM`
       throw new SetupError(message, { cause })
     }

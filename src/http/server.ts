@@ -1,5 +1,5 @@
 // Listens, and stops without losing requests.
-import { codeOf } from '../errors.ts'
+import { readCode } from '../errors.ts'
 import { withTimeout } from '../timeout.ts'
 import type { App } from './app.ts'
 import { Fairness } from './fairness.ts'
@@ -81,7 +81,7 @@ function startServer(fairness: Fairness, address: Address): Bun.Server<undefined
       ...(tls && { tls: { ...tls, ciphers, secureOptions } }),
     })
   } catch (error) {
-    if (takesAnyPort && codeOf(error) === 'EADDRINUSE')
+    if (takesAnyPort && readCode(error) === 'EADDRINUSE')
       return startServer(fairness, { ...address, port: 0, takesAnyPort: false })
     throw error
   }

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { NewPet } from '../pet.ts'
-import { fingerprintOf } from './rows.ts'
+import { hashPet } from './rows.ts'
 
 // Stored with each idempotency key: a new version must find a retry equal to the first attempt. It is the SHA-256 of the
 // values as JSON, such as ["Rex","7",null].
@@ -12,5 +12,5 @@ test.each<[NewPet, string]>([
     'e060ff0d880ef5370bc8a24036ac10927b71d3a6738f61c690c9084b795da97c',
   ],
 ])('the fingerprint of %p never changes', (pet, fingerprint) => {
-  expect(fingerprintOf(pet)).toBe(fingerprint)
+  expect(hashPet(pet)).toBe(fingerprint)
 })

@@ -11,7 +11,7 @@ export type PetRow = { id: bigint; name: string; categoryId: bigint; status: Pet
 export const petColumns = 'id, name, category_id AS "categoryId", status'
 
 /** Copies only a row without a status: a row with one is an animal as it is. */
-export function petOf(row: PetRow): Pet {
+export function toPet(row: PetRow): Pet {
   if (hasStatus(row)) return row
   const { id, name, categoryId } = row
   return { id, name, categoryId }
@@ -19,18 +19,18 @@ export function petOf(row: PetRow): Pet {
 
 const hasStatus = (row: PetRow): row is PetRow & { status: PetStatus } => row.status !== null
 
-export function correctedRow(row: PetRow, correction: PetCorrection): PetRow {
+export function correctRow(row: PetRow, correction: PetCorrection): PetRow {
   const { name = row.name, categoryId = row.categoryId, status = row.status } = correction
   return { id: row.id, name, categoryId, status }
 }
 
 /** `rows` has one more than the limit if there is a next page: learning that costs no COUNT. */
-export function pageOf(rows: readonly PetRow[], limit: number): Page {
-  return { pets: rows.slice(0, limit).map(petOf), more: rows.length > limit }
+export function toPage(rows: readonly PetRow[], limit: number): Page {
+  return { pets: rows.slice(0, limit).map(toPet), more: rows.length > limit }
 }
 
 /** Equal for equal animals, however the client wrote them. Stored: an upgrade must not change it. */
-export function fingerprintOf({ name, categoryId, status }: NewPet): string {
+export function hashPet({ name, categoryId, status }: NewPet): string {
   const values = JSON.stringify([name, String(categoryId), status ?? null])
   return new Bun.CryptoHasher('sha256').update(values).digest('hex')
 }
@@ -54,7 +54,7 @@ export const keyColumnsWithoutId = `${newKeyColumns}, revoked_at_ms,
   last_used_at_ms, deprecated_uses, deprecated_last_used_at_ms`
 export const keyColumns = `id, ${keyColumnsWithoutId}`
 
-export function keyOf(row: KeyRow): ApiKey {
+export function toApiKey(row: KeyRow): ApiKey {
   return {
     id: row.id,
     name: row.name,
@@ -76,10 +76,10 @@ function optionalDate<K extends string>(name: K, ms: bigint | null): { [P in K]?
 
 /** The values of {@link newKeyColumns}. */
 export function newKeyValues({ name, hash, shown, permission, createdAt, expiresAt }: NewApiKey) {
-  return [name, hash, shown, permission, msOf(createdAt), expiresAt ? msOf(expiresAt) : null]
+  return [name, hash, shown, permission, toMs(createdAt), expiresAt ? toMs(expiresAt) : null]
 }
 
-export function msOf(date: Date): bigint {
+export function toMs(date: Date): bigint {
   return BigInt(date.getTime())
 }
 

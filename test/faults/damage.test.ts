@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:te
 import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
-import { identityOf } from '../../src/store/sqlite/schema.ts'
+import { identify } from '../../src/store/sqlite/schema.ts'
 import { Committer, type Write } from '../../src/store/sqlite/writer-thread.ts'
 import { animalLines } from '../support/load.ts'
 import {
@@ -122,7 +122,7 @@ test.each<[string, Write]>([
   ['pets', ['createPet', { name: 'Rex', categoryId: 7n }]],
 ])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
   zeroTable(table)
-  const committer = new Committer(file, identityOf(file))
+  const committer = new Committer(file, identify(file))
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
   const committed = committer.commit([['createKey', record], write])
   const failures = committed === 'locked' ? undefined : committed.failures?.values()

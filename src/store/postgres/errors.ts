@@ -43,16 +43,16 @@ const problems: readonly (readonly [start: RegExp, problem: StoreProblem, happen
 
 /** Whether another connection may succeed. */
 export function isConnectionLost(error: unknown): boolean {
-  const code = readCode(error)
+  const code = readPostgresCode(error)
   return lost.test(code) || certificate.test(code)
 }
 
 /** Whether the server refused a write because it is a standby, or read-only. */
-export const isReadOnly = (error: unknown) => readCode(error) === '25006'
+export const isReadOnly = (error: unknown) => readPostgresCode(error) === '25006'
 
 /** Whether a statement did not get a lock in time, which means that nothing has changed. */
 export function isLockTimeout(error: unknown): error is StoreUnavailable {
-  return error instanceof StoreUnavailable && readCode(error.cause) === '55P03'
+  return error instanceof StoreUnavailable && readPostgresCode(error.cause) === '55P03'
 }
 
 /** Whether the server itself refused the statement, which means that nothing has changed. */
@@ -63,7 +63,7 @@ export function isRefusedByServer(error: unknown): error is Error {
 /** While the service runs: StoreUnavailable or IdsExhausted if the code means that; otherwise the error itself. */
 export function postgresUnavailable(error: unknown): unknown {
   // All other integers are checked before: only the counter of ids can overflow.
-  if (readCode(error) === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
+  if (readPostgresCode(error) === '22003') return new IdsExhausted(`${int64Max} is the last id`, { cause: error })
   const text = describe(error)
   const [, problem, happened, end = 'bug'] = findProblem(text) ?? []
   if (end === 'bug') return error
@@ -84,12 +84,12 @@ const findProblem = (text: string) => problems.find(([start]) => start.test(text
 
 /** `42501: permission denied for table pets`. The message about a refused login names the user, who is not shown. */
 function describe(error: unknown): string {
-  const code = readCode(error)
+  const code = readPostgresCode(error)
   return code.startsWith('28') ? code : `${code}: ${error instanceof Error ? error.message : error}`
 }
 
 /** The server's SQLSTATE if it has answered, otherwise the driver's own code. */
-function readCode(error: unknown): string {
+function readPostgresCode(error: unknown): string {
   if (error instanceof SQL.PostgresError) {
     return error.errno === undefined ? error.code : String(error.errno)
   }

@@ -4,7 +4,7 @@ import { int64Max } from '../../int64.ts'
 import type { KeyStore } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
 import type { WriteHealth } from '../commit-queue.ts'
-import { type KeyRow, keyColumns, keyOf, msOf, newKeyColumns, newKeyValues } from '../rows.ts'
+import { type KeyRow, keyColumns, newKeyColumns, newKeyValues, toApiKey, toMs } from '../rows.ts'
 import { type Connections, late, type Reader } from './connections.ts'
 import { bigints, readTogether, texts } from './pets.ts'
 import { workMsMax } from './server.ts'
@@ -16,7 +16,7 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
       const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = ANY ($1)`
       const work = async (sql: SQL) => {
         const rows = await sql.unsafe<KeyRow[]>(select, [texts(sql, hashes, hash => hash)])
-        for (const row of rows) found(row.hash, keyOf(row))
+        for (const row of rows) found(row.hash, toApiKey(row))
       }
       return reader.run(work, { isFirst: true })
     },
@@ -30,12 +30,12 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
       }),
     async list() {
       const rows = await reader.run(sql => sql.unsafe<KeyRow[]>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`))
-      return rows.map(keyOf)
+      return rows.map(toApiKey)
     },
     async create(key) {
       const insert = `INSERT INTO api_keys (${newKeyColumns}) VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${keyColumns}`
       const [row] = await writing.run(sql => sql.unsafe<[KeyRow]>(insert, newKeyValues(key)))
-      return keyOf(row)
+      return toApiKey(row)
     },
     async createFirst(key) {
       const insert = `
@@ -48,20 +48,20 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
           return transaction.unsafe<KeyRow[]>(insert, newKeyValues(key))
         }),
       )
-      return row && keyOf(row)
+      return row && toApiKey(row)
     },
     async revoke(id, at) {
       const update = 'UPDATE api_keys SET revoked_at_ms = $1 WHERE id = $2 AND revoked_at_ms IS NULL'
-      const { count } = await writing.run(sql => sql.unsafe(update, [msOf(at), id]))
+      const { count } = await writing.run(sql => sql.unsafe(update, [toMs(at), id]))
       return count > 0
     },
     async recordUses(uses) {
       const recording = writing.run(async sql =>
         sql.unsafe(recordUses, [
           bigints(sql, uses, ({ id }) => id),
-          bigints(sql, uses, ({ lastUsedAt }) => msOf(lastUsedAt)),
+          bigints(sql, uses, ({ lastUsedAt }) => toMs(lastUsedAt)),
           bigints(sql, uses, ({ deprecatedUses }) => BigInt(deprecatedUses)),
-          bigints(sql, uses, ({ deprecatedLastUsedAt }) => (deprecatedLastUsedAt ? msOf(deprecatedLastUsedAt) : 0n)),
+          bigints(sql, uses, ({ deprecatedLastUsedAt }) => (deprecatedLastUsedAt ? toMs(deprecatedLastUsedAt) : 0n)),
         ]),
       )
       await recording.catch(error => {

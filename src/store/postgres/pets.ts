@@ -4,7 +4,7 @@ import type { NewPet } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
 import { CommitQueue, type Outcome, type Take, type WriteHealth } from '../commit-queue.ts'
-import { fingerprintOf, msOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
+import { hashPet, type PetRow, petColumns, toMs, toPage, toPet } from '../rows.ts'
 import type { Connections, Reader } from './connections.ts'
 import { isLockTimeout, isRefusedByServer } from './errors.ts'
 
@@ -45,12 +45,12 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
       const rows = limit + 1
       const statement = status ? statements.listByStatus : statements.list
       const values = status ? [status, after, rows] : [after, rows]
-      return reader.run(async sql => pageOf(await sql.unsafe<PetRow[]>(statement, values), limit))
+      return reader.run(async sql => toPage(await sql.unsafe<PetRow[]>(statement, values), limit))
     },
     get: readTogether((ids, found) =>
       reader.run(async sql => {
         const rows = await sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)])
-        for (const row of rows) found(row.id, petOf(row))
+        for (const row of rows) found(row.id, toPet(row))
       }),
     ),
     async create(pet) {
@@ -161,8 +161,8 @@ async function createAll(sql: SQL, requests: readonly CreateRequest[]): Promise<
     ? [
         texts(sql, unique, ({ key }) => key?.scope ?? null),
         texts(sql, unique, ({ key }) => key?.key ?? null),
-        texts(sql, unique, ({ pet, key }) => (key ? fingerprintOf(pet) : null)),
-        bigints(sql, unique, ({ key }) => (key ? msOf(key.at) : null)),
+        texts(sql, unique, ({ pet, key }) => (key ? hashPet(pet) : null)),
+        bigints(sql, unique, ({ key }) => (key ? toMs(key.at) : null)),
       ]
     : [null, null, null, null]
   const rows = await sql.unsafe<CreatedRow[]>(statements.create, [
@@ -178,7 +178,7 @@ async function createAll(sql: SQL, requests: readonly CreateRequest[]): Promise<
     const { pet_id: id, fingerprint, created } = rows[place] as CreatedRow
     const pet = { ...request.pet, id }
     if (created && unique[place] === request) return { outcome: 'created', pet }
-    return fingerprint === fingerprintOf(pet) ? { outcome: 'replayed', pet } : { outcome: 'conflict' }
+    return fingerprint === hashPet(pet) ? { outcome: 'replayed', pet } : { outcome: 'conflict' }
   })
 }
 

@@ -3,7 +3,7 @@ import { OutcomeUnknown } from '../../errors.ts'
 import type { Pet, PetCorrection } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
-import { checkIdsLeft, correctedRow, type PetRow, petColumns, petOf, storeNotEmpty } from '../rows.ts'
+import { checkIdsLeft, correctRow, type PetRow, petColumns, storeNotEmpty, toPet } from '../rows.ts'
 import { isConnectionLost, postgresStoreError } from './errors.ts'
 import { bigints, statements, texts } from './pets.ts'
 import { connectForLongWork, longTransaction, workMsMax } from './server.ts'
@@ -42,7 +42,7 @@ export class PostgresTransfer implements Transfer {
       await sql.unsafe(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${longTransaction}`)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = await sql.unsafe(statements.list, [after, batchPetsMax])
-        if (rows.length > 0) yield rows.map(petOf)
+        if (rows.length > 0) yield rows.map(toPet)
         after = rows.at(-1)?.id
       }
     } catch (error) {
@@ -73,10 +73,10 @@ export class PostgresTransfer implements Transfer {
       const select = `SELECT ${petColumns} FROM pets WHERE id = $1 FOR UPDATE`
       const [row] = await transaction.unsafe<PetRow[]>(select, [id])
       if (!row) return undefined
-      const corrected = correctedRow(row, correction)
+      const corrected = correctRow(row, correction)
       const update = 'UPDATE pets SET name = $1, category_id = $2, status = $3 WHERE id = $4'
       await transaction.unsafe(update, [corrected.name, corrected.categoryId, corrected.status, id])
-      return { before: petOf(row), after: petOf(corrected) }
+      return { before: toPet(row), after: toPet(corrected) }
     })
   }
 

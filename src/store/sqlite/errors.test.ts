@@ -1,7 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { StoreError, type StoreProblem, StoreUnavailable } from '../../errors.ts'
-import { failureOf, sqliteStoreError, sqliteUnavailable } from './errors.ts'
+import { sqliteStoreError, sqliteUnavailable, toFailure } from './errors.ts'
 
 test.each<[StoreProblem, string, ...string[]]>([
   ['wrong-file', 'it is not an SQLite database', 'SQLITE_NOTADB'],
@@ -39,5 +39,5 @@ test('an error of SQLite makes the store unavailable, with its code; any other i
   const cause = await Promise.try(() => database.run('CREATE TABLE a (b)')).catch(error => error)
   expect(sqliteUnavailable(cause)).toBeInstanceOf(StoreUnavailable)
   expect(sqliteUnavailable(cause)).toMatchObject({ message: 'SQLite: SQLITE_READONLY', problem: 'not-writable', cause })
-  expect(failureOf(new Error('no'))).toEqual({ kind: 'bug', message: expect.stringMatching(/^Error: no\n +at /) })
+  expect(toFailure(new Error('no'))).toEqual({ kind: 'bug', message: expect.stringMatching(/^Error: no\n +at /) })
 })

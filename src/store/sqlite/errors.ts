@@ -1,5 +1,5 @@
 import { SQLiteError } from 'bun:sqlite'
-import { codeOf, IdsExhausted, StoreDamaged, StoreError, type StoreProblem, StoreUnavailable } from '../../errors.ts'
+import { IdsExhausted, readCode, StoreDamaged, StoreError, type StoreProblem, StoreUnavailable } from '../../errors.ts'
 
 /** What the code of an error means. */
 export type Problems = readonly (readonly [codes: RegExp, problem: StoreProblem, happened: string])[]
@@ -26,7 +26,7 @@ const lasting: readonly StoreProblem[] = ['disk-full', 'failing-disk', 'not-writ
 
 /** While the store is open: StoreDamaged or StoreUnavailable if the code means that; otherwise the error itself. */
 export function sqliteUnavailable(error: unknown): unknown {
-  const code = error instanceof SQLiteError ? codeOf(error) : ''
+  const code = error instanceof SQLiteError ? readCode(error) : ''
   const [, problem] = problems.find(([codes]) => codes.test(code)) ?? []
   if (!problem) return error
   const message = `SQLite: ${code}`
@@ -40,7 +40,7 @@ export function sqliteUnavailable(error: unknown): unknown {
  * in this place only.
  */
 export function sqliteStoreError(error: unknown, what: string, own: Problems = []): unknown {
-  const code = codeOf(error)
+  const code = readCode(error)
   const [, problem, happened] = [...own, ...problems].find(([codes]) => codes.test(code)) ?? []
   return problem ? new StoreError(problem, `${what}: ${happened} (${code})`, { cause: error }) : error
 }
@@ -90,7 +90,7 @@ export type Failure = {
 
 const errorClasses = { damaged: StoreDamaged, unavailable: StoreUnavailable, 'ids exhausted': IdsExhausted, bug: Error }
 
-export function failureOf(cause: unknown): Failure {
+export function toFailure(cause: unknown): Failure {
   const error = sqliteUnavailable(cause)
   if (error instanceof StoreDamaged) return { kind: 'damaged', message: error.message }
   if (error instanceof StoreUnavailable) return { kind: 'unavailable', message: error.message, problem: error.problem }
@@ -98,6 +98,6 @@ export function failureOf(cause: unknown): Failure {
   return { kind: 'bug', message: error instanceof Error ? error.stack || error.message : String(error) }
 }
 
-export function errorOf({ kind, message, problem }: Failure): Error {
+export function toError({ kind, message, problem }: Failure): Error {
   return kind === 'unavailable' ? new StoreUnavailable(message, { problem }) : new errorClasses[kind](message)
 }

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite'
 import type { ApiKey, NewApiKey } from '../../api-key.ts'
 import { int64Max } from '../../int64.ts'
 import type { KeyStore, KeyUse } from '../../store-contract.ts'
-import { type KeyRow, keyColumns, keyOf, newKeyColumns, newKeyValues } from '../rows.ts'
+import { type KeyRow, keyColumns, newKeyColumns, newKeyValues, toApiKey } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
 
 /** Run on the serving thread. */
@@ -12,9 +12,9 @@ export function keyReads(database: Database, snapshot: TickSnapshot): Pick<KeySt
   return {
     async find(hash) {
       const row = snapshot.readLatest(() => find.get({ hash }))
-      return row ? keyOf(row) : undefined
+      return row ? toApiKey(row) : undefined
     },
-    list: async () => snapshot.readLatest(() => list.all()).map(keyOf),
+    list: async () => snapshot.readLatest(() => list.all()).map(toApiKey),
   }
 }
 
@@ -38,10 +38,10 @@ export function keyWrites(database: Database) {
      WHERE id = $id`,
   )
   return {
-    createKey: (key: NewApiKey): ApiKey => keyOf(insert.get(...newKeyValues(key)) as KeyRow),
+    createKey: (key: NewApiKey): ApiKey => toApiKey(insert.get(...newKeyValues(key)) as KeyRow),
     createFirstKey(key: NewApiKey): ApiKey | undefined {
       const row = insertFirst.get(...newKeyValues(key))
-      return row ? keyOf(row) : undefined
+      return row ? toApiKey(row) : undefined
     },
     revokeKey: (id: bigint, at: Date): boolean => markRevoked.get({ id, atMs: at.getTime() }) !== null,
     recordKeyUses(uses: readonly KeyUse[]): void {

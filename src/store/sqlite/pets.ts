@@ -4,7 +4,7 @@ import { int64Max } from '../../int64.ts'
 import type { Page, PageRequest } from '../../page.ts'
 import type { NewPet, Pet, PetStatus } from '../../pet.ts'
 import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store-contract.ts'
-import { fingerprintOf, type PetRow, pageOf, petColumns, petOf } from '../rows.ts'
+import { hashPet, type PetRow, petColumns, toPage, toPet } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
 
 export const statements = {
@@ -33,7 +33,7 @@ export function petReads(database: Database, snapshot: TickSnapshot) {
     const found = snapshot.read(() =>
       status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
     )
-    return pageOf(found, limit)
+    return toPage(found, limit)
   }
 
   return {
@@ -53,7 +53,7 @@ export function petReads(database: Database, snapshot: TickSnapshot) {
     },
     async get(id: bigint): Promise<Pet | undefined> {
       const row = snapshot.read(() => get.get({ id }))
-      return row ? petOf(row) : undefined
+      return row ? toPet(row) : undefined
     },
     hasExpiredKeys: (now: Date) => snapshot.read(() => findExpired.get({ expiredUntilMs: expiredUntil(now) })) !== null,
   }
@@ -97,7 +97,7 @@ export function petWrites(database: Database) {
     createPet,
     /** Writes run one after the other, so no key is ever seen as in progress. */
     createPetOnce(pet: NewPet, { scope, key, at }: IdempotencyKey): Creation {
-      const fingerprint = fingerprintOf(pet)
+      const fingerprint = hashPet(pet)
       const known = findKey.get({ scope, key, expiredUntilMs: expiredUntil(at) })
       if (known && known.fingerprint !== fingerprint) return { outcome: 'conflict' }
       if (known) return { outcome: 'replayed', pet: { ...pet, id: known.pet_id } }

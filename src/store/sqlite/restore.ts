@@ -13,7 +13,7 @@ import {
   checkSameFile,
   checkStore,
   configure,
-  identityOf,
+  identify,
   isIntact,
   isOurs,
   migrations,
@@ -121,7 +121,7 @@ function attachChecked(database: Database, backup: string, file: string, steps: 
   }
   try {
     if (!statSync(backup).isFile()) refuse('it is not a regular file')
-    if (identityOf(backup) === identityOf(file)) refuse('it is the store itself')
+    if (identify(backup) === identify(file)) refuse('it is the store itself')
     accessSync(backup, modes.R_OK)
     // `immutable` creates no -shm file beside the backup, but ignores a log.
     const hasLog = existsSync(`${backup}-wal`) || existsSync(`${backup}-journal`)
@@ -154,7 +154,7 @@ async function attachStore(database: Database, file: string, steps: readonly str
     configure(database, 'store')
     database.run(`PRAGMA store.cache_size = -${cacheKilobytes}`)
     checkStore(database, file, 'store')
-    return identityOf(file)
+    return identify(file)
   } catch (error) {
     throw sqliteStoreError(error, `Cannot open the store ${file}`)
   }

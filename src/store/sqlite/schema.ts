@@ -1,6 +1,6 @@
 import { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
-import { codeOf, StoreError, StoreUnavailable } from '../../errors.ts'
+import { readCode, StoreError, StoreUnavailable } from '../../errors.ts'
 import { missingMigrations } from '../rows.ts'
 
 export const busyTimeoutMs = 5_000
@@ -113,7 +113,7 @@ function switchToWal(database: Database): void {
     try {
       return void database.run('PRAGMA journal_mode = WAL')
     } catch (error) {
-      if (codeOf(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
+      if (readCode(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
       Bun.sleepSync(20)
     }
   }
@@ -147,7 +147,7 @@ export function readInteger(database: Database, sql: string): bigint {
 }
 
 /** Identifies the file even after it is renamed; undefined if it cannot be found. */
-export function identityOf(file: string): string | undefined {
+export function identify(file: string): string | undefined {
   try {
     const { dev, ino } = statSync(file)
     return `${dev}:${ino}`
@@ -158,5 +158,5 @@ export function identityOf(file: string): string | undefined {
 
 /** SQLite can still write to a file that was moved or deleted, and the data would be lost with it. */
 export function checkSameFile(file: string, identity: string | undefined): void {
-  if (identityOf(file) !== identity) throw new StoreUnavailable(`${file} was moved, replaced or deleted`)
+  if (identify(file) !== identity) throw new StoreUnavailable(`${file} was moved, replaced or deleted`)
 }

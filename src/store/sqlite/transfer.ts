@@ -1,11 +1,11 @@
 import { type Database, SQLiteError } from 'bun:sqlite'
-import { codeOf } from '../../errors.ts'
+import { readCode } from '../../errors.ts'
 import type { Pet, PetCorrection, PetStatus } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store-contract.ts'
-import { checkIdsLeft, correctedRow, type PetRow, petOf, storeNotEmpty } from '../rows.ts'
+import { checkIdsLeft, correctRow, type PetRow, storeNotEmpty, toPet } from '../rows.ts'
 import { sqliteStoreError } from './errors.ts'
 import { statements } from './pets.ts'
-import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identityOf, readInteger } from './schema.ts'
+import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identify, readInteger } from './schema.ts'
 
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
@@ -37,7 +37,7 @@ export class SqliteTransfer implements Transfer {
       const page = database.query<PetRow, { after: bigint; rows: number }>(statements.list)
       for (let after: bigint | undefined = 0n; after !== undefined; ) {
         const rows: PetRow[] = page.all({ after, rows: batchPetsMax })
-        if (rows.length > 0) yield rows.map(petOf)
+        if (rows.length > 0) yield rows.map(toPet)
         after = rows.at(-1)?.id
       }
     } catch (error) {
@@ -49,7 +49,7 @@ export class SqliteTransfer implements Transfer {
   async load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     try {
       using database = connect(this.#file, 'readwrite')
-      const identity = identityOf(this.#file)
+      const identity = identify(this.#file)
       // Fails early; checked again under the lock.
       if (ids === 'keep') this.#checkEmpty(database)
       const count = await stage(database, batches)
@@ -78,10 +78,10 @@ export class SqliteTransfer implements Transfer {
     return this.#change(signal, database => {
       const row = database.query<PetRow, { id: bigint }>(statements.get).get({ id })
       if (!row) return undefined
-      const corrected = correctedRow(row, correction)
+      const corrected = correctRow(row, correction)
       const update = 'UPDATE pets SET name = $name, category_id = $categoryId, status = $status WHERE id = $id'
       database.query(update).run(corrected)
-      return { before: petOf(row), after: petOf(corrected) }
+      return { before: toPet(row), after: toPet(corrected) }
     })
   }
 
@@ -101,7 +101,7 @@ export class SqliteTransfer implements Transfer {
     try {
       using database = connect(this.#file, 'readwrite')
       database.run('PRAGMA busy_timeout = 100')
-      const identity = identityOf(this.#file)
+      const identity = identify(this.#file)
       const change = database.transaction(() => {
         checkSameFile(this.#file, identity)
         return work(database)
@@ -111,7 +111,7 @@ export class SqliteTransfer implements Transfer {
         try {
           return change.immediate()
         } catch (error) {
-          if (codeOf(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
+          if (readCode(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
         }
         await new Promise(setImmediate)
       }

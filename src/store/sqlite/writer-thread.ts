@@ -1,7 +1,7 @@
 // The thread that commits writes. `writer.ts` starts it, and it replies to each request.
 
-import { codeOf } from '../../errors.ts'
-import { type Failure, failureOf } from './errors.ts'
+import { readCode } from '../../errors.ts'
+import { type Failure, toFailure } from './errors.ts'
 import { keyWrites } from './keys.ts'
 import { petWrites } from './pets.ts'
 import { checkSameFile, connect } from './schema.ts'
@@ -50,10 +50,10 @@ export class Committer {
       this.#open ??= openFile(this.#file)
       return this.#open.commit(writes)
     } catch (error) {
-      if (codeOf(error).startsWith('SQLITE_BUSY')) return 'locked'
+      if (readCode(error).startsWith('SQLITE_BUSY')) return 'locked'
       // This connection may have lost its file: the next commit opens another one.
       this.close()
-      const failure = failureOf(error)
+      const failure = toFailure(error)
       return { results: [], failures: new Map(writes.map((_, index) => [index, failure])), changed: false }
     }
   }
@@ -83,7 +83,7 @@ function openFile(file: string) {
       } catch (error) {
         // After some errors, such as a full disk, SQLite has rolled back the whole transaction by itself.
         if (!database.inTransaction) throw error
-        failures.set(index, failureOf(error))
+        failures.set(index, toFailure(error))
         return undefined
       }
     })

@@ -1,7 +1,7 @@
 import { StoreUnavailable } from '../../errors.ts'
 import { CommitQueue, type Outcome, type Take, WriteHealth } from '../commit-queue.ts'
-import { type DamageGuard, errorOf } from './errors.ts'
-import { identityOf } from './schema.ts'
+import { type DamageGuard, toError } from './errors.ts'
+import { identify } from './schema.ts'
 import type { Committed, Numbered, ThreadReply, ThreadRequest, Write, Writes } from './writer-thread.ts'
 
 /** Sends writes to the writer thread, which starts with the first one. */
@@ -29,7 +29,7 @@ export class Writer {
   /** `onEnd` is called if the thread ends by itself. It should not; no write is possible then. */
   constructor(file: string, guard: DamageGuard, onEnd: (cause: string) => void = () => {}) {
     this.#file = file
-    this.#identity = identityOf(file)
+    this.#identity = identify(file)
     this.#guard = guard
     this.#onEnd = onEnd
   }
@@ -44,7 +44,7 @@ export class Writer {
   }
 
   get isWritable(): boolean {
-    return this.#health.isGood && identityOf(this.#file) === this.#identity
+    return this.#health.isGood && identify(this.#file) === this.#identity
   }
 
   /** Resolves when the thread has tried to open the file: the first write reports a failure. */
@@ -122,7 +122,7 @@ export class Writer {
 
   #outcomes(writes: readonly Write[], { results, failures = new Map(), changed }: Committed) {
     this.#commits++
-    const errors = new Map([...failures].map(([index, failure]) => [index, this.#guard.note(errorOf(failure))]))
+    const errors = new Map([...failures].map(([index, failure]) => [index, this.#guard.note(toError(failure))]))
     // If a read has found damage meanwhile, the writes may be lost.
     const { damage } = this.#guard
     return writes.map((_, index): Outcome<unknown> => {
