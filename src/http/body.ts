@@ -1,14 +1,10 @@
-import { isUtf8 } from 'node:buffer'
 import { show } from '../field.ts'
 import { readJson } from '../json.ts'
 import { withTimeout } from '../timeout.ts'
 import { bodyBytesMax, bodyPiecesMax, bodySecondsMax } from './operations.ts'
 import { Refusal } from './response.ts'
 
-/**
- * Reads the JSON body of a request. Checks media type, size, UTF-8 and JSON, in this order. A
- * missing body is reported before its type.
- */
+/** Checks media type, size, UTF-8 and JSON, in this order. A missing body is reported before its type. */
 export async function readJsonBody(request: Request): Promise<unknown> {
   const length = Number(request.headers.get('content-length') ?? Number.NaN)
   // `request.body` creates a stream, which costs more than a body of known length: ask only without a length.
@@ -24,14 +20,22 @@ export async function readJsonBody(request: Request): Promise<unknown> {
   return parse(bytes)
 }
 
-const utf8 = new TextDecoder()
+// Unlike request.text(), which replaces invalid bytes.
+const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function parse(bytes: Uint8Array): unknown {
-  if (!isUtf8(bytes)) throw new Refusal('invalid_json', 'The body is not valid UTF-8')
-  const parsed = readJson(utf8.decode(bytes))
+  const parsed = readJson(decode(bytes))
   if (parsed.ok) return parsed.value
   const where = parsed.at ? ` at line ${parsed.at.line}, column ${parsed.at.column}` : ''
   throw new Refusal('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`)
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes)
+  } catch {
+    throw new Refusal('invalid_json', 'The body is not valid UTF-8')
+  }
 }
 
 /** All bytes of a body without a known length, unless it is too large or in too many pieces. */

@@ -149,5 +149,5 @@ test('damage that an export finds in a file too large to be checked at the start
   change('CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(17000000))')
   zeroAnimals()
   const problem = await refusal(['export'], { cwd: folder.path })
-  expect(problem).toContain(`petstore: The store is damaged (SQLite: SQLITE_CORRUPT); ${advice}\n`)
+  expect(problem).toContain(`the file is damaged (SQLITE_CORRUPT); ${advice}\n`)
 })

@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import { StoreError, type StoreProblem } from '../../errors.ts'
 import { sqliteStoreError } from './errors.ts'
 import { connect, isEmpty, isIntact, isOurs, readInteger } from './schema.ts'
+import { replyWith } from './thread.ts'
 
 /** `copy` is an empty file. */
 export type CopyRequest = { readonly file: string; readonly copy: string }
@@ -30,6 +31,4 @@ function copyAndCheck({ file, copy }: CopyRequest): CopyReply {
   }
 }
 
-if (!Bun.isMainThread) {
-  addEventListener('message', ({ data }: MessageEvent<CopyRequest>) => postMessage(copyAndCheck(data)))
-}
+replyWith(copyAndCheck)

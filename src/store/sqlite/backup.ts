@@ -2,6 +2,7 @@ import { existsSync, rmSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StoreError } from '../../errors.ts'
 import type { CopyReply, CopyRequest } from './backup-thread.ts'
+import { Thread } from './thread.ts'
 
 const progressIntervalMs = 100
 
@@ -35,12 +36,8 @@ export async function backUpSqlite(
 
 async function copyInThread(request: CopyRequest, signal: AbortSignal): Promise<CopyReply> {
   signal.throwIfAborted()
-  const { promise, resolve, reject } = Promise.withResolvers<CopyReply>()
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
   signal.addEventListener('abort', () => reject(signal.reason))
-  const worker = new Worker(new URL('./backup-thread.ts', import.meta.url))
-  worker.addEventListener('message', ({ data }: MessageEvent<CopyReply>) => resolve(data))
-  worker.addEventListener('error', ({ message }) => reject(new Error(message)))
-  worker.addEventListener('close', () => reject(new Error('the backup thread ended early')))
-  worker.postMessage(request)
-  return promise.finally(() => worker.terminate())
+  const thread = new Thread<CopyRequest, CopyReply>(new URL('./backup-thread.ts', import.meta.url))
+  return Promise.race([thread.send(request), aborted]).finally(() => thread.terminate())
 }

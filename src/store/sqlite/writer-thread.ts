@@ -5,6 +5,7 @@ import { type Failure, toFailure } from './errors.ts'
 import { keyWrites } from './keys.ts'
 import { petWrites } from './pets.ts'
 import { checkSameFile, connect } from './schema.ts'
+import { replyWith } from './thread.ts'
 
 /** Each runs inside a transaction. */
 export type Writes = ReturnType<typeof petWrites> & ReturnType<typeof keyWrites>
@@ -17,8 +18,10 @@ export type ThreadRequest =
   | { readonly type: 'commit'; readonly writes: readonly Write[] }
   | { readonly type: 'close' }
 
-/** Only to a commit. `locked`: another process has locked the file, and nothing has changed. */
-export type ThreadReply = Committed | 'locked' | undefined
+/** `locked`: another process has locked the file, and nothing has changed. */
+export type CommitReply = Committed | 'locked'
+/** Undefined unless it was a commit. */
+export type ThreadReply = CommitReply | undefined
 
 export interface Committed {
   readonly results: readonly unknown[]
@@ -27,9 +30,6 @@ export interface Committed {
   /** Whether the file has changed. */
   readonly changed: boolean
 }
-
-/** The number of the request is also that of its reply. */
-export type Numbered<T> = { readonly number: number; readonly content: T }
 
 /** Short, because writes have deadlines, which the thread does not know. */
 const lockMsMax = 100
@@ -94,19 +94,15 @@ function openFile(file: string) {
   return { database, commit: commit.immediate }
 }
 
-if (!Bun.isMainThread) {
-  let committer: Committer | undefined
-  const answer = (request: ThreadRequest): ThreadReply => {
-    if (request.type === 'commit') return committer?.commit(request.writes)
-    committer?.close()
-    if (request.type === 'open') {
-      committer = new Committer(request.file, request.identity)
-      // Opens the file. If that fails, the first commit tries again, and reports the problem.
-      committer.commit([])
-    }
-    return undefined
+let committer: Committer | undefined
+
+replyWith((request: ThreadRequest): ThreadReply => {
+  if (request.type === 'commit') return committer?.commit(request.writes)
+  committer?.close()
+  if (request.type === 'open') {
+    committer = new Committer(request.file, request.identity)
+    // Opens the file. If that fails, the first commit tries again, and reports the problem.
+    committer.commit([])
   }
-  addEventListener('message', ({ data }: MessageEvent<Numbered<ThreadRequest>>) => {
-    postMessage({ number: data.number, content: answer(data.content) } satisfies Numbered<ThreadReply>)
-  })
-}
+  return undefined
+})

@@ -2,7 +2,8 @@ import { StoreUnavailable } from '../../errors.ts'
 import { CommitQueue, type Outcome, type Take, WriteHealth } from '../commit-queue.ts'
 import { type DamageGuard, toError } from './errors.ts'
 import { identify } from './schema.ts'
-import type { Committed, Numbered, ThreadReply, ThreadRequest, Write, Writes } from './writer-thread.ts'
+import { Thread } from './thread.ts'
+import type { CommitReply, Committed, ThreadReply, ThreadRequest, Write, Writes } from './writer-thread.ts'
 
 /** Sends writes to the writer thread, which starts with the first one. */
 export class Writer {
@@ -15,19 +16,12 @@ export class Writer {
   readonly #file: string
   readonly #identity: string | undefined
   readonly #guard: DamageGuard
-  readonly #onEnd: (cause: string) => void
-  #worker: Worker | undefined
-  /** By the numbers of their requests. */
-  readonly #unanswered = new Map<number, PromiseWithResolvers<ThreadReply>>()
-  #requests = 0
-  #opened: Promise<unknown> | undefined
-  #closed: Promise<void> | undefined
-  /** Set when the thread has ended by itself. */
-  #end: StoreUnavailable | undefined
+  readonly #onEnd: ((cause: string) => void) | undefined
+  #started: ReturnType<typeof startThread> | undefined
   #commits = 0
 
   /** `onEnd` is called if the thread ends by itself. It should not; no write is possible then. */
-  constructor(file: string, guard: DamageGuard, onEnd: (cause: string) => void = () => {}) {
+  constructor(file: string, guard: DamageGuard, onEnd?: (cause: string) => void) {
     this.#file = file
     this.#identity = identify(file)
     this.#guard = guard
@@ -49,8 +43,7 @@ export class Writer {
 
   /** Resolves when the thread has tried to open the file: the first write reports a failure. */
   async start(): Promise<void> {
-    this.#opened ??= this.#startThread()
-    await this.#opened.catch(() => {})
+    await this.#start().opened
   }
 
   /** Resolves when the write is on disk. Rejects if the thread ends during the commit: the write may be stored. */
@@ -66,61 +59,39 @@ export class Writer {
   }
 
   /** Ends the thread, when it has committed the last write and closed the file. */
-  close(): Promise<void> {
-    this.#closed ??= this.#close()
-    return this.#closed
-  }
-
-  async #close(): Promise<void> {
+  async close(): Promise<void> {
     await this.finish()
-    if (!this.#worker) return
-    await this.#send({ type: 'close' }).catch(() => {})
-    const worker = this.#worker
-    this.#worker = undefined
-    worker?.terminate()
+    if (!this.#started) return
+    const { thread } = this.#started
+    await thread.send({ type: 'close' }).catch(() => {})
+    thread.terminate()
   }
 
-  #startThread(): Promise<unknown> {
-    // A small heap that is collected often saves 13 MB and costs no measurable time.
-    const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { smol: true })
-    let cause = 'it gave no reason'
-    worker.onmessage = ({ data: { number, content } }: MessageEvent<Numbered<ThreadReply>>) => {
-      this.#unanswered.get(number)?.resolve(content)
-      this.#unanswered.delete(number)
-    }
-    worker.onerror = ({ message }) => {
-      cause = message
-    }
-    worker.addEventListener('close', () => {
-      if (this.#worker === worker) this.#failAll(cause)
-    })
-    this.#worker = worker
-    return this.#send({ type: 'open', file: this.#file, identity: this.#identity })
-  }
-
-  #send(content: ThreadRequest): Promise<ThreadReply> {
-    if (this.#end) return Promise.reject(this.#end)
-    const reply = Promise.withResolvers<ThreadReply>()
-    const number = ++this.#requests
-    this.#unanswered.set(number, reply)
-    this.#worker?.postMessage({ number, content } satisfies Numbered<ThreadRequest>)
-    return reply.promise
+  #start(): ReturnType<typeof startThread> {
+    this.#started ??= startThread(this.#file, this.#identity, this.#onEnd)
+    return this.#started
   }
 
   async #commit(take: Take<Write>): Promise<readonly Outcome<unknown>[]> {
-    void this.start()
     let whyUnsent: StoreUnavailable | undefined
     for (;;) {
       const writes = take(whyUnsent)
       if (writes.length === 0) return []
-      const reply = await this.#send({ type: 'commit', writes })
-      if (reply === undefined) throw new Error('the writer thread did not reply to a commit')
-      if (reply !== 'locked') return this.#outcomes(writes, reply)
+      const reply = await this.#send(writes)
+      if (reply !== 'locked') return this.#readOutcomes(writes, reply)
       whyUnsent = new StoreUnavailable('another process has locked the file')
     }
   }
 
-  #outcomes(writes: readonly Write[], { results, failures = new Map(), changed }: Committed) {
+  async #send(writes: readonly Write[]): Promise<CommitReply> {
+    try {
+      return (await this.#start().thread.send({ type: 'commit', writes })) as CommitReply
+    } catch (cause) {
+      throw new StoreUnavailable('the writer thread has ended', { cause })
+    }
+  }
+
+  #readOutcomes(writes: readonly Write[], { results, failures = new Map(), changed }: Committed) {
     this.#commits++
     const errors = new Map([...failures].map(([index, failure]) => [index, this.#guard.note(toError(failure))]))
     // If a read has found damage meanwhile, the writes may be lost.
@@ -130,12 +101,9 @@ export class Writer {
       return error ? { error } : { result: results[index], changed }
     })
   }
+}
 
-  #failAll(cause: string): void {
-    this.#worker = undefined
-    this.#end = new StoreUnavailable('the writer thread has ended')
-    for (const { reject } of this.#unanswered.values()) reject(this.#end)
-    this.#unanswered.clear()
-    this.#onEnd(cause)
-  }
+function startThread(file: string, identity: string | undefined, onEnd?: (cause: string) => void) {
+  const thread = new Thread<ThreadRequest, ThreadReply>(new URL('./writer-thread.ts', import.meta.url), onEnd)
+  return { thread, opened: thread.send({ type: 'open', file, identity }).catch(() => undefined) }
 }
