@@ -53,9 +53,9 @@ export interface KeyStore {
 
 export interface KeyUse {
   readonly id: bigint
+  /** If there are deprecated uses, of the last of these, too. */
   readonly lastUsedAt: Date
   readonly deprecatedUses: number
-  readonly deprecatedLastUsedAt?: Date
 }
 
 /** What commands do with animals while servers run. Reads and imports have batches of bounded size. */

@@ -41,7 +41,7 @@ describe('the usage of keys', () => {
     expect(stored).toEqual([
       [
         { id: screen, lastUsedAt: usedAt, deprecatedUses: 0 },
-        { id: till, lastUsedAt: usedAt, deprecatedUses: 1_000, deprecatedLastUsedAt: usedAt },
+        { id: till, lastUsedAt: usedAt, deprecatedUses: 1_000 },
       ],
       [{ id: till, lastUsedAt: later, deprecatedUses: 0 }],
     ])

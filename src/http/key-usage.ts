@@ -1,4 +1,4 @@
-import type { KeyStore, KeyUse } from '../store-contract.ts'
+import type { KeyStore } from '../store-contract.ts'
 
 /** The uses of a stored key in this process. */
 export interface KeyUsage {
@@ -34,9 +34,11 @@ export class UsageRecorder {
   }
 
   async #store(): Promise<void> {
-    const pending = [...this.#usages]
-      .filter(([, { lastUsedAtMs, storedAtMs, deprecatedUses }]) => lastUsedAtMs !== storedAtMs || deprecatedUses > 0)
-      .map(([id, usage]) => ({ usage, use: readUse(id, usage) }))
+    const pending = [...this.#usages].flatMap(([id, usage]) => {
+      const { lastUsedAtMs, storedAtMs, deprecatedUses } = usage
+      if (lastUsedAtMs === storedAtMs && deprecatedUses === 0) return []
+      return { usage, use: { id, lastUsedAt: new Date(lastUsedAtMs), deprecatedUses } }
+    })
     if (pending.length === 0) return
     await this.#keys.recordUses(pending.map(({ use }) => use))
     for (const { usage, use } of pending) {
@@ -44,10 +46,4 @@ export class UsageRecorder {
       usage.deprecatedUses -= use.deprecatedUses
     }
   }
-}
-
-/** The last use stands for the last deprecated one, which is at most one flush older. */
-function readUse(id: bigint, { lastUsedAtMs, deprecatedUses }: KeyUsage): KeyUse {
-  const lastUsedAt = new Date(lastUsedAtMs)
-  return { id, lastUsedAt, deprecatedUses, ...(deprecatedUses > 0 && { deprecatedLastUsedAt: lastUsedAt }) }
 }

@@ -273,10 +273,10 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect((await stores.keys.find(hash))?.deprecatedLastUsedAt).toBeUndefined()
       const unknown = { id: 99n, lastUsedAt: at(0), deprecatedUses: 1 }
       for (const [used, deprecatedUses] of [[9, 3] as const, [7, 2] as const]) {
-        const use = { id, lastUsedAt: at(used), deprecatedUses, deprecatedLastUsedAt: at(used - 1) }
-        await stores.keys.recordUses([unknown, use])
+        await stores.keys.recordUses([unknown, { id, lastUsedAt: at(used), deprecatedUses }])
       }
-      const used = { lastUsedAt: at(9), deprecatedUses: 5n, deprecatedLastUsedAt: at(8) }
+      await stores.keys.recordUses([{ id, lastUsedAt: at(10), deprecatedUses: 0 }])
+      const used = { lastUsedAt: at(10), deprecatedUses: 5n, deprecatedLastUsedAt: at(9) }
       expect(await stores.keys.list()).toMatchObject([{ id, ...used }])
     })
 

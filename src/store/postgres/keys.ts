@@ -61,7 +61,6 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
           bigints(sql, uses, ({ id }) => id),
           bigints(sql, uses, ({ lastUsedAt }) => toMs(lastUsedAt)),
           bigints(sql, uses, ({ deprecatedUses }) => BigInt(deprecatedUses)),
-          bigints(sql, uses, ({ deprecatedLastUsedAt }) => (deprecatedLastUsedAt ? toMs(deprecatedLastUsedAt) : 0n)),
         ]),
       )
       await recording.catch(error => {
@@ -79,10 +78,10 @@ const recordUses = `
     last_used_at_ms = greatest(api_keys.last_used_at_ms, use.last_used_at_ms),
     -- Not above the last bigint, which a restored backup may have.
     deprecated_uses = least(api_keys.deprecated_uses::numeric + use.deprecated_uses, ${int64Max}),
-    deprecated_last_used_at_ms = nullif(greatest(api_keys.deprecated_last_used_at_ms, use.deprecated_last_used_at_ms), 0)
+    deprecated_last_used_at_ms = CASE WHEN use.deprecated_uses = 0 THEN api_keys.deprecated_last_used_at_ms
+      ELSE greatest(api_keys.deprecated_last_used_at_ms, use.last_used_at_ms) END
   FROM (
-    SELECT given.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
-      AS given (id, last_used_at_ms, deprecated_uses, deprecated_last_used_at_ms)
+    SELECT given.* FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS given (id, last_used_at_ms, deprecated_uses)
     JOIN api_keys AS held ON held.id = given.id ORDER BY held.id FOR UPDATE OF held
   ) AS use
   WHERE api_keys.id = use.id`

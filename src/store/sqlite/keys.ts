@@ -34,7 +34,8 @@ export function keyWrites(database: Database) {
        last_used_at_ms = max(ifnull(last_used_at_ms, 0), $lastUsedAtMs),
        -- Saturates: beyond the last integer, which a restored backup may have, SQLite computes a REAL, and refuses it.
        deprecated_uses = min(deprecated_uses + $deprecatedUses, ${int64Max}),
-       deprecated_last_used_at_ms = nullif(max(ifnull(deprecated_last_used_at_ms, 0), $deprecatedLastUsedAtMs), 0)
+       deprecated_last_used_at_ms = CASE WHEN $deprecatedUses = 0 THEN deprecated_last_used_at_ms
+         ELSE max(ifnull(deprecated_last_used_at_ms, 0), $lastUsedAtMs) END
      WHERE id = $id`,
   )
   return {
@@ -45,9 +46,8 @@ export function keyWrites(database: Database) {
     },
     revokeKey: (id: bigint, at: Date): boolean => markRevoked.get({ id, atMs: at.getTime() }) !== null,
     recordKeyUses(uses: readonly KeyUse[]): void {
-      for (const { id, lastUsedAt, deprecatedUses, deprecatedLastUsedAt } of uses) {
-        const deprecatedLastUsedAtMs = deprecatedLastUsedAt?.getTime() ?? 0
-        recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses, deprecatedLastUsedAtMs })
+      for (const { id, lastUsedAt, deprecatedUses } of uses) {
+        recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses })
       }
     },
   }
