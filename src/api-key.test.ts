@@ -73,6 +73,15 @@ test.each([
   expect(maskKeys(message)).toBe(shown)
 })
 
+test.each(['pets_', 'pets_abcd', 'pets_abcdefghijk/', 'a', '%2d'])(
+  'a long text of %j is masked in linear time',
+  part => {
+    // In quadratic time this would take minutes, which is longer than a test may take.
+    const text = part.repeat(1_000_000 / part.length)
+    expect(maskKeys(text, zeros)).toBe(text)
+  },
+)
+
 describe('the record of a key', () => {
   test('has its SHA-256 in hexadecimal and its first nine characters, but not the key itself', () => {
     expect(hashSecret(zeros)).toBe('a34b78330970b24b57387d54f92bb35fae1c4d0f86b68f5bc5cdd2c4f91b78d9')

@@ -85,6 +85,7 @@ test.each<[string, Attack, string | undefined]>([
     '401 missing_api_key',
   ],
   ['endless requests on one connection', { connections: 16, first: '', endless: head('GET /v1/pets') }, undefined],
+  ['random keys', { connections: 32, triesKeys: true }, '401 invalid_api_key'],
   [
     'a new connection for each large page',
     { connections: 32, first: head('GET /v1/pets?limit=100&status=sold', close + credential) },

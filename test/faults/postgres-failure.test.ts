@@ -1,27 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { withAdvice } from '../../src/cli/advice.ts'
 import { App } from '../../src/http/app.ts'
 import type { Log } from '../../src/log.ts'
-import { writesWaitingMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
-import { waitingMax } from '../../src/store/postgres/connections.ts'
 import type { OnStoreEvent } from '../../src/store-contract.ts'
 import { advance, eventually, settle, standingClock } from '../support/clock.ts'
-import { KeepAliveClient, type Outcome, type Sent, withClients } from '../support/connections.ts'
-import { allAnimals, animalBody, key, Load, problemIn, serveFrom } from '../support/load.ts'
-import {
-  ask,
-  type Cluster,
-  describeWithOwnPostgres,
-  sharedDatabase,
-  startCluster,
-  type TestDatabase,
-} from '../support/postgres.ts'
-import { createKey, loggedBy, until } from '../support/process.ts'
+import type { Outcome, Sent } from '../support/connections.ts'
+import { animalBody, key, problemIn, serveFrom } from '../support/load.ts'
+import { ask, type Cluster, describeWithOwnPostgres, startCluster, type TestDatabase } from '../support/postgres.ts'
+import { until } from '../support/process.ts'
 import { plainParts } from '../support/service.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 import { serveOnClock } from './serve-on-clock.ts'
@@ -31,11 +20,6 @@ const sessionsOfOurs = `FROM pg_stat_activity WHERE application_name = 'petstore
 const endSessions = `SELECT pg_terminate_backend(pid) ${sessionsOfOurs}`
 
 const lost = /^PostgreSQL: (ERR_POSTGRES_CONNECTION_\w+|57P0\d): ./
-const silent = /^PostgreSQL did not answer within 5000 ms$/
-const locked = /^PostgreSQL: 57014: canceling statement due to statement timeout$/
-
-/** On an empty database that goes with the cluster. */
-const serveOn = async (cluster: Cluster) => serveFrom((await cluster.newDatabase()).url)
 
 const list: Sent = { method: 'GET', path: '/v1/pets?limit=100' }
 const create = (number: number): Sent => ({
@@ -47,15 +31,6 @@ const create = (number: number): Sent => ({
 const lists = (count: number) => Array<Sent>(count).fill(list)
 /** The same animals each time, so that a second attempt repeats the first. */
 const creates = (count: number) => Array.from({ length: count }, (_, number) => create(number))
-
-/** Sends each on a connection of its own. */
-async function sendAll(port: number, requests: readonly Sent[]): Promise<readonly Outcome[]> {
-  const outcomes: Outcome[] = []
-  await withClients({ port, key, count: requests.length }, async (client, index) => {
-    outcomes[index] = await client.send(requests[index] ?? list)
-  })
-  return outcomes
-}
 
 /** Each gets this status. */
 async function expectAll(sent: Promise<readonly Outcome[]>, status: number): Promise<void> {
@@ -78,7 +53,7 @@ async function lockedBy(url: string, statement: string): Promise<AsyncDisposable
 describeWithOwnPostgres('PostgreSQL fails', () => {
   test.concurrent(`if it restarts ${restarts} times as after a crash, clients get 503, it goes on, and every acknowledged animal is stored once`, async () => {
     await using cluster = await startCluster()
-    await using serving = await serveOn(cluster)
+    await using serving = await serveFrom((await cluster.newDatabase()).url)
     const logged = await serving.underLoad(lost, async load => {
       for (let round = 0; round < restarts; round++) {
         await load.makesProgress(100)
@@ -92,49 +67,6 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     })
     expect(logged).toContainEqual(expect.stringMatching(/^error Cannot connect to PostgreSQL at /))
     expect(logged).toContain(`warn Connected again to PostgreSQL at ${cluster.host} for writing`)
-  })
-
-  test.concurrent('if it is frozen, clients get 503, and it goes on', async () => {
-    await using cluster = await startCluster()
-    await using serving = await serveOn(cluster)
-    await serving.underLoad(silent, async load => {
-      await load.makesProgress(100)
-      cluster.freeze()
-      // The log names the cause of a read that waits. Just now, all clients may be waiting for creations.
-      const reading = serving.fetch('/pets', key)
-      await serving.healthIs(503)
-      expect((await reading).status).toBe(503)
-      await load.getsUnavailable()
-      cluster.thaw()
-      await load.makesProgress()
-    })
-  })
-
-  test.concurrent('if its sessions are ended all the time, clients read, and every acknowledged animal is stored once', async () => {
-    await using database = await sharedDatabase()
-    await using serving = await serveFrom(database.url)
-    await using admin = new SQL(database.url, { max: 1 })
-    const load = new Load(serving.port, key)
-    for (let round = 0; round < 20; round++) {
-      await load.makesProgress(10)
-      await admin.unsafe(endSessions)
-      expect((await serving.fetch('/pets', key)).status).toBe(200)
-    }
-    await load.stop()
-    using client = new KeepAliveClient(serving.port, key)
-    await load.expectEachOnce(client)
-  })
-
-  test.concurrent('if it is frozen and clients are waiting, the service stops with exit code 0', async () => {
-    await using cluster = await startCluster()
-    await using server = await serveOn(cluster)
-    const load = new Load(server.port, await createKey(server.cwd, 'till', '--database-url', server.databaseUrl))
-    await load.makesProgress()
-    cluster.freeze()
-    await until('the loss to be noticed', () => server.stderr.includes('is silent for 5 s') || undefined)
-    const ended = await server.stop('SIGTERM')
-    await load.stop()
-    expect([ended.exitCode, loggedBy(ended)]).toEqual([0, expect.arrayContaining(['info Stopping'])])
   })
 
   test.concurrent('if it accepts no new connection and one for writing was lost, the open ones do the work', async () => {
@@ -222,65 +154,6 @@ describeWithOwnPostgres('PostgreSQL fails', () => {
     await until('it to work', store.works)
     expect(stores.activity().isWritable).toBe(true)
   })
-
-  const login = 'check user and password in DATABASE_URL'
-  const rules = 'add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS'
-  test.concurrent.each([
-    [
-      'a changed password',
-      'host all owner 127.0.0.1/32 scram-sha-256',
-      "ALTER ROLE owner PASSWORD 'other'",
-      'refuses this user \\(28P01\\)',
-      login,
-    ],
-    [
-      'a demand for TLS',
-      'host all owner 127.0.0.1/32 trust',
-      "COPY (SELECT 'hostssl all owner 127.0.0.1/32 trust' UNION ALL SELECT 'host all postgres 127.0.0.1/32 trust') TO '%'; SELECT pg_reload_conf()",
-      'does not admit this user .*\\(28000\\)',
-      rules,
-    ],
-  ])(
-    'after %s, the log has the cause in the words of the start, and what to do',
-    async (_, rule, change, cause, advice) => {
-      await using cluster = await startCluster()
-      const [file, ours] = [join(cluster.data, 'pg_hba.conf'), 'host all postgres 127.0.0.1/32 trust']
-      writeFileSync(file, `${rule}\n${ours}\n`)
-      await ask(cluster.url(), 'SELECT pg_reload_conf()')
-      await ask(cluster.url(), "CREATE ROLE owner LOGIN PASSWORD 'secret'")
-      await ask(cluster.url(), 'CREATE DATABASE pets OWNER owner')
-      const url = `postgres://owner:secret@${cluster.host}/pets`
-      await using serving = await serveFrom(url)
-      await ask(cluster.url(), change.replace('%', file))
-      await ask(cluster.url(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'owner'")
-      await serving.healthIs(503)
-      expect((await serving.fetch('/pets', key)).status).toBe(503)
-      const line = `${cause}.*; ${advice}`
-      await until(
-        'the cause of the request',
-        () => new RegExp(`store unavailable.*${line}`).test(serving.stderr) || undefined,
-      )
-      expect(serving.stderr).toMatch(new RegExp(`Cannot connect to PostgreSQL at .*${line}`))
-    },
-  )
-
-  test.concurrent('with a lock on the animals, all requests get 503, and later all succeed', async () => {
-    await using database = await sharedDatabase()
-    await using serving = await serveFrom(database.url)
-    const { port } = serving
-    {
-      await using _ = await lockedBy(serving.databaseUrl, 'LOCK TABLE pets IN ACCESS EXCLUSIVE MODE')
-      const sent = [...creates(8), ...lists(8)]
-      await Promise.all([expectAll(sendAll(port, sent), 503), serving.healthIs(503)])
-    }
-    await serving.healthIs(200)
-    await expectAll(sendAll(port, creates(8)), 201)
-    using client = new KeepAliveClient(port, key)
-    const stored = await allAnimals(client)
-    const bodies = creates(8).map(({ body = '' }) => body)
-    expect([...stored.values()].toSorted()).toEqual(bodies.toSorted())
-    await serving.expectStopped(locked)
-  })
 })
 
 /** The service's own time limits, which this clock shows exactly. PostgreSQL has a clock of its own. */
@@ -296,10 +169,10 @@ describeWithOwnPostgres('on a clock that stands still', () => {
   const serve = () => serveOnClock({ PETSTORE_API_KEY: key, DATABASE_URL: database.url, PETSTORE_DRAIN_TIME: '2s' })
 
   /** As if over HTTP, from an app of its own. */
-  async function startApp(options: { readonly connectionsMax?: number } = {}, url = database.url) {
+  async function startApp(url = database.url) {
     const causes: string[] = []
     const onEvent: OnStoreEvent = (_, { message }) => void causes.push(message)
-    const stores = await openStores(url, { create: true, onEvent, ...options })
+    const stores = await openStores(url, { create: true, onEvent })
     await stores.startWriting()
     const log: Log = {
       isOn: () => true,
@@ -371,7 +244,7 @@ describeWithOwnPostgres('on a clock that stands still', () => {
   test('connections that fall silent are replaced after 5 s, the unused ones too; nothing is sent twice', async () => {
     await using proxy = await startProxy(Number(new URL(database.url).port))
     using _ = standingClock()
-    await using app = await startApp({}, database.url.replace(cluster.host, proxy.host))
+    await using app = await startApp(database.url.replace(cluster.host, proxy.host))
     proxy.silence()
     const [reading, adding] = [app.send(list), app.send({ ...create(99), headers: {} })]
     await settle()
@@ -412,27 +285,6 @@ describeWithOwnPostgres('on a clock that stands still', () => {
       process.kill(pid, 'SIGCONT')
     }
     await adding
-  })
-
-  test('of a crowd that needs the only connection, requests beyond the queue get 503 at once, and the others after 5 s', async () => {
-    using _ = standingClock()
-    await using app = await startApp({ connectionsMax: 1 })
-    cluster.freeze()
-    using _frozen = { [Symbol.dispose]: () => cluster.thaw() }
-    const surplus = 50
-    // A connection for reading gets 16 at once.
-    const crowds = [lists(16 + waitingMax + surplus), creates(writesWaitingMax + surplus)].map(crowd =>
-      crowd.map(app.send),
-    )
-    const counts = () => crowds.map(crowd => answered(crowd).filter(Boolean).length)
-    await settle()
-    await advance(4_500)
-    expect(counts()).toEqual([surplus, surplus])
-    await advance(500)
-    for (const crowd of crowds) await expectAll(Promise.all(crowd), 503)
-    cluster.thaw()
-    await expectAgain(app.send, list, 200)
-    await expectAgain(app.send, create(1), 201)
   })
 
   test('with more work than the database can do, requests get 503, no connection is replaced, and then it works at once', async () => {
