@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { conform } from '../../src/conform/run.ts'
 import { failedDecisions } from '../conform/decisions.ts'
-import { KeepAliveClient, type Outcome, unreadBytes, withClients } from '../support/connections.ts'
-import { expectOthersServed, key, Ledger, serveFrom } from '../support/load.ts'
+import { KeepAliveClient, unreadBytes } from '../support/connections.ts'
+import { expectOthersServed, key, Load, serveFrom } from '../support/load.ts'
 import { describeWithOwnPostgres, describeWithPostgres, startCluster } from '../support/postgres.ts'
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
 import {
@@ -114,41 +114,18 @@ testBehindNginx(
 testBehindNginx('behind nginx, the documented restart fails no read and no repeated creation', async () => {
   await using pair = await startPair()
   const { port, instances, startOn } = pair
-  const ledger = new Ledger()
-  const failedReads: Outcome[] = []
-  let isOver = false
-  const working = withClients({ port, key, count: 8 }, async (client, index) => {
-    while (!isOver) {
-      await Bun.sleep(5)
-      if (index % 2 === 0) {
-        const outcome = await client.send({ method: 'GET', path: '/v1/pets' })
-        if (outcome.kind !== 'answered' || outcome.reply.status !== 200) failedReads.push(outcome)
-        continue
-      }
-      const { body, idempotencyKey } = ledger.next()
-      for (;;) {
-        const headers = { 'Idempotency-Key': idempotencyKey }
-        const outcome = await client.send({ method: 'POST', path: '/v1/pets', headers, body })
-        if (outcome.kind !== 'answered' || outcome.reply.status !== 201) continue
-        ledger.acknowledge(body, outcome.reply)
-        break
-      }
-    }
-  })
+  const load = new Load(port, key, 8)
   const isReady = async (port: number) => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok || undefined
   for (const [own, instance] of instances) {
-    const before = ledger.acknowledged.size
     expect((await instance.stop('SIGTERM')).exitCode).toBe(0)
     instances.set(own, await startOn(own))
     await until('the instance to be ready', () => isReady(own))
     await Bun.sleep(restartPauseMs)
-    await until('more animals', () => ledger.acknowledged.size > before || undefined)
+    await load.makesProgress()
   }
-  isOver = true
-  await working
-  expect(failedReads).toEqual([])
+  await load.stop()
   using client = new KeepAliveClient(port, key)
-  await ledger.expectEachOnce(client)
+  await load.expectEachOnceBehindNginx(client)
 })
 
 describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a while', () => {

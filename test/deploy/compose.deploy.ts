@@ -136,19 +136,7 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
     for (const name of ['petstore-1', 'petstore-2']) {
       expect(await sh(`docker compose exec ${name} petstore --version`)).toContain('(commit abc1234,')
     }
-    // nginx does not repeat a creation that it sent while the instance closed its port: the client does.
-    const isRetried = (each: string) => /^POST \/v1\/pets: 502 .*"bad_gateway".*Retry-After 1$/.test(each)
-    const [retried, wrong] = [load.wrong.filter(isRetried), load.wrong.filter(each => !isRetried(each))]
-    expect(wrong).toEqual([])
-    expect(retried.length).toBeLessThanOrEqual(2 * clients)
-    load.wrong.length = 0
     using client = new KeepAliveClient(port, key)
-    await load.expectEachOnce(client)
-  })
-
-  test('down --volumes leaves nothing', async () => {
-    await sh('docker compose down --volumes')
-    const left = 'docker ps --all --quiet; docker volume ls --quiet; docker network ls --quiet --filter type=custom'
-    expect(await sh(left)).toBe('')
+    await load.expectEachOnceBehindNginx(client)
   })
 })

@@ -137,12 +137,14 @@ export class Load extends Ledger {
   /** The service has ended, or our patience with it. */
   #gone = false
   readonly #working: Promise<unknown>
+  readonly #count: number
   readonly #headers: Record<string, string>
 
   /** Each client waits for `restMs` after every request. */
   constructor(port: number, key: string, count = 16, { restMs = 10, headers = {} } = {}) {
     super()
     this.#headers = headers
+    this.#count = count
     this.#working = withClients({ port, key, count }, async (client, index) => {
       while (!this.#stopping && !this.#gone) {
         await (index % 4 === 3 ? this.#read(client) : this.#add(client, index % 4 !== 2))
@@ -202,6 +204,15 @@ export class Load extends Ledger {
   async getsUnavailable(): Promise<void> {
     const before = this.unavailable
     await until('a failed request', () => this.unavailable > before || undefined)
+  }
+
+  /** nginx repeats no creation that it sent while an instance closed its port: for two restarts, the clients do. */
+  async expectEachOnceBehindNginx(client: KeepAliveClient): Promise<void> {
+    const isRepeated = (each: string) => /^POST \/v1\/pets: 502 .*"bad_gateway".*Retry-After 1$/.test(each)
+    expect(this.wrong.filter(each => !isRepeated(each))).toEqual([])
+    expect(this.wrong.length).toBeLessThanOrEqual(2 * this.#count)
+    this.wrong.length = 0
+    await this.expectEachOnce(client)
   }
 
   /** Adds nothing new, and waits until every animal that was sent under a key is acknowledged. */
