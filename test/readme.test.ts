@@ -27,10 +27,6 @@ async function freshClone(folder: string): Promise<void> {
   expect(existsSync(join(folder, 'node_modules'))).toBe(false)
 }
 
-test('the README begins with starting and testing', () => {
-  expect(blocksIn(readme, 'sh').slice(0, 2)).toEqual(['npm start\n', 'npm test\n'])
-})
-
 test('npm start works in a fresh clone, and prints what the README shows, as do its five minutes', async () => {
   using folder = temporaryFolder()
   await freshClone(folder.path)

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { show } from '../field.ts'
 import { flagName, type Option, readValues } from './arguments.ts'
 import { checkSettings, otherVariables, settings, unknownVariables } from './settings.ts'
@@ -173,19 +172,6 @@ describe('an unknown variable', () => {
     const [name = '', value = ''] = variable.split('=')
     expect(warnings({ [name]: value })).toEqual([])
   })
-
-  test('is one that no command has', async () => {
-    const files = [...new Bun.Glob('*.ts').scanSync({ cwd: import.meta.dir })].filter(file => !file.includes('.test.'))
-    const texts = await Promise.all(files.map(file => Bun.file(join(import.meta.dir, file)).text()))
-    const read = texts.flatMap(text => text.match(/(?<=(variable: |setting\(|optional\()')PETSTORE_\w+/g) ?? [])
-    expect(read).toContain('PETSTORE_URL')
-    expect(warnings(Object.fromEntries(read.map(name => [name, 'x'])))).toEqual([])
-  })
-})
-
-test('no two settings share a variable or a flag', () => {
-  const names = Object.values(settings).flatMap(setting => [setting.variable, flagName(setting)])
-  expect(new Set(names).size).toBe(names.length)
 })
 
 /** The table of settings in docs/operating.md. */

@@ -301,19 +301,8 @@ describe('a request of the caller', () => {
   })
 
   test.each([
-    ...[
-      '',
-      'pets',
-      '?a',
-      '@other.example/',
-      '.example/',
-      ':1/',
-      '/..',
-      '/../v2/pets',
-      '/%2e%2E/x',
-      '/.\t./',
-      '/\\../../a',
-    ],
+    ...['', 'pets', '?a', '@other.example/', '.example/', ':1/', '/..', '/../v2/pets', '/%2e%2E/x', '/.\t./'],
+    '/\\../../a',
     ...['/pets?limit=1', '/pets#a', `/pets/${apiKey}`, '/..//other.example/', 7 as never, undefined as never],
   ])('cannot leave the base address or contain the key: %j', async path => {
     const fetch = mock(async () => new Response())

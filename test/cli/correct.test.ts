@@ -295,19 +295,6 @@ describeWithPostgres('PostgreSQL: one line says what to do', () => {
     }
   }
 
-  test('behind a lock, and nothing has changed', async () => {
-    await using store = await storeWithAnimal()
-    const { SQL } = await import('bun')
-    await using sql = new SQL(store.url, { max: 1 })
-    await sql.unsafe('BEGIN')
-    await sql.unsafe('SELECT 1 FROM pets FOR UPDATE')
-    const locked =
-      /^petstore: Nothing has changed in the store postgres:.*: another process has locked it \(57014: .*\); stop that process, or try again$/
-    for (const line of await Promise.all(changes.map(args => store.fails(args)))) expect(line).toMatch(locked)
-    await sql.unsafe('ROLLBACK')
-    await store.expectUnchanged()
-  })
-
   test('if the connection is lost during COMMIT, the outcome is unknown', async () => {
     await using store = await storeWithAnimal()
     // Deferred: it runs during COMMIT.

@@ -92,7 +92,6 @@ test.each<[string, boolean, RegExp]>([
     /Cannot open the store new\/: it is not a regular file \(EISDIR\); set/,
   ],
   ['export', false, /Cannot open the store \/.*\/pets.db: it does not exist; is this the folder .* DATABASE_URL/],
-  ['export animals.ndjson', true, /Cannot export to animals.ndjson: the file exists/],
   ['backup animals.ndjson', true, /Cannot back up to animals.ndjson: the file exists; choose another name/],
 ])('%s is refused and changes nothing', async (line, hasStore, message) => {
   using place = workplace('mine')
