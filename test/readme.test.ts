@@ -1,7 +1,15 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
 import { cpSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { network, projectFolder, run, startServer, temporaryFolder, npmWaitMs as waitMs } from './support/process.ts'
+import {
+  network,
+  projectFolder,
+  readOutput,
+  run,
+  startServer,
+  temporaryFolder,
+  npmWaitMs as waitMs,
+} from './support/process.ts'
 
 setDefaultTimeout(180_000)
 
@@ -18,9 +26,7 @@ function blocksIn(text: string, ...languages: string[]): string[] {
 async function freshClone(folder: string): Promise<void> {
   // Another user than the one who runs the tests may own the files.
   const git = ['git', '-c', 'safe.directory=*', 'ls-files', '-z', '-co', '--exclude-standard']
-  const { exitCode, stdout, stderr } = await run(git, { cwd: projectFolder })
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  for (const file of stdout.split('\0')) {
+  for (const file of (await readOutput(git, { cwd: projectFolder })).split('\0')) {
     const from = join(projectFolder, file)
     if (file !== '' && existsSync(from)) cpSync(from, join(folder, file))
   }

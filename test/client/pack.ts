@@ -1,12 +1,8 @@
-import { expect } from 'bun:test'
-import { network, npmWaitMs, projectFolder, run } from '../support/process.ts'
+import { network, npmWaitMs, projectFolder, readOutput } from '../support/process.ts'
 
 /** Runs npm, which must succeed, and returns what it printed to stdout. */
-export async function npm(cwd: string, ...args: string[]): Promise<string> {
-  const { exitCode, stdout, stderr } = await run(['npm', ...args], { cwd, env: network, waitMs: npmWaitMs })
-  expect({ exitCode, stderr }).toMatchObject({ exitCode: 0 })
-  return stdout
-}
+export const npm = (cwd: string, ...args: string[]) =>
+  readOutput(['npm', ...args], { cwd, env: network, waitMs: npmWaitMs })
 
 /** Packs the server, or the package in the folder `from`. */
 export async function pack(into: string, from = projectFolder) {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { Load } from '../support/load.ts'
-import { freePort, projectFolder, until } from '../support/process.ts'
+import { freePort, projectFolder, readOutput, until } from '../support/process.ts'
 import { Docker } from './docker.ts'
 import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } from './images.ts'
 
@@ -88,11 +88,7 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
   })
   afterAll(() => docker?.[Symbol.asyncDispose]())
 
-  const sh = async (script: string, env = {}) => {
-    const { exitCode, stdout, stderr } = await docker.try(['sh', '-euc', script], { cwd: clone, env })
-    expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' })
-    return stdout
-  }
+  const sh = (script: string, env = {}) => readOutput(['sh', '-euc', script], docker.around(clone, env))
   const ask = (path: string, init: RequestInit = {}) =>
     fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
 

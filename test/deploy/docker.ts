@@ -1,14 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  type Ended,
-  network,
-  projectFolder,
-  run,
-  type Surroundings,
-  temporaryFolder,
-  until,
-} from '../support/process.ts'
+import { network, projectFolder, readOutput, type Surroundings, temporaryFolder, until } from '../support/process.ts'
 import { extractFromDebian13 } from './debian-13.ts'
 import { shell } from './images.ts'
 
@@ -41,20 +33,23 @@ export class Docker implements AsyncDisposable {
     })
   }
 
-  try(command: readonly string[], { cwd, env }: Surroundings = { cwd: projectFolder }): Promise<Ended> {
-    return run(command, { cwd, env: { ...this.#env, ...env }, waitMs: 300_000 })
+  /** The surroundings of a command that reaches this daemon. */
+  around(cwd: string, env = {}): Surroundings {
+    return { cwd, env: { ...this.#env, ...env }, waitMs: 300_000 }
   }
 
   /** What the command prints. Throws if it fails. */
   async call(...args: readonly string[]): Promise<string> {
-    const { exitCode, stdout, stderr } = await this.try(['docker', ...args])
-    if (exitCode !== 0) throw new Error(`docker ${args.join(' ')} failed: ${stderr}`)
-    return stdout.trim()
+    return (await readOutput(['docker', ...args], this.around(projectFolder))).trim()
   }
 
   /** Waits for the daemon, and installs Compose for it: Debian 12 has only version 1, which cannot read our file. */
   async ready(): Promise<void> {
-    const works = async (...args: string[]) => (await this.try(['docker', ...args])).exitCode === 0 || undefined
+    const works = (...args: string[]) =>
+      this.call(...args).then(
+        () => true,
+        () => undefined,
+      )
     await until('the Docker daemon', () => works('version'))
     if (await works('compose', 'version')) return
     const apt = join(this.folder, 'apt')

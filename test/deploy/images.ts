@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { projectFolder, run, temporaryFolder } from '../support/process.ts'
+import { projectFolder, readOutput, temporaryFolder } from '../support/process.ts'
 
 /** An image of files of this machine, under the same paths, because a sandbox may not reach any registry of images. */
 interface Content {
@@ -67,7 +67,5 @@ export async function writeNpmSettings(file: string): Promise<readonly string[]>
 /** What the command prints. Throws if it fails. */
 export async function shell(...command: readonly string[]): Promise<string> {
   const env = Object.fromEntries(Object.entries(process.env).map(([name, value = '']) => [name, value]))
-  const { exitCode, stdout, stderr } = await run(command, { cwd: projectFolder, env, waitMs: 60_000 })
-  if (exitCode !== 0) throw new Error(`${command.join(' ')} failed: ${stderr}`)
-  return stdout.trim()
+  return (await readOutput(command, { cwd: projectFolder, env, waitMs: 60_000 })).trim()
 }

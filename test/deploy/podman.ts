@@ -1,6 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Ended, projectFolder, run, type Server, startServer, temporaryFolder } from '../support/process.ts'
+import {
+  type Ended,
+  projectFolder,
+  readOutput,
+  run,
+  type Server,
+  startServer,
+  temporaryFolder,
+} from '../support/process.ts'
 
 /** crun needs cgroups version 2 alone. On other machines, root mounts them where only this podman sees them. */
 const withCgroups = existsSync('/sys/fs/cgroup/cgroup.controllers')
@@ -44,9 +52,7 @@ export class Podman implements AsyncDisposable {
 
   /** What the command prints. Throws if it fails. */
   async call(...args: readonly string[]): Promise<string> {
-    const { exitCode, stdout, stderr } = await this.try(...args)
-    if (exitCode !== 0) throw new Error(`podman ${args.join(' ')} failed: ${stderr}`)
-    return stdout.trim()
+    return (await readOutput([...this.#command, ...args], { cwd: projectFolder, waitMs: 300_000 })).trim()
   }
 
   /** Starts a server in a container, which is stopped with `podman stop`. */

@@ -2,18 +2,15 @@ import { expect, setDefaultTimeout, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { network, projectFolder, run, temporaryFolder } from '../support/process.ts'
+import { network, projectFolder, readOutput, temporaryFolder } from '../support/process.ts'
 
 setDefaultTimeout(120_000)
 
 test('two builds of a release give the same packages, executable, checksums and bill of materials', async () => {
   using folder = temporaryFolder()
   const clone = join(folder.path, 'petstore')
-  const shell = async (command: string, cwd = clone) => {
-    const { exitCode, stdout, stderr } = await run(['bash', '-euc', command], { cwd, env: network, waitMs: 60_000 })
-    expect({ command, exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ command, exitCode: 0, stderr: '' })
-    return stdout
-  }
+  const shell = (command: string, cwd = clone) =>
+    readOutput(['bash', '-euc', command], { cwd, env: network, waitMs: 60_000 })
   const git = "git -c safe.directory='*'"
   await shell(`${git} clone -q '${projectFolder}' petstore`, folder.path)
   await shell(`cp -al '${projectFolder}/node_modules' .`)

@@ -1,6 +1,6 @@
 import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { petstore, projectFolder } from '../support/process.ts'
+import { petstore, projectFolder, readOutput } from '../support/process.ts'
 
 export const generatorsFolder = join(projectFolder, 'test/generators')
 
@@ -23,20 +23,8 @@ export async function newWorkFolder(name: string): Promise<string> {
 }
 
 /** Runs shell commands, and gives what they print on stdout. Throws with all their output if they fail. */
-export async function shell(
-  commands: string,
-  cwd: string,
-  env: Readonly<Record<string, string>> = {},
-): Promise<string> {
-  const PATH = [join(cwd, '.venv/bin'), join(generatorsFolder, 'node_modules/.bin'), process.env['PATH']].join(
-    delimiter,
-  )
-  const child = Bun.spawn(['bash', '-euo', 'pipefail', '-c', commands], {
-    cwd,
-    env: { ...process.env, ...env, PATH },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const [stdout, stderr, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-  if (exitCode !== 0) throw new Error(`${commands}\nin ${cwd} ended with ${exitCode}:\n${stdout}${stderr}`)
-  return stdout
+export function shell(commands: string, cwd: string, more: Readonly<Record<string, string>> = {}): Promise<string> {
+  const folders = [join(cwd, '.venv/bin'), join(generatorsFolder, 'node_modules/.bin'), process.env['PATH']]
+  const env = { ...(process.env as Record<string, string>), ...more, PATH: folders.join(delimiter) }
+  return readOutput(['bash', '-euo', 'pipefail', '-c', commands], { cwd, env, waitMs: 900_000 })
 }

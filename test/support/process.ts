@@ -113,6 +113,13 @@ export async function run(command: readonly string[], surroundings: Surroundings
   return await child.ended()
 }
 
+/** What the command prints on stdout. Throws with all its output if it fails. */
+export async function readOutput(command: readonly string[], surroundings: Surroundings): Promise<string> {
+  const { exitCode, stdout, stderr } = await run(command, surroundings)
+  if (exitCode !== 0) throw new Error(`${command.join(' ')} ended with ${exitCode}:\n${stdout}${stderr}`)
+  return stdout
+}
+
 /** Creates a key on the command line, in the store of the folder `cwd`. */
 export async function createKey(cwd: string, name: string, ...options: string[]): Promise<string> {
   const { exitCode, stdout } = await petstore(['keys', 'create', '--name', name, ...options], { cwd })
