@@ -26,8 +26,8 @@ Imported 12,000 animals into pets.db, with their own ids
   expect(readFileSync(place.file('out.ndjson'), 'utf8')).toBe(lines)
   expect(await place.exported()).toBe(lines)
   // A reader that closes the pipe causes no error.
-  const { stdout, stderr } = await place.shell('petstore export | head -2')
-  expect({ stdout, stderr }).toEqual({ stdout: animalLines(2), stderr: 'Exporting the animals of pets.db\n' })
+  const { stdout, stderr } = await place.shell('(petstore export; echo $? >&2) | head -2')
+  expect({ stdout, stderr }).toEqual({ stdout: animalLines(2), stderr: 'Exporting the animals of pets.db\n0\n' })
   expect(readdirSync(place.path).toSorted()).toEqual(['animals.ndjson', 'out.ndjson', 'pets.db'])
 })
 

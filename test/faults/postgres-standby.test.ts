@@ -7,7 +7,7 @@ import { OutcomeUnknown } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
 import { waitingMax } from '../../src/store/postgres/connections.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
-import { animalBody, key, Load, type Serving, serveFrom } from '../support/load.ts'
+import { animalBody, key, type Serving, serveFrom } from '../support/load.ts'
 import { ask, type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { createKey, loggedBy, petstore, until } from '../support/process.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
@@ -327,38 +327,29 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     }
   })
 
-  test('while the standby hangs, creations get 503, reads succeed, the number of sessions is bounded, and then it works at once', async () => {
-    await using serving = await serveFrom(url)
+  test('while the standby hangs, the number of sessions is bounded, and then it works at once', async () => {
     const stores = await openStores(url, { create: false })
     await using admin = new SQL(primary.url(), { max: 1 })
-    const load = new Load(serving.port, key)
-    await load.makesProgress(100)
     /** Unlike creations, they do not wait for each other. */
-    const addKey = () => {
+    const addKey = async () => {
       const { record } = issueApiKey({ name: 'till', permission: 'read-only', createdAt: new Date() })
-      return Promise.resolve(stores.keys.create(record)).catch(() => {})
+      await stores.keys.create(record)
     }
-    const adding = [addKey()]
+    const adding: Promise<void>[] = []
     standby.freeze()
     try {
       // Three times as long as a connection may be silent.
       for (let second = 0; second < 15; second++) {
-        adding.push(addKey(), addKey())
-        expect(await statusOf(serving)).toBe(200)
-        if (load.unavailable > 0) expect(await healthOf(serving)).toBe('200 read-only')
-        // Two of each instance, at most.
-        expect((await admin.unsafe(`SELECT 1 ${sessionsOfOurs} AND wait_event = 'SyncRep'`)).length).toBeLessThan(5)
+        for (const _ of [1, 2]) adding.push(addKey().catch(() => {}))
+        expect((await admin.unsafe(`SELECT 1 ${sessionsOfOurs} AND wait_event = 'SyncRep'`)).length).toBeLessThan(3)
         await Bun.sleep(1_000)
       }
-      await load.getsUnavailable()
     } finally {
       standby.thaw()
     }
-    await load.makesProgress(100)
-    await load.stop()
     await Promise.all(adding)
+    await addKey()
     await stores.close()
-    expect(load.wrong).toEqual([])
   })
 })
 
