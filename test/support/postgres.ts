@@ -184,14 +184,15 @@ export class Cluster implements AsyncDisposable {
     this.#child = undefined
   }
 
-  /** Suspends every process of it until `thaw`. */
-  freeze(): void {
-    for (const pid of this.#pids()) signalTo(pid, 'SIGSTOP')
+  /** Suspends every process of it until the end of the block: `using _ = cluster.freeze()`. */
+  freeze(pids = this.#pids()): Disposable {
+    for (const pid of pids) signalTo(pid, 'SIGSTOP')
+    return { [Symbol.dispose]: () => this.thaw() }
   }
 
   /** Suspends only the process that accepts connections. */
-  freezeListener(): void {
-    if (this.#child) signalTo(this.#child.pid, 'SIGSTOP')
+  freezeListener(): Disposable {
+    return this.freeze(this.#pids().slice(0, 1))
   }
 
   thaw(): void {
