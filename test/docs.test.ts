@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { requestIdCharsMax } from '../src/http/exchange.ts'
 import { bodyBytesMax, bodySecondsMax, errorCodes, headers, operations, sharedErrors } from '../src/http/operations.ts'
@@ -10,14 +10,12 @@ import { nestingMax } from '../src/json.ts'
 import { cursorSchema, pageLimit } from '../src/page.ts'
 import { petName, petStatus } from '../src/pet.ts'
 import { idempotencyKeyMs } from '../src/store-contract.ts'
-import { projectFolder } from './support/process.ts'
+import { projectFolder, readProjectFile } from './support/process.ts'
 
 const documents = [
   ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'src/client/README.md'],
   ...readdirSync(join(projectFolder, 'docs')).flatMap(name => (name.endsWith('.md') ? [`docs/${name}`] : [])),
 ]
-
-const textOf = (document: string) => readFileSync(join(projectFolder, document), 'utf8')
 
 /** The anchors of a text's headings, as GitHub makes them. */
 function anchorsOf(text: string): string[] {
@@ -30,29 +28,26 @@ function anchorsOf(text: string): string[] {
 }
 
 test.each(documents)('every link of %s leads to a file and a heading that exist', document => {
-  for (const [link, path = '', anchor] of textOf(document).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)) {
+  for (const [link, path = '', anchor] of readProjectFile(document).matchAll(
+    /\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g,
+  )) {
     const target = path === '' ? document : join(dirname(document), path)
     expect([link, existsSync(join(projectFolder, target))]).toEqual([link, true])
     if (anchor !== undefined)
-      expect([link, anchorsOf(textOf(target))]).toEqual([link, expect.arrayContaining([anchor])])
-  }
-})
-
-test.each(documents)('every test that %s names exists', document => {
-  for (const [, path = ''] of textOf(document).matchAll(/`((?:src|test)\/[\w/.-]+)`/g)) {
-    const file = join(projectFolder, path)
-    expect([path, existsSync(file) || existsSync(`${file}.test.ts`)]).toEqual([path, true])
+      expect([link, anchorsOf(readProjectFile(target))]).toEqual([link, expect.arrayContaining([anchor])])
   }
 })
 
 test('docs/troubleshooting.md has every alert of deploy/alerts.yaml', () => {
-  const alerts = [...textOf('deploy/alerts.yaml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
-  const rows = [...textOf('docs/troubleshooting.md').matchAll(/^\| `(Petstore\w+)` \|/gm)].map(([, name]) => name)
+  const alerts = [...readProjectFile('deploy/alerts.yaml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
+  const rows = [...readProjectFile('docs/troubleshooting.md').matchAll(/^\| `(Petstore\w+)` \|/gm)].map(
+    ([, name]) => name,
+  )
   expect(rows).toEqual(alerts)
 })
 
 describe('docs/interface.md agrees with the code', () => {
-  const text = textOf('docs/interface.md').replace(/\s+/g, ' ')
+  const text = readProjectFile('docs/interface.md').replace(/\s+/g, ' ')
   const grouped = (number: unknown) => Number(number).toLocaleString('en')
   const { minimum, maximum, default: byDefault } = pageLimit.schema
 

@@ -1,10 +1,11 @@
 import { expect, setDefaultTimeout, test } from 'bun:test'
-import { cpSync, existsSync, readFileSync } from 'node:fs'
+import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import {
   network,
   projectFolder,
   readOutput,
+  readProjectFile,
   run,
   startServer,
   temporaryFolder,
@@ -13,7 +14,7 @@ import {
 
 setDefaultTimeout(180_000)
 
-const readme = readFileSync(join(projectFolder, 'README.md'), 'utf8')
+const readme = readProjectFile('README.md')
 
 /** The fenced blocks of some languages, in order. */
 function blocksIn(text: string, ...languages: string[]): string[] {

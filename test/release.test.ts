@@ -76,11 +76,6 @@ test.each<[string, problems: readonly string[], Files, commands?: string]>([
     'git tag -d v1.2.3 > /dev/null; touch new.txt; echo >> CHANGELOG.md',
   ],
   [
-    'the client has no version, and the changelog only an earlier one',
-    [`${client} has no version, ${isCurrent}`, undated],
-    { [client]: '{}', 'CHANGELOG.md': changelog('## 1.2.2 - 2026-11-16') },
-  ],
-  [
     'the client is missing, and the tag is on another commit',
     [`${client} cannot be read: ENOENT.*`, 'The tag v1.2.3 is on commit \\w{7}, but HEAD is \\w{7}'],
     { [client]: '' },

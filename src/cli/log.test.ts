@@ -111,12 +111,6 @@ describe('lines are written in batches', () => {
     log.write('error', 'broken')
     expect(written[1]).toMatch(/before.*\n.*broken/)
   })
-
-  test('of about 64 KB at most', () => {
-    const { log, written } = lines()
-    for (let i = 0; i < 3_000; i++) log.write('info', 'x'.repeat(50))
-    expect(written.length).toBeGreaterThan(2)
-  })
 })
 
 describe('if the log is not read', () => {

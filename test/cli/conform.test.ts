@@ -116,11 +116,3 @@ test('after n it writes nothing, and ends with exit code 1', async () => {
   expect({ exitCode, stdout, writes }).toEqual({ exitCode: 1, stdout: '', writes: 0 })
   expect(shown).toEndWith('\r\npetstore: Nothing was added: answer y, use --yes, or check with --read-only\r\n')
 })
-
-test.each(['--yes', '--read-only'])('on a terminal, %s asks nothing', async option => {
-  const { exitCode, shown, writes } = await conformOnTerminal('', option)
-  expect(exitCode).toBe(0)
-  expect(shown).not.toContain('Continue?')
-  expect(shown.includes('This adds')).toBe(option !== '--read-only')
-  expect(writes > 0).toBe(option !== '--read-only')
-})

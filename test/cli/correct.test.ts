@@ -1,18 +1,17 @@
 import { Database } from 'bun:sqlite'
 import { describe, expect, test } from 'bun:test'
-import { closeSync, constants, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, openSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { openStores } from '../../src/store/open.ts'
 import { KeepAliveClient } from '../support/connections.ts'
 import { animalLines, key, Ledger, Load, serveFrom } from '../support/load.ts'
 import { ask, describeWithPostgres } from '../support/postgres.ts'
-import { inherited, petstore, program, projectFolder, refusal, type Server, until } from '../support/process.ts'
+import { inherited, petstore, program, readProjectFile, refusal, type Server, until } from '../support/process.ts'
 import { newTestDatabase, type StoreKind } from '../support/service.ts'
 import { spawnOnTerminal } from './child.ts'
 import { workplace } from './workplace.ts'
 
-const document = readFileSync(join(projectFolder, 'docs/operating.md'), 'utf8')
+const document = readProjectFile('docs/operating.md')
 const [, block = ''] = /^## Correcting and removing animals$.*?^```sh\n(.*?)^```$/ms.exec(document) ?? []
 const examples = block.trimEnd().split('\n')
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { refusal, startServer, temporaryFolder } from '../support/process.ts'
 import { pasteCurl } from './child.ts'
 
@@ -46,10 +45,5 @@ describe('demo', () => {
     await using server = await startServer({ args: ['demo'], cwd: folder.path, env })
     expect(server.stderr).toBe('Port 8080 is in use: using a free port instead\n')
     expect(server.port).not.toBe(8080)
-  })
-
-  test('says so if it cannot create a temporary folder', async () => {
-    const problem = await refusal(['demo'], { cwd: tmpdir(), env: { TMPDIR: '/nowhere' } })
-    expect(problem).toMatch(/^petstore: Cannot create a folder in \/nowhere .*\n$/)
   })
 })

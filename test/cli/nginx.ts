@@ -1,11 +1,11 @@
 import { expect } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exchange, KeepAliveClient, withClients } from '../support/connections.ts'
 import { nginx as findNginx } from '../support/debian.ts'
 import { key, Load, serveFrom } from '../support/load.ts'
 import { type Cluster, sharedDatabase } from '../support/postgres.ts'
-import { outputFile, projectFolder, temporaryFolder, until } from '../support/process.ts'
+import { outputFile, readProjectFile, temporaryFolder, until } from '../support/process.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 
 /** The path of the program; undefined if it is not installed. */
@@ -13,7 +13,7 @@ export const nginx = await findNginx()
 
 /** deploy/nginx.conf on `port` of 127.0.0.1, in front of these instances. */
 export function documentedConfiguration(port: number, ...instances: readonly string[]): string {
-  const text = readFileSync(join(projectFolder, 'deploy/nginx.conf'), 'utf8')
+  const text = readProjectFile('deploy/nginx.conf')
     .replace('listen 8080', `listen 127.0.0.1:${port}`)
     .replace(/^.*petstore-1:8080(.*)\n.*petstore-2:8080.*\n/gm, (_, options) =>
       instances.map(host => `  server ${host}${options}\n`).join(''),
@@ -22,7 +22,7 @@ export function documentedConfiguration(port: number, ...instances: readonly str
   return instances.length > 1 ? text : text.replace(/^.*backup;\n/gm, '')
 }
 
-const restartScript = readFileSync(join(projectFolder, 'deploy/rolling-restart.sh'), 'utf8')
+const restartScript = readProjectFile('deploy/rolling-restart.sh')
 /** How long the script waits between the restarts of two instances. */
 export const restartPauseMs = Number(/^ {2}sleep (\d+)$/m.exec(restartScript)?.[1]) * 1_000
 
@@ -62,11 +62,10 @@ export async function expectOutageSurvived(port: number, cluster: Cluster, downM
 }
 
 /**
- * One of the instances of a database loses it, behind the balancer that `start` starts in front of these hosts: no read
+ * One of four instances of a database loses it, behind the balancer that `start` starts in front of these hosts: no read
  * fails, and of the creations at most the share of one instance.
  */
 export async function expectOthersReplace(
-  instances: number,
   start: (stack: AsyncDisposableStack, hosts: readonly string[]) => Promise<number>,
 ): Promise<void> {
   await using stack = new AsyncDisposableStack()
@@ -74,7 +73,7 @@ export async function expectOthersReplace(
   const { host, port: databasePort } = new URL(url)
   const link = stack.use(await startProxy(Number(databasePort)))
   const servers = [stack.use(await serveFrom(url.replace(host, link.host)))]
-  while (servers.length < instances) servers.push(stack.use(await serveFrom(url)))
+  while (servers.length < 4) servers.push(stack.use(await serveFrom(url)))
   const port = await start(
     stack,
     servers.map(server => new URL(server.url).host),
@@ -97,7 +96,7 @@ export async function expectOthersReplace(
   const { 'GET 200': _, 'POST 201': created = 0, 'POST 503': refused = 0, ...others } = outcomes
   expect(others).toEqual({})
   // By turns. Each client may have begun one turn early.
-  expect(refused).toBeLessThanOrEqual((created + refused) / instances + 8)
+  expect(refused).toBeLessThanOrEqual((created + refused) / servers.length + 8)
 }
 
 /** Requests that the runtime drops or refuses itself, and those whose response can be lost; none adds an animal. */

@@ -220,16 +220,6 @@ test('SIGINT stops it with exit code 0, and a second one changes nothing', async
   expect(readdirSync(join(server.cwd, 'data'))).toEqual(['petstore.db'])
 })
 
-// SIGTERM to npm alone is tested with the README.
-test('npm start serves, and Ctrl-C, which arrives twice under npm, stops it with exit code 0', async () => {
-  using folder = temporaryFolder()
-  const env = { PORT: '0', DATABASE_URL: `sqlite:${join(folder.path, 'pets.db')}` }
-  await using server = await startServer({ command: ['npm', 'start'], cwd: projectFolder, env })
-  expect(await pasteCurl(server, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
-  expect((await server.stopAll('SIGINT')).exitCode).toBe(0)
-  await expect(fetch(server.url)).rejects.toThrow()
-})
-
 /** Its log goes to another program. */
 function startReadBy(reader: string) {
   const command = ['bash', '-c', `exec "${program}" serve --port 0 2> >(${reader})`]

@@ -29,20 +29,12 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     await expect(fetch(`${server.url}/pets`)).rejects.toThrow()
     expect((await fetch(`${server.url}/pets`, { tls: { rejectUnauthorized: false } })).status).toBe(401)
     const env = { PETSTORE_API_KEY: 'a-key-of-this-service' }
-    for (const [url = '', problem, ...args] of [
-      [
-        server.url.replace('https', 'http'),
-        'the server closed the connection (ECONNRESET); if it uses TLS, the address needs https://',
-        ...['pets', 'list', '--url'],
-      ],
-      [
-        server.url,
-        'its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT); set NODE_EXTRA_CA_CERTS to the file of its authority',
-        ...['conform', '--read-only'],
-      ],
-    ]) {
-      const stderr = await refusal([...args, url], { cwd: folder.path, env })
-      expect(stderr).toBe(`petstore: Cannot reach ${url}: ${problem}\n`)
+    for (const [url, code, line] of [
+      [server.url.replace('https', 'http'), 'ECONNRESET', 'pets list --url'],
+      [server.url, 'DEPTH_ZERO_SELF_SIGNED_CERT', 'conform --read-only'],
+    ] as const) {
+      const stderr = await refusal([...line.split(' '), url], { cwd: folder.path, env })
+      expect(stderr).toMatch(new RegExp(`^petstore: Cannot reach ${url}: .*\\(${code}\\)`))
     }
     const trusting = { ...env, PETSTORE_API_KEY: keyIn(server), NODE_EXTRA_CA_CERTS: 'cert.pem' }
     const listed = await petstore(['pets', 'list', '--url', server.url], { cwd: folder.path, env: trusting })

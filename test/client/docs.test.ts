@@ -1,12 +1,10 @@
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { petstore, projectFolder } from '../support/process.ts'
+import { petstore, readProjectFile } from '../support/process.ts'
 import { startService } from '../support/service.ts'
 import { programFolder } from './program-folder.ts'
 
-const page = readFileSync(join(projectFolder, 'docs/client.md'), 'utf8')
+const page = readProjectFile('docs/client.md')
 
 /** The first block starts every program. Each other block is a program, followed by its output. */
 function readExamples() {
@@ -43,7 +41,7 @@ test('the examples of docs/client.md pass the type checker', async () => {
 
 test.each(['docs/client.md', 'docs/conformance.md'])('the commands of %s work', async file => {
   await using service = await startStocked()
-  const text = readFileSync(join(projectFolder, file), 'utf8').replaceAll('http://127.0.0.1:8080', service.origin)
+  const text = readProjectFile(file).replaceAll('http://127.0.0.1:8080', service.origin)
   const commands = [...text.matchAll(/^bin\/petstore ([^#\n]*)/gm)].map(([, args = '']) => args.trim())
   expect(commands.length).toBeGreaterThan(2)
   for (const command of commands) {

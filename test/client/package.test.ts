@@ -3,7 +3,7 @@ import { cpSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import server from '../../package.json' with { type: 'json' }
 import manifest from '../../src/client/package.json' with { type: 'json' }
-import { npmWaitMs, projectFolder, run, temporaryFolder } from '../support/process.ts'
+import { npmWaitMs, projectFolder, readProjectFile, run, temporaryFolder } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { chromiumPath, launchChromium } from '../web/browser.ts'
 import { npm, pack } from './pack.ts'
@@ -49,7 +49,7 @@ test('it is small, brings no other package, and contains every file that it expo
 test('it has the version of the server, also in the documents', () => {
   expect(manifest.version).toBe(server.version)
   for (const file of ['docs/client.md', 'src/client/README.md']) {
-    const text = readFileSync(join(projectFolder, file), 'utf8')
+    const text = readProjectFile(file)
     expect(text.match(/petstore-client-.*\.tgz/g)).toEqual([packed.filename])
   }
 })
@@ -189,13 +189,3 @@ test.each([
     expect(await run(command, { cwd: folder.path })).toEqual({ exitCode: 0, stdout: '', stderr: '' })
   },
 )
-
-test('it marks the deprecated operation, and contains no tests and no imports from outside', () => {
-  const code = packed.files.filter(file => /^[a-z-]+\.(js|d\.ts)$/.test(file))
-  expect(packed.files.filter(file => !code.includes(file)).toSorted()).toEqual(['LICENSE', 'README.md', 'package.json'])
-  const text = code.map(file => readFileSync(join(installed, file), 'utf8')).join('\n')
-  const imported = [...text.matchAll(/\b(?:from |import\()'([^']*)'/g)].map(([, path]) => path)
-  expect(imported.length).toBeGreaterThan(10)
-  expect(imported.filter(path => !path?.startsWith('./'))).toEqual([])
-  expect(text).toMatch(/@deprecated [\s\S]*\bget\(id: bigint \| number/)
-})

@@ -1,10 +1,8 @@
 import { expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { contractChecks } from '../../src/conform/contract.ts'
 import { addedMax, conform } from '../../src/conform/run.ts'
 import { petStatuses } from '../../src/pet.ts'
-import { projectFolder } from '../support/process.ts'
+import { readProjectFile } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { failedDecisions } from './decisions.ts'
 
@@ -34,20 +32,12 @@ test.each([
   expect(service.logged.filter(({ message }) => message === 'internal error')).toEqual([])
 })
 
-test('a run adds about as many animals as it says, under recognizable names, and fewer to a catalogue that has some', async () => {
-  const added: number[] = []
-  for (const animals of [0, 30]) {
-    await using service = await startService()
-    await addAnimals(service, animals)
-    await check(service)
-    const pets = (await service.stores.pets.list({ limit: 1_000 })).pets
-    const names = pets.slice(animals).map(({ name }) => name)
-    expect(names.filter(name => !name.startsWith('conform '))).toEqual([])
-    added.push(names.length)
-  }
-  const [empty = 0, filled = 0] = added
-  expect(empty).toBeWithin(addedMax - 5, addedMax + 1)
-  expect(filled).toBeLessThan(empty)
+test('a run adds about as many animals as it says, under recognizable names', async () => {
+  await using service = await startService()
+  await check(service)
+  const { pets } = await service.stores.pets.list({ limit: 1_000 })
+  expect(pets.filter(({ name }) => !name.startsWith('conform '))).toEqual([])
+  expect(pets.length).toBeWithin(addedMax - 5, addedMax + 1)
 })
 
 test('a run that only reads passes with a read-only key, and adds nothing', async () => {
@@ -91,7 +81,7 @@ test('a run that only reads an empty catalogue fails nothing, and reports what i
 })
 
 test('every check names a section of docs/interface.md', () => {
-  const page = readFileSync(join(projectFolder, 'docs/interface.md'), 'utf8')
+  const page = readProjectFile('docs/interface.md')
   const headings = [...page.matchAll(/^#+ ([^:\n]*)/gm)].map(([, heading]) => heading)
   expect(contractChecks.filter(({ section }) => !headings.includes(section))).toEqual([])
 })

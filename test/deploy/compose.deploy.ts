@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { Load } from '../support/load.ts'
-import { freePort, projectFolder, readOutput, until } from '../support/process.ts'
+import { freePort, projectFolder, readOutput, readProjectFile, until } from '../support/process.ts'
 import { Docker } from './docker.ts'
 import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } from './images.ts'
 
@@ -31,8 +31,7 @@ const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(kind 
 const nginxConfiguration = `pid /tmp/nginx.pid; events {}
 http { access_log /dev/stdout; ${temporary.join(' ')} include /etc/nginx/conf.d/*.conf; }`
 
-const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')
-const [, section = ''] = /\n## Docker Compose\n([\s\S]*?)\n## /.exec(textOf('docs/deploying.md')) ?? []
+const [, section = ''] = /\n## Docker Compose\n([\s\S]*?)\n## /.exec(readProjectFile('docs/deploying.md')) ?? []
 /** The documented commands: to start, and to upgrade. */
 const [start = '', upgrade = ''] = [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
 const rex = '{"name":"Rex","categoryId":7}'
@@ -50,7 +49,8 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
   async function importImages({ nginx, pg_rewind }: NonNullable<typeof programs>): Promise<void> {
     const npmrc = join(clone, 'npmrc')
     const node = await nodeContent(npmrc, ...(await writeNpmSettings(npmrc)))
-    const [, build = '', base = ''] = /BUILD_IMAGE=(\S+)\nARG BASE_IMAGE=(\S+)/.exec(textOf('Containerfile')) ?? []
+    const [, build = '', base = ''] =
+      /BUILD_IMAGE=(\S+)\nARG BASE_IMAGE=(\S+)/.exec(readProjectFile('Containerfile')) ?? []
     await importImage(docker, build, { ...node, changes: [...node.changes, `ENV NPM_CONFIG_GLOBALCONFIG=${npmrc}`] })
     await importImage(docker, base, { files: await filesOf('libc6') })
     await importImage(docker, 'docker.io/nginxinc/nginx-unprivileged:1.28', {

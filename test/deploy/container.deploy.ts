@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
 import { inspectStore } from '../support/load.ts'
-import { freePort, projectFolder, type Server, temporaryFolder } from '../support/process.ts'
+import { freePort, readProjectFile, type Server, temporaryFolder } from '../support/process.ts'
 import { filesOf, importImage, nodeContent, writeNpmSettings } from './images.ts'
 import { Podman, runFlags } from './podman.ts'
 
@@ -17,8 +17,7 @@ type Service = Readonly<Record<'cap_drop' | 'security_opt', readonly string[]>> 
   readonly read_only: boolean
 }
 
-const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')
-const compose = Bun.YAML.parse(textOf('compose.yaml')) as { services: Record<'petstore-1', Service> }
+const compose = Bun.YAML.parse(readProjectFile('compose.yaml')) as { services: Record<'petstore-1', Service> }
 const instance = compose.services['petstore-1']
 
 /** The restrictions of compose.yaml as options of podman. */
@@ -28,7 +27,7 @@ const restrictions = [
   ...instance.security_opt.map(each => `--security-opt=${each.replace(/:true$/, '')}`),
 ]
 const graceSeconds = Number.parseInt(instance.stop_grace_period, 10)
-const { version } = JSON.parse(textOf('package.json'))
+const { version } = JSON.parse(readProjectFile('package.json'))
 const image = 'petstore'
 
 setDefaultTimeout(300_000)
@@ -89,7 +88,7 @@ describe.skipIf(!programs)('the container image', () => {
     const animal = { method: 'POST', body: '{"name":"Rex","categoryId":7}' }
     expect((await server.fetch('/pets', key, animal)).status).toBe(201)
     await podman.call('healthcheck', 'run', 'one')
-    const probes = [...textOf('deploy/kubernetes.yaml').matchAll(/Probe:\n +httpGet:.*\n +path: (.*)/g)]
+    const probes = [...readProjectFile('deploy/kubernetes.yaml').matchAll(/Probe:\n +httpGet:.*\n +path: (.*)/g)]
     expect(probes).toHaveLength(2)
     for (const [, path = ''] of probes) expect((await fetch(new URL(path, server.url))).status).toBe(200)
     await podman.call('exec', 'one', 'petstore', 'backup', '/data/copy.db')

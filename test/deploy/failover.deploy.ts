@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { allAnimals, key, Ledger, Load } from '../support/load.ts'
 import { ask, newDatabase } from '../support/postgres.ts'
-import { freePort, projectFolder, startServer, until } from '../support/process.ts'
+import { freePort, readProjectFile, startServer, until } from '../support/process.ts'
 import { extractFromDebian13 } from './debian-13.ts'
 import { PatroniCluster, type Role } from './patroni.ts'
 import { ProcessFolder } from './process-folder.ts'
@@ -22,7 +22,7 @@ const recoveryMsMax = 60_000
 /** HAProxy as documented, in front of the cluster. Gives the ports for its primary and for its replicas. */
 function startHaproxy(folder: ProcessFolder, cluster: PatroniCluster, program: string) {
   const ports = { primary: freePort(), replicas: freePort() }
-  let text = readFileSync(join(projectFolder, 'deploy/haproxy-patroni.cfg'), 'utf8')
+  let text = readProjectFile('deploy/haproxy-patroni.cfg')
     .replace(':5000', `:${ports.primary}`)
     .replace(':5001', `:${ports.replicas}`)
   for (const { name, port, restPort } of cluster.nodes) {

@@ -1,19 +1,18 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { copyFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { programs as findPrograms } from '../support/debian.ts'
 import { startCluster } from '../support/postgres.ts'
-import { freePort, projectFolder, run, type Server, startServer, until } from '../support/process.ts'
+import { freePort, projectFolder, readProjectFile, run, type Server, startServer, until } from '../support/process.ts'
 import { ProcessFolder } from './process-folder.ts'
 
 const programs = await findPrograms('the tests of monitoring', { prometheus: 'prometheus', promtool: 'prometheus' })
 
 const key = 'a-key-from-outside-0123456789'
-const textOf = (file: string) => readFileSync(join(projectFolder, file), 'utf8')
 
 /** The documented configuration, for these servers. */
 function documentedConfiguration(servers: readonly Server[]): string {
-  const [, text = ''] = /^```yaml\n([\s\S]*?)^```$/m.exec(textOf('docs/operating.md')) ?? []
+  const [, text = ''] = /^```yaml\n([\s\S]*?)^```$/m.exec(readProjectFile('docs/operating.md')) ?? []
   const targets = servers.map(({ url }) => new URL(url).host).join("', '")
   return text.replaceAll('/etc/prometheus/', '').replace('127.0.0.1:8080', targets)
 }
@@ -76,7 +75,7 @@ async function deploy() {
 }
 
 type Panel = Readonly<{ title: string; targets: readonly { readonly expr: string }[] }>
-const { panels }: { panels: readonly Panel[] } = JSON.parse(textOf('deploy/grafana.json'))
+const { panels }: { panels: readonly Panel[] } = JSON.parse(readProjectFile('deploy/grafana.json'))
 const queries = panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [title, expr] as const))
 
 const scrape = 'job="petstore",instance="pets:8080"'

@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url'
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(projectFolder, 'bin/petstore')
 
+/** The text of a file of the project. */
+export const readProjectFile = (path: string) => readFileSync(join(projectFolder, path), 'utf8')
+
 /** Long enough for a busy machine, but shorter than a test's own limit, so that our clearer message comes first. */
 const waitMsDefault = 20_000
 

@@ -116,25 +116,6 @@ describeInBrowser('the catalogue page', () => {
       await screen.says('A key has no spaces and no accents')
     }))
 
-  test('remembers the key on the device on request', () =>
-    visit(phone, async (page, service, screen) => {
-      await screen.goTo('/')
-      await page.getByLabel('API key').fill(service.key)
-      await page.getByLabel('Remember on this device').check()
-      await screen.click('Show the animals')
-      await screen.says('No animals yet')
-      const other = await page.context().newPage()
-      await other.goto(service.origin)
-      await other.getByText('No animals yet').waitFor()
-      const third = await page.context().newPage()
-      await third.goto(service.origin)
-      await third.getByText('No animals yet').waitFor()
-      await other.getByRole('button', { name: 'Change key' }).click()
-      await third.getByLabel('API key').waitFor()
-      await other.getByLabel('API key').waitFor()
-      expect(await other.evaluate('localStorage.length + sessionStorage.length')).toBe(0)
-    }))
-
   test('shows what failed in the middle of the list, and goes on from there, also if the server has another address', () =>
     visit({ ...phone, settings: { publicUrl: 'https://pets.example/shop/v1' } }, async (page, service, screen) => {
       const json = { code: 'store_unavailable', message: 'The store does not answer now', status: 503 }
