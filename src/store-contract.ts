@@ -126,6 +126,6 @@ export interface OpenOptions {
   /** Whether to create the store if there is none; otherwise that is a StoreError. */
   readonly create: boolean
   readonly onEvent?: OnStoreEvent | undefined
-  /** Called if the store cannot write any more, whatever happens: the process has to end, and to be started again. */
+  /** Called if the store will never write again. The caller has to end the process, which is to be started again. */
   readonly onEnd?: ((cause: string) => void) | undefined
 }

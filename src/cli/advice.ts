@@ -12,7 +12,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'ids-exhausted': 'import into an empty store',
 
   'no-file': 'is this the folder of the store? If not, go there, or set DATABASE_URL to the file',
-  'wrong-file': 'set DATABASE_URL to the file of the store, or to a new file',
+  'wrong-file': 'set DATABASE_URL to another file',
   'not-writable': 'let this user write the file and its folder, or set DATABASE_URL to another file',
   'not-readable': 'let this user read it',
   'failing-disk': 'check the file and its disk',
@@ -26,7 +26,8 @@ const advice: Readonly<Record<StoreProblem, string>> = {
     "raise the server's max_connections, or the CONNECTION LIMIT of the role or the database, or lower --database-pool of the servers",
   pooler: 'set PETSTORE_DATABASE_POOLER=true',
   isolation: 'run this statement',
-  'host-rules': 'add a line there, or set sslmode=require in DATABASE_URL if the server demands TLS',
+  'host-rules':
+    'check the user, add a line to pg_hba.conf of the server, or set sslmode=require in DATABASE_URL if it demands TLS',
   'refused-user': 'check user and password in DATABASE_URL',
   'certificate-name': 'use that name in DATABASE_URL, or choose another sslmode',
   'untrusted-certificate': "set NODE_EXTRA_CA_CERTS to its authority's file, or choose another sslmode in DATABASE_URL",
@@ -43,10 +44,10 @@ export function withAdvice({ message, problem }: StoreTrouble): string {
 }
 
 /** What a system error means, by its code, and what to do. */
-type Problems = readonly (readonly [codes: RegExp, happened: string, advice?: string])[]
+type Causes = readonly (readonly [codes: RegExp, happened: string, advice?: string])[]
 
 /** A SetupError if one of the problems has the code of the error; otherwise the error itself. */
-export function explain(what: string, error: unknown, problems: Problems): unknown {
+export function explain(what: string, error: unknown, problems: Causes): unknown {
   const code = readCode(error)
   const [, happened, advice] = problems.find(([codes]) => codes.test(code)) ?? []
   if (happened === undefined) return error

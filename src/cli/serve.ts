@@ -5,6 +5,7 @@ import { type Address, type Listener, listen } from '../http/server.ts'
 import type { Log } from '../log.ts'
 import { openStores } from '../store/open.ts'
 import type { OnStoreEvent, OpenOptions, Stores } from '../store-contract.ts'
+import { withTimeout } from '../timeout.ts'
 import { createPages } from '../web/pages.ts'
 import { explain, withAdvice } from './advice.ts'
 import { command } from './arguments.ts'
@@ -26,6 +27,8 @@ export const serveCommand = command({
 
 /** Beyond the drain time, for the store to record the use of keys and to close. */
 const closeMsMax = 9_000
+/** For the last uses of keys, which a lock can hold up. */
+const flushMsMax = 3_000
 /** At the end, how long to wait for the reader of the log. */
 const logReaderMs = 2_000
 /** If the process is killed, at most this much recorded use of keys is lost. */
@@ -84,7 +87,7 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
       overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
       const unanswered = await listener.stop(drainMs)
       recording[Symbol.dispose]()
-      await inBackground(log, () => app.flush())
+      await inBackground(log, () => withTimeout(app.flush(), flushMsMax, () => {}))
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {

@@ -4,7 +4,7 @@ import type { KeyStore } from '../store-contract.ts'
 import type { Caller, Exchange } from './exchange.ts'
 import type { UsageRecorder } from './key-usage.ts'
 import { type ErrorCode, errorCodes } from './operations.ts'
-import { explain, Refusal } from './response.ts'
+import { explainCode, Refusal } from './response.ts'
 import type { Access } from './router.ts'
 
 /** A verified key is not looked up again for this time: well below the 5 s in which a revocation takes effect. */
@@ -114,7 +114,7 @@ function readToken({ headers }: Request): string | undefined {
 }
 
 /** With the challenge of RFC 6750, which has no error if the request has no key. */
-function refusal(code: ErrorCode, message = explain(code)): Refusal {
+function refusal(code: ErrorCode, message = explainCode(code)): Refusal {
   const error = errorCodes[code].status === 403 ? 'insufficient_scope' : 'invalid_token'
   const why = code === 'missing_api_key' ? '' : `, error="${error}", error_description="${message}"`
   return new Refusal(code, message, { 'WWW-Authenticate': `Bearer realm="petstore"${why}` })

@@ -11,7 +11,7 @@ import {
   sharedErrors,
   versionPrefix,
 } from './operations.ts'
-import { explain } from './response.ts'
+import { explainCode } from './response.ts'
 
 export interface PublishedUrls {
   readonly publicUrl: string | undefined
@@ -156,7 +156,7 @@ function describeContent(schema: keyof typeof examples, description: string = sc
 function describeErrors(codes: readonly ErrorCode[], introduction = '', ownHeaders: readonly HeaderId[] = []) {
   const rows = codes.map(code => {
     const { retry = false, ...row }: ErrorRow = errorCodes[code]
-    return { code, described: { ...row, retry }, message: explain(code) }
+    return { code, described: { ...row, retry }, message: explainCode(code) }
   })
   const [example] = rows.map(({ code, message, described: { status } }) => ({ code, message, status }))
   return {

@@ -17,7 +17,7 @@ export class Refusal extends Error {
   readonly headers: HeaderValues | undefined
 
   /** A message only if it says more than the code's meaning and action. */
-  constructor(code: ErrorCode, message = explain(code), headers?: HeaderValues) {
+  constructor(code: ErrorCode, message = explainCode(code), headers?: HeaderValues) {
     super(message)
     this.code = code
     this.headers = headers
@@ -45,13 +45,13 @@ export function plainText(status: number, body: string, type = 'text/plain'): Re
   return { status, body, headers: headersWith({ 'Content-Type': `${type}; charset=utf-8` }) }
 }
 
-export function errorReply(code: ErrorCode, message = explain(code), headers?: HeaderValues): Reply {
+export function errorReply(code: ErrorCode, message = explainCode(code), headers?: HeaderValues): Reply {
   const { status } = errorCodes[code]
   return json(status, JSON.stringify({ code, message, status }), headers && headersWith(headers))
 }
 
 /** What happened and what to do, for people. Like every message, it ends without a full stop. */
-export function explain(code: ErrorCode): string {
+export function explainCode(code: ErrorCode): string {
   const { meaning, action } = errorCodes[code]
   return `${meaning} ${action.slice(0, -1)}`
 }

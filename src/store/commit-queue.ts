@@ -37,13 +37,19 @@ export class WriteHealth {
 /** What became of a write: it is committed, and has perhaps changed nothing, or it has failed. */
 export type Outcome<Result> = { readonly result: Result; readonly changed: boolean } | { readonly error: unknown }
 
-const noOutcome = { error: new Error('the store did not say what became of a write') }
+const noOutcome = { error: new Error('a commit has fewer outcomes than writes') }
 
-/** Returns the writes to send now. A second call takes back those of the first, which were not sent for this reason. */
+/**
+ * Takes the writes to send now. If they could not be sent, take again, with the reason: late ones are refused with it,
+ * and the others are among those that are taken then.
+ */
 export type Take<Write> = (whyUnsent?: StoreUnavailable) => readonly Write[]
 
 interface QueueParts<Write, Result> {
-  /** Calls `take` as soon as it can send, and returns an outcome for each write that it has sent. */
+  /**
+   * Calls `take` as soon as it can send, and returns an outcome for each write that it took last. If it rejects, these
+   * have failed, or if it took none, all that wait.
+   */
   commit(take: Take<Write>): Promise<readonly Outcome<Result>[]>
   kindOf(write: Write): WriteKind
   readonly health: WriteHealth
@@ -59,7 +65,7 @@ export class CommitQueue<Write, Result> {
   readonly #parts: QueueParts<Write, Result>
   /** In the order of their deadlines. */
   readonly #waiting: QueuedWrite<Write, Result>[] = []
-  #sent: readonly QueuedWrite<Write, Result>[] = []
+  #taken: readonly QueuedWrite<Write, Result>[] = []
   #isCommitting = false
   #deadlineTimer: NodeJS.Timeout | undefined
   #idle: PromiseWithResolvers<void> | undefined
@@ -69,7 +75,7 @@ export class CommitQueue<Write, Result> {
   }
 
   get writesWaiting(): number {
-    return this.#waiting.length + this.#sent.length
+    return this.#waiting.length + this.#taken.length
   }
 
   add(write: Write): Promise<Result> {
@@ -98,25 +104,24 @@ export class CommitQueue<Write, Result> {
   async #commitAll(): Promise<void> {
     while (this.#waiting.length > 0) {
       const outcomes = await this.#parts.commit(why => this.#take(why)).catch(error => this.#failAll(error))
-      const sent = this.#sent
-      this.#sent = []
-      for (const [index, queued] of sent.entries()) this.#settle(queued, outcomes[index] ?? noOutcome)
+      const taken = this.#taken
+      this.#taken = []
+      for (const [index, queued] of taken.entries()) this.#settle(queued, outcomes[index] ?? noOutcome)
     }
     this.#isCommitting = false
     this.#idle?.resolve()
   }
 
   #take(whyUnsent?: StoreUnavailable): readonly Write[] {
-    this.#waiting.unshift(...this.#sent)
+    this.#waiting.unshift(...this.#taken)
     this.#refuseLate(whyUnsent)
-    this.#sent = this.#waiting.splice(0, batchMax)
-    return this.#sent.map(({ write }) => write)
+    this.#taken = this.#waiting.splice(0, batchMax)
+    return this.#taken.map(({ write }) => write)
   }
 
-  /** An outcome for each write that was sent, or if there is none, for each that would be sent next. */
   #failAll(error: unknown): readonly Outcome<Result>[] {
-    if (this.#sent.length === 0) this.#take()
-    return this.#sent.map(() => ({ error }))
+    if (this.#taken.length === 0) this.#taken = this.#waiting.splice(0)
+    return this.#taken.map(() => ({ error }))
   }
 
   #refuseLate(why = new StoreUnavailable(`not sent within ${writeMsMax} ms`)): void {

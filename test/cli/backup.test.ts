@@ -69,7 +69,7 @@ test('a backup may have a name that begins with white space', async () => {
   expect(readdirSync(folder.path).toSorted()).toEqual([' copy.db', 'data'])
 })
 
-const otherFile = 'set DATABASE_URL to the file of the store, or to a new file'
+const otherFile = 'set DATABASE_URL to another file'
 const restore = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
 
 test.each<[string, string, (store: Database) => unknown]>([

@@ -1,6 +1,7 @@
 import { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import {
+  copyFileSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -8,10 +9,11 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { StoreError, StoreUnavailable } from '../../src/errors.ts'
+import { StoreError, type StoreProblem, StoreUnavailable } from '../../src/errors.ts'
 import { writeMsMax } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
 import { backUpSqlite } from '../../src/store/sqlite/backup.ts'
@@ -27,9 +29,11 @@ describeStoreContract('SQLite', 'sqlite')
 
 let folder: ReturnType<typeof temporaryFolder>
 let file: string
+let backup: string
 beforeEach(() => {
   folder = temporaryFolder(memoryFolder)
   file = join(folder.path, 'pets.db')
+  backup = join(folder.path, 'backup.db')
 })
 afterEach(() => folder[Symbol.dispose]())
 
@@ -243,5 +247,27 @@ describe('SQLite: import', () => {
     expect(await stores.transfer.estimate()).toBe(0)
     await stores.close()
     expect(readdirSync(folder.path)).toEqual(['pets.db'])
+  })
+})
+
+describe('SQLite: restore', () => {
+  test.each<[string, StoreProblem, () => void]>([
+    ['the backup is changed meanwhile', 'temporary', () => utimesSync(backup, 0, 0)],
+    [
+      'a trigger of the store refuses an animal',
+      'foreign-trigger',
+      () => change("CREATE TRIGGER no BEFORE INSERT ON pets BEGIN SELECT raise(ABORT, 'no'); END"),
+    ],
+  ])('if %s, nothing changes', async (_, problem, trouble) => {
+    const stores = await opened()
+    await stores.pets.create(rex)
+    await stores.close()
+    copyFileSync(file, backup)
+    change("UPDATE pets SET name = 'Tom'")
+    using restore = await openSqliteRestore(file, backup)
+    trouble()
+    const restoring = restore.run(() => {}, new AbortController().signal)
+    expect(await restoring.catch(error => error)).toMatchObject({ problem })
+    expect(valueIn('SELECT name FROM pets')).toBe('Tom')
   })
 })

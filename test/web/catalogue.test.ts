@@ -63,7 +63,7 @@ describeInBrowser('the catalogue page', () => {
         await page.locator('#name-problem').textContent(),
         await page.locator('#categoryId-problem').textContent(),
       ]
-      const notWhole = 'Enter a whole number, such as 42'
+      const notWhole = 'Enter a whole number of up to 18 digits, such as 42'
       const cases: [name: string, categoryId: string, problems: string[], focused: string][] = [
         [' \u3000', ' ', ['Enter a name', notWhole], 'name'],
         ...['1.5', '1,000', '+1', '-', '1e3', '0x1', '１', '9223372036854775808', '-9223372036854775809'].map(

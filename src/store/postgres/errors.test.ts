@@ -18,7 +18,7 @@ const final = StoreError
 
 test.each<[codes: string, problem: StoreProblem, happened: string, atStart: typeof StoreError, Running]>([
   ['26000 42P05', 'pooler', 'the address looks like a connection pooler in transaction mode', final, 'problem'],
-  ['28000', 'host-rules', 'pg_hba.conf of the server does not admit this user from here', retried, 'problem'],
+  ['28000', 'host-rules', 'the server does not admit this user from here', retried, 'problem'],
   ['28P01', 'refused-user', 'the server refuses this user', retried, 'problem'],
   ['3D000', 'wrong-database', 'the server has no such database', retried, 'problem'],
   ['3F000', 'no-schema', 'the search_path of the user names no schema that exists', final, 'problem'],
@@ -32,12 +32,12 @@ test.each<[codes: string, problem: StoreProblem, happened: string, atStart: type
   ['57014 55P03 40P01', 'locked', 'another process has locked it', retried, 'passing'],
   ['25P03 25001 40001 42P01 53200 58030', 'temporary', 'the server cannot do this now', retried, 'passing'],
   ['ERR_POSTGRES_CONNECTION_CLOSED', 'no-answer', 'the server closed the connection', retried, 'passing'],
-  ['08006 57P02', 'no-answer', 'the server does not answer', retried, 'passing'],
-  ['ERR_POSTGRES_CONNECTION_REFUSED', 'no-answer', 'the server does not answer', retried, 'passing'],
-  ['ERR_POSTGRES_CONNECTION_TIMEOUT', 'no-answer', 'the server does not answer', retried, 'passing'],
-  ['ERR_POSTGRES_CONNECTION_FAILED', 'no-answer', 'the server does not answer', retried, 'passing'],
-  ['ERR_POSTGRES_IDLE_TIMEOUT', 'no-answer', 'the server does not answer', retried, 'passing'],
-  ['ERR_POSTGRES_LIFETIME_TIMEOUT', 'no-answer', 'the server does not answer', retried, 'passing'],
+  ['08006 57P02', 'no-answer', 'no PostgreSQL server answers', retried, 'passing'],
+  ['ERR_POSTGRES_CONNECTION_REFUSED', 'no-answer', 'no PostgreSQL server answers', retried, 'passing'],
+  ['ERR_POSTGRES_CONNECTION_TIMEOUT', 'no-answer', 'no PostgreSQL server answers', retried, 'passing'],
+  ['ERR_POSTGRES_CONNECTION_FAILED', 'no-answer', 'no PostgreSQL server answers', retried, 'passing'],
+  ['ERR_POSTGRES_IDLE_TIMEOUT', 'no-answer', 'no PostgreSQL server answers', retried, 'passing'],
+  ['ERR_POSTGRES_LIFETIME_TIMEOUT', 'no-answer', 'no PostgreSQL server answers', retried, 'passing'],
   ['ERR_POSTGRES_UNEXPECTED_MESSAGE', 'no-answer', 'the server is not a supported PostgreSQL', final, 'bug'],
   ['42P07 42710 42703', 'wrong-database', 'another program has a table of the same name there', final, 'bug'],
 ])('%s is the problem %s, "%s"', (codes, problem, happened, atStart, running) => {

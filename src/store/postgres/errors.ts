@@ -5,20 +5,20 @@ import { int64Max } from '../../int64.ts'
 const certificate = /^\w*(CERT|SELF_SIGNED)|^UNABLE_TO_|^ERR_TLS_/
 // No connection, or the server is starting or stopping.
 const lost = /^(ERR_POSTGRES_(CONNECTION|IDLE_TIMEOUT|LIFETIME_TIMEOUT)|08|57P)/
-// A prepared statement is missing in this session, or a start-up parameter is refused. 08P01 has other meanings, too,
-// which only its message tells apart.
+// A prepared statement is missing in this session, or a start-up parameter is refused. 08P01 has other meanings, too:
+// only its message says which.
 const pooler = /^(26000|42P05|08P01: .*(startup parameter|bind message))/
 
 /**
  * How a problem ends: `soon`, by itself; `later`, by itself or when the operator has acted; `never`, without the operator.
- * At the start, an attempt is repeated for the first two. `bug` is like `never` then, and our bug later.
+ * At the start, the first two are tried again. A `bug` is for the operator at the start, and later a mistake of ours.
  */
 type End = 'soon' | 'later' | 'never' | 'bug'
 
 /** The first match counts. `start` matches the beginning of the code and, only for poolers, of the message. */
 const problems: readonly (readonly [start: RegExp, problem: StoreProblem, happened: string, end: End])[] = [
   [pooler, 'pooler', 'the address looks like a connection pooler in transaction mode', 'never'],
-  [/^28000/, 'host-rules', 'pg_hba.conf of the server does not admit this user from here', 'later'],
+  [/^28000/, 'host-rules', 'the server does not admit this user from here', 'later'],
   [/^28/, 'refused-user', 'the server refuses this user', 'later'],
   [/^\w*ALTNAME/, 'certificate-name', "the server's certificate is for another host name", 'later'],
   [certificate, 'untrusted-certificate', "the server's certificate is not trusted", 'later'],
@@ -36,7 +36,7 @@ const problems: readonly (readonly [start: RegExp, problem: StoreProblem, happen
   [/^(25001|25P0|40001|42P01|53|58)/, 'temporary', 'the server cannot do this now', 'soon'],
   [/^ERR_POSTGRES_TLS/, 'no-answer', 'no TLS connection is possible', 'later'],
   [/^ERR_POSTGRES_CONNECTION_CLOSED/, 'no-answer', 'the server closed the connection', 'soon'],
-  [lost, 'no-answer', 'the server does not answer', 'soon'],
+  [lost, 'no-answer', 'no PostgreSQL server answers', 'soon'],
   [/^ERR_POSTGRES_/, 'no-answer', 'the server is not a supported PostgreSQL', 'bug'],
   [/^(42P07|42710|42703)/, 'wrong-database', 'another program has a table of the same name there', 'bug'],
 ]

@@ -11,6 +11,13 @@ const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet,
 
 const refused = new IdsExhausted('no id is left')
 const down = new StoreUnavailable('no answer')
+const cause = new SQL.PostgresError('no lock', {
+  code: 'ERR_POSTGRES_SERVER_ERROR',
+  errno: '55P03',
+  detail: '',
+  hint: '',
+})
+const locked = new StoreUnavailable('locked', { cause })
 
 test('after an error of one animal, the animals of the batch are created one by one', async () => {
   const requests = ['a', 'b', 'c'].map(name => ({ pet: named(name) }))
@@ -27,13 +34,6 @@ test('after an error of one animal, the animals of the batch are created one by 
 })
 
 test('a batch that did not get a lock is taken again, with the reason', async () => {
-  const cause = new SQL.PostgresError('no lock', {
-    code: 'ERR_POSTGRES_SERVER_ERROR',
-    errno: '55P03',
-    detail: '',
-    hint: '',
-  })
-  const locked = new StoreUnavailable('locked', { cause })
   const reasons: unknown[] = []
   const outcomes = await commitCreations(
     why => {
@@ -48,6 +48,25 @@ test('a batch that did not get a lock is taken again, with the reason', async ()
   )
   expect(reasons).toEqual([undefined, locked, locked])
   expect(outcomes).toEqual([{ result: created(named('b')), changed: true }])
+})
+
+test('of a batch that is sent one by one, the others wait no longer for a lock than the first', async () => {
+  const sent: string[] = []
+  const requests = ['a', 'b', 'c', 'd'].map(name => ({ pet: named(name) }))
+  const outcomes = await commitCreations(
+    () => requests,
+    async take => {
+      const pets = take().map(({ pet }) => pet)
+      sent.push(pets.map(({ name }) => name).join(''))
+      if (pets.length > 1) throw refused
+      if (pets[0]?.name === 'b') throw locked
+      return pets.map(created)
+    },
+  )
+  expect(sent).toEqual(['abcd', 'a', 'b'])
+  const [first, ...others] = outcomes
+  expect(first).toMatchObject({ changed: true })
+  expect(others).toEqual(Array(3).fill({ error: locked }))
 })
 
 test.each([

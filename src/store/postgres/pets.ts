@@ -139,8 +139,14 @@ async function createBatch(take: () => readonly CreateRequest[], create: Create)
   } catch (error) {
     if (taken.length < 2 || !isOfOnePet(error)) throw error
     const outcomes: Outcome<Creation>[] = []
-    for (const request of taken) {
-      outcomes.push(...(await createBatch(() => [request], create).catch(error => [{ error }])))
+    for (const [index, request] of taken.entries()) {
+      try {
+        outcomes.push(...(await createBatch(() => [request], create)))
+      } catch (cause) {
+        // Each of the others would wait as long for the lock.
+        if (isLockTimeout(cause)) return [...outcomes, ...taken.slice(index).map(() => ({ error: cause }))]
+        outcomes.push({ error: cause })
+      }
     }
     return outcomes
   }

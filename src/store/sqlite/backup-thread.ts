@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { resolve } from 'node:path'
 import { StoreError, type StoreProblem } from '../../errors.ts'
 import { sqliteStoreError } from './errors.ts'
-import { connect, isEmpty, isIntact, isOurs, readInteger } from './schema.ts'
+import { checkFile, connect, isEmpty, isIntact, isOurs, readInteger } from './schema.ts'
 import { replyWith } from './thread.ts'
 
 /** `copy` is an empty file. */
@@ -14,6 +14,7 @@ export type CopyReply = { readonly pets: bigint } | { readonly problem: StorePro
 function copyAndCheck({ file, copy }: CopyRequest): CopyReply {
   const what = `Cannot back up the store ${file}`
   try {
+    checkFile(file, what)
     // Not read-only: after a clean stop there is no write-ahead log, and only a writer may create one.
     using store = connect(file, 'readwrite')
     if (isEmpty(store)) throw new StoreError('no-file', `Cannot back up the store ${resolve(file)}: it has no tables`)

@@ -12,7 +12,7 @@ test.each<[StoreProblem, string, ...string[]]>([
   ['wrong-file', 'it is not a regular file', 'EISDIR'],
   ['not-writable', 'no permission to write there', 'SQLITE_READONLY', 'EACCES', 'EPERM'],
   ['not-writable', 'the file system is read-only', 'EROFS'],
-  ['wrong-file', 'the file or its folder cannot be opened', 'SQLITE_CANTOPEN', 'ENOENT', 'ENOTDIR', 'EEXIST'],
+  ['wrong-file', 'the file or its folder cannot be opened', 'SQLITE_CANTOPEN', 'ENOENT', 'EEXIST', 'ELOOP'],
   ['temporary', 'SQLite cannot do this now', 'SQLITE_NOMEM', 'SQLITE_PROTOCOL'],
 ])('a command reports the problem %s, "%s", for %s', (problem, happened, ...codes) => {
   for (const code of codes) {

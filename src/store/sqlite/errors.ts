@@ -17,7 +17,11 @@ const problems: Problems = [
   [/^EISDIR/, 'wrong-file', 'it is not a regular file'],
   [/^EROFS/, 'not-writable', 'the file system is read-only'],
   [/^(SQLITE_READONLY|EACCES|EPERM)/, 'not-writable', 'no permission to write there'],
-  [/^(SQLITE_CANTOPEN|ENOENT|ENOTDIR|EEXIST)/, 'wrong-file', 'the file or its folder cannot be opened'],
+  [
+    /^(SQLITE_CANTOPEN|ENOENT|ENOTDIR|EEXIST|ELOOP|ENAMETOOLONG)/,
+    'wrong-file',
+    'the file or its folder cannot be opened',
+  ],
   [/^SQLITE_(NOMEM|PROTOCOL)/, 'temporary', 'SQLite cannot do this now'],
 ]
 

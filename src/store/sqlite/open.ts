@@ -1,12 +1,12 @@
 import type { Database } from 'bun:sqlite'
-import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../errors.ts'
 import type { KeyStore, OpenOptions, PetStore, Stores } from '../../store-contract.ts'
 import { DamageGuard, sqliteStoreError } from './errors.ts'
 import { keyReads } from './keys.ts'
 import { petReads } from './pets.ts'
-import { connect, isEmpty, migrations, prepare } from './schema.ts'
+import { checkFile, connect, isEmpty, migrations, prepare } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { SqliteTransfer } from './transfer.ts'
 import { Writer } from './writer.ts'
@@ -102,6 +102,5 @@ function provideFile(file: string, create: boolean, what: string): void {
     // SQLite would make it readable for everyone. The -wal and -shm files get the same mode.
     closeSync(openSync(file, 'a', 0o600))
   }
-  if (!statSync(file).isFile()) throw new StoreError('wrong-file', `${what}: it is not a regular file`)
-  accessSync(file, constants.R_OK | constants.W_OK)
+  checkFile(file, what)
 }

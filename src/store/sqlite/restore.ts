@@ -58,7 +58,7 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
   const { SQLITE_OPEN_READWRITE, SQLITE_OPEN_CREATE, SQLITE_OPEN_URI } = constants
   const flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI
   const database = opening.adopt(new Database(':memory:', flags), connection => connection.close())
-  attachChecked(database, backup, file, steps)
+  const modifiedAt = attachChecked(database, backup, file, steps)
   const hasStore = existsSync(file)
   let identity = hasStore ? await attachStore(database, file, steps) : undefined
   const read = (sql: string) => readInteger(database, sql)
@@ -67,7 +67,7 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
   const connection = opening.move()
   return {
     location: file,
-    modifiedAt: statSync(backup).mtime,
+    modifiedAt,
     pets,
     petsNow: hasStore ? read('SELECT count(*) FROM store.pets') : undefined,
     keysToAdd,
@@ -97,6 +97,9 @@ export async function openSqliteRestore(file: string, backup: string, steps = mi
           database.run(sql)
           await nextTick(signal)
         }
+        if (statSync(backup).mtime.getTime() !== modifiedAt.getTime()) {
+          throw new StoreError('temporary', `${nothingChanged}: the backup was changed meanwhile`)
+        }
         checkSameFile(file, identity)
         database.run('COMMIT')
       } catch (error) {
@@ -113,14 +116,15 @@ async function nextTick(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-/** Refuses a file that is no intact backup. */
-function attachChecked(database: Database, backup: string, file: string, steps: readonly string[]): void {
+/** Refuses a file that is no intact backup. Returns when it was modified. */
+function attachChecked(database: Database, backup: string, file: string, steps: readonly string[]): Date {
   const what = `Cannot restore ${backup}`
   const refuse = (happened: string) => {
     throw new StoreError('bad-backup', `${what}: ${happened}`)
   }
   try {
-    if (!statSync(backup).isFile()) refuse('it is not a regular file')
+    const found = statSync(backup)
+    if (!found.isFile()) refuse('it is not a regular file')
     if (identify(backup) === identify(file)) refuse('it is the store itself')
     accessSync(backup, modes.R_OK)
     // `immutable` creates no -shm file beside the backup, but ignores a log.
@@ -133,6 +137,7 @@ function attachChecked(database: Database, backup: string, file: string, steps: 
     if (!isIntact(database, 'backup', 'integrity_check')) refuse('it is damaged (integrity_check)')
     // SQLite's own table accepts any value. The other values are checked by the tables of the store.
     if (typeof readInteger(database, lastId('backup')) !== 'bigint') refuse(impossibleValues)
+    return found.mtime
   } catch (error) {
     throw sqliteStoreError(error, what, backupProblems)
   }
@@ -177,12 +182,14 @@ const impossibleValues = 'the backup has values that this program never writes'
 const backupProblems: Problems = [
   [/^(ENOENT|ENOTDIR)/, 'bad-backup', 'the file does not exist'],
   [/^(EACCES|EPERM)/, 'not-readable', 'no permission to read it'],
+  [/^E/, 'bad-backup', 'it cannot be read'],
   [/^SQLITE_(NOTADB|ERROR)/, 'bad-backup', notABackup],
   [/^SQLITE_CORRUPT/, 'bad-backup', 'it is damaged'],
   [/^SQLITE_(CANTOPEN|READONLY)/, 'bad-backup', 'it was not closed cleanly'],
 ]
 /** Both files were checked before. */
 const copyProblems: Problems = [
+  [/^SQLITE_CONSTRAINT_TRIGGER/, 'foreign-trigger', 'a trigger of the store refuses an animal'],
   [/^SQLITE_CONSTRAINT/, 'bad-backup', impossibleValues],
   [/^SQLITE_(CORRUPT|NOTADB)/, 'failing-disk', 'a file was changed meanwhile, or its disk fails'],
 ]

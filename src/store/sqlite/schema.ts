@@ -1,5 +1,5 @@
 import { Database } from 'bun:sqlite'
-import { statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { readCode, StoreError, StoreUnavailable } from '../../errors.ts'
 import { missingMigrations } from '../rows.ts'
 
@@ -144,6 +144,12 @@ export function readVersion(database: Database, schema = 'main'): number {
 export function readInteger(database: Database, sql: string): bigint {
   const [[value] = []] = database.query(sql).safeIntegers(true).values()
   return (value ?? 0n) as bigint
+}
+
+/** Says more than SQLite, which has one code for several reasons. */
+export function checkFile(file: string, what: string): void {
+  if (!statSync(file).isFile()) throw new StoreError('wrong-file', `${what}: it is not a regular file`)
+  accessSync(file, constants.R_OK | constants.W_OK)
 }
 
 /** Identifies the file even after it is renamed; undefined if it cannot be found. */

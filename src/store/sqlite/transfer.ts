@@ -25,7 +25,7 @@ export class SqliteTransfer implements Transfer {
       using database = connect(this.#file, 'readonly')
       return Number(readInteger(database, 'SELECT count(*) FROM pets'))
     } catch (error) {
-      throw this.#explain('Cannot read the store', error)
+      throw this.#translate('Cannot read the store', error)
     }
   }
 
@@ -41,7 +41,7 @@ export class SqliteTransfer implements Transfer {
         after = rows.at(-1)?.id
       }
     } catch (error) {
-      throw this.#explain('Cannot read the store', error)
+      throw this.#translate('Cannot read the store', error)
     }
   }
 
@@ -70,7 +70,7 @@ export class SqliteTransfer implements Transfer {
       database.run('COMMIT')
       return BigInt(count)
     } catch (error) {
-      throw this.#explain(nothingChanged, error)
+      throw this.#translate(nothingChanged, error)
     }
   }
 
@@ -116,7 +116,7 @@ export class SqliteTransfer implements Transfer {
         await new Promise(setImmediate)
       }
     } catch (error) {
-      throw this.#explain(nothingChanged, error)
+      throw this.#translate(nothingChanged, error)
     }
   }
 
@@ -125,7 +125,7 @@ export class SqliteTransfer implements Transfer {
   }
 
   /** The system's errors stay as they are: they may be those of the animals' source. */
-  #explain(what: string, error: unknown): unknown {
+  #translate(what: string, error: unknown): unknown {
     return error instanceof SQLiteError ? sqliteStoreError(error, `${what} ${this.#file}`) : error
   }
 }

@@ -5,12 +5,14 @@ import { identify } from './schema.ts'
 import { Thread } from './thread.ts'
 import type { CommitReply, Committed, ThreadReply, ThreadRequest, Write, Writes } from './writer-thread.ts'
 
+const creations: readonly (keyof Writes)[] = ['createPet', 'createPetOnce']
+
 /** Sends writes to the writer thread, which starts with the first one. */
 export class Writer {
   readonly #health = new WriteHealth()
   readonly #queue = new CommitQueue<Write, unknown>({
     commit: take => this.#commit(take),
-    kindOf: ([name]) => (name.startsWith('createPet') ? 'pets' : 'others'),
+    kindOf: ([name]) => (creations.includes(name) ? 'pets' : 'others'),
     health: this.#health,
   })
   readonly #file: string
@@ -53,7 +55,7 @@ export class Writer {
     return (await this.#queue.add([name, ...args])) as ReturnType<Writes[N]>
   }
 
-  /** Takes no more writes, and waits for the outcome of each. */
+  /** Refuses further writes, and resolves when the others are committed or have failed. */
   finish(): Promise<void> {
     return this.#queue.close()
   }
@@ -87,7 +89,7 @@ export class Writer {
     try {
       return (await this.#start().thread.send({ type: 'commit', writes })) as CommitReply
     } catch (cause) {
-      throw new StoreUnavailable('the writer thread has ended', { cause })
+      throw new StoreUnavailable('the writer thread ended', { cause })
     }
   }
 

@@ -245,7 +245,7 @@ const checks: Readonly<Record<string, (typed: string) => string>> = {
   categoryId(typed) {
     // The client would not send a larger number to the service.
     const isInt64 = /^\s*-?\d+\s*$/.test(typed) && BigInt.asIntN(64, BigInt(typed)) === BigInt(typed)
-    return isInt64 ? '' : 'Enter a whole number, such as 42'
+    return isInt64 ? '' : 'Enter a whole number of up to 18 digits, such as 42'
   },
 }
 
