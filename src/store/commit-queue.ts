@@ -124,10 +124,10 @@ export class CommitQueue<Write, Result> {
     return this.#taken.map(() => ({ error }))
   }
 
-  #refuseLate(why = new StoreUnavailable(`not sent within ${writeMsMax} ms`)): void {
+  #refuseLate(why?: StoreUnavailable): void {
     const nowMs = performance.now()
     while (this.#waiting[0] && this.#waiting[0].deadlineMs <= nowMs) {
-      this.#settle(this.#waiting[0], { error: why })
+      this.#settle(this.#waiting[0], { error: why ?? new StoreUnavailable(`not sent within ${writeMsMax} ms`) })
       this.#waiting.shift()
     }
   }

@@ -50,10 +50,9 @@ export function openSqlite(file: string, options: OpenOptions, steps = migration
   }
 }
 
-function petStore({ list, get, hasExpiredKeys }: ReturnType<typeof petReads>, writer: Writer): PetStore {
+function petStore(reads: ReturnType<typeof petReads>, writer: Writer): PetStore {
   return {
-    list,
-    get,
+    ...reads,
     async create(pet) {
       const id = await writer.write('createPet', pet)
       return { ...pet, id }
@@ -61,14 +60,13 @@ function petStore({ list, get, hasExpiredKeys }: ReturnType<typeof petReads>, wr
     createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
     // A sweep with nothing to delete takes no lock.
     deleteExpiredIdempotencyKeys: async (now, max) =>
-      hasExpiredKeys(now) ? writer.write('deleteExpiredKeys', now, max) : 0,
+      reads.hasExpiredKeys(now) ? writer.write('deleteExpiredKeys', now, max) : 0,
   }
 }
 
-function keyStore({ find, list }: ReturnType<typeof keyReads>, writer: Writer): KeyStore {
+function keyStore(reads: ReturnType<typeof keyReads>, writer: Writer): KeyStore {
   return {
-    find,
-    list,
+    ...reads,
     create: key => writer.write('createKey', key),
     createFirst: key => writer.write('createFirstKey', key),
     revoke: (id, at) => writer.write('revokeKey', id, at),
