@@ -8,7 +8,6 @@ import { int64 } from '../../src/field.ts'
 import { openApiDocument } from '../../src/http/openapi.ts'
 import { bodyBytesMax, type ErrorCode } from '../../src/http/operations.ts'
 import { idempotencyKey } from '../../src/http/query.ts'
-import { json } from '../../src/http/response.ts'
 import { int64Max } from '../../src/int64.ts'
 import { cursorSchema, pageLimit } from '../../src/page.ts'
 import { petName, petStatus } from '../../src/pet.ts'
@@ -16,7 +15,7 @@ import type { PetStore } from '../../src/store-contract.ts'
 import { advance, standingClock } from '../support/clock.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
-import { describedCodes, expectDescribed } from './described.ts'
+import { describedCodes } from './described.ts'
 
 const service = await startService()
 afterAll(() => service[Symbol.asyncDispose]())
@@ -102,14 +101,6 @@ describe('a generated client', () => {
     for (const header of Object.values(headers)) expect(header).not.toContainKey('required')
   })
 
-  test('gets patterns in the syntax that all languages share', () => {
-    const patterns = objectsIn(document).flatMap(({ pattern }) => (typeof pattern === 'string' ? [pattern] : []))
-    expect(patterns).toHaveLength(2)
-    // No look-around, no back-reference, no \0, no \u.
-    for (const pattern of patterns) expect(pattern).not.toMatch(/\(\?[^:]|\\[0-9uUpPkK]/)
-    expect(objectsIn(document).filter(part => 'not' in part)).toEqual([])
-  })
-
   test('has a method for each operation, with these parameters and responses', () => {
     const names = (refs: readonly { $ref: string }[]) => refs.map(({ $ref }) => $ref.split('/').at(-1)).join(' ')
     const found = operations.map(one => [
@@ -182,31 +173,6 @@ describe('an operation sends every code that the document lists for it', () => {
     const answering = target.call(path + query, init)
     while (code === 'request_timeout' && Bun.peek.status(answering) === 'pending') await advance(1_000)
     expect((await answering).json).toMatchObject({ code })
-  })
-})
-
-describe('the check of every response in these tests', () => {
-  const pet = { id: 1, name: 'Rex', categoryId: 7 }
-  const location = { location: '/v1/pets/1' }
-  const asText = { 'content-type': 'text/plain' }
-  const post = (status: number, given: Record<string, string>, body: object) => {
-    const headers = { ...Object.fromEntries(json(status, '').headers), 'x-request-id': '1', ...given }
-    return () => expectDescribed('POST', '/v1/pets', new Response(null, { status, headers }), JSON.stringify(body))
-  }
-
-  test.each([
-    ['another status', 202, location, pet, '202 is not described'],
-    ['a status of the default', 418, {}, { code: 'not_found', message: '', status: 418 }, '418 is not described'],
-    ['a missing header', 201, {}, pet, 'missing: location'],
-    ['an undescribed header', 201, { ...location, etag: '1' }, pet, 'not described: etag'],
-    ['another media type', 201, { ...location, ...asText }, pet, 'the header content-type is text/plain'],
-    ['a missing property', 201, location, { id: 1, name: 'Rex' }, "must have required property 'categoryId'"],
-    ['a further property', 201, location, { ...pet, colour: 'red' }, 'must NOT have additional properties'],
-    ['an unknown code', 400, {}, { code: 'odd', message: '', status: 400 }, 'the code odd is not published'],
-    ['the code of another status', 400, {}, { code: 'rate_limited', message: '', status: 400 }, 'does not list'],
-    ['another status in the Error', 400, {}, { code: 'invalid_json', message: '', status: 500 }, 'status is 500'],
-  ])('notices %s', (_what, status, headers, body, problem) => {
-    expect(post(status, headers, body)).toThrow(problem)
   })
 })
 

@@ -27,12 +27,6 @@ test.each<[StoreProblem, string, ...string[]]>([
   }
 })
 
-test('what a code means in one place goes first', () => {
-  const own = [[/^SQLITE_CORRUPT/, 'bad-backup', 'the backup is damaged']] as const
-  const cause = Object.assign(new Error('no'), { code: 'SQLITE_CORRUPT' })
-  expect(sqliteStoreError(cause, 'Cannot restore it', own)).toMatchObject({ problem: 'bad-backup' })
-})
-
 test('an error of SQLite makes the store unavailable, with its code; any other is a bug, with its stack', async () => {
   using database = new Database(':memory:')
   database.run('PRAGMA query_only = ON')
