@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SQL } from 'bun'
@@ -31,21 +31,13 @@ async function refusedLine(databaseUrl: string, env: Readonly<Record<string, str
 }
 
 // Each waits for the time limit of a connection.
-describe.concurrent('serve reports in one line', () => {
-  test('a host that does not answer', async () => {
-    expect(await refusedLine(unreachable)).toMatch(
-      /127\.0\.0\.1:1\/pets: no PostgreSQL server answers \(.*DATABASE_URL, or start PostgreSQL there$/m,
-    )
-  })
-
-  test.each<[string, (socket: Bun.Socket) => void]>([
-    ['never answers', () => {}],
-    ['speaks HTTP', socket => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
-  ])('a program that %s', async (_, open) => {
-    using other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { open, data() {} } })
-    const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:${other.port}/pets`)
-    expect(line).toContain(`127.0.0.1:${other.port}`)
-  })
+test.concurrent.each<[string, (socket: Bun.Socket) => void]>([
+  ['never answers', () => {}],
+  ['speaks HTTP', socket => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
+])('serve reports in one line a program that %s', async (_, open) => {
+  using other = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { open, data() {} } })
+  const line = await refusedLine(`postgres://somebody:${password}@127.0.0.1:${other.port}/pets`)
+  expect(line).toContain(`127.0.0.1:${other.port}`)
 })
 
 /** Replaces the lines of pg_hba.conf. */

@@ -5,7 +5,6 @@ import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { OutcomeUnknown } from '../../src/errors.ts'
 import { openStores } from '../../src/store/open.ts'
-import { waitingMax } from '../../src/store/postgres/connections.ts'
 import { advance, eventually, standingClock } from '../support/clock.ts'
 import { animalBody, key, type Serving, serveFrom } from '../support/load.ts'
 import { ask, type Cluster, describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
@@ -93,11 +92,6 @@ async function countOf(serving: Addressed, number: number): Promise<number> {
 const unknownKey = issueApiKey({ name: 'nobody', permission: 'read-write', createdAt: new Date() }).key
 
 const createdKey = (server: Serving, url: string) => createKey(server.cwd, 'till', '--database-url', url)
-
-async function healthOf({ url }: { readonly url: string }): Promise<string> {
-  const answer = await fetch(new URL('/healthz', url))
-  return `${answer.status} ${await answer.text()}`
-}
 
 describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   let primary: Cluster
@@ -264,7 +258,10 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
   test('with PETSTORE_READ_URL but without the primary, stored keys still read, creations get 503 at once, and /healthz says read-only', async () => {
     await using serving = await serveFrom(url, '--read-url', at(standby, url))
     const stored = await createdKey(serving, url)
-    const health = () => healthOf(serving)
+    const health = async () => {
+      const answer = await fetch(new URL('/healthz', serving.url))
+      return `${answer.status} ${await answer.text()}`
+    }
     const healthIs = (text: string) => until(text, async () => (await health()) === text || undefined)
     await healthIs('200 ok')
     await primary.stop('SIGINT')
@@ -283,47 +280,6 @@ describeWithOwnPostgres('a PostgreSQL primary and its standby', () => {
     expect(await health()).toBe('200 read-only')
     await addedOnce(serving, 303)
     await healthIs('200 ok')
-  })
-
-  test('with PETSTORE_READ_URL and a crowd, a revoked key is not accepted by a standby that does not know it yet', async () => {
-    const readUrl = at(standby, url)
-    const stores = await openStores(url, { create: false, readUrl })
-    const { record } = issueApiKey({ name: 'revoked', permission: 'read-write', createdAt: new Date() })
-    const { id } = await stores.keys.create(record)
-    await ask(readUrl, 'SELECT pg_wal_replay_pause()')
-    try {
-      await stores.keys.revoke(id, new Date())
-      const crowd = Array.from({ length: waitingMax + 300 }, () => stores.keys.find(record.hash))
-      const found = (await Promise.allSettled(crowd)).flatMap(each => (each.status === 'fulfilled' ? each.value : []))
-      expect(found.length).toBeGreaterThan(0)
-      expect(found.filter(each => each?.revokedAt === undefined)).toEqual([])
-    } finally {
-      await ask(readUrl, 'SELECT pg_wal_replay_resume()')
-      await stores.close()
-    }
-  })
-
-  test('while the standby hangs, the number of sessions is bounded, and then it works at once', async () => {
-    const stores = await openStores(url, { create: false })
-    await using admin = new SQL(primary.url(), { max: 1 })
-    /** Unlike creations, they do not wait for each other. */
-    const addKey = async () => {
-      const { record } = issueApiKey({ name: 'till', permission: 'read-only', createdAt: new Date() })
-      await stores.keys.create(record)
-    }
-    const adding: Promise<void>[] = []
-    {
-      using _ = standby.freeze()
-      // Three times as long as a connection may be silent.
-      for (let second = 0; second < 15; second++) {
-        for (const _ of [1, 2]) adding.push(addKey().catch(() => {}))
-        expect((await admin.unsafe(`SELECT 1 ${sessionsOfOurs} AND wait_event = 'SyncRep'`)).length).toBeLessThan(3)
-        await Bun.sleep(1_000)
-      }
-    }
-    await Promise.all(adding)
-    await addKey()
-    await stores.close()
   })
 })
 

@@ -72,14 +72,6 @@ test.each([
   expect(postgresStoreError(errorWith('08P01', message), location)).toMatchObject({ problem })
 })
 
-test('another connection may succeed if one was lost, or its certificate is refused', () => {
-  const certificate = Object.assign(new Error(), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
-  const isLost = ['ERR_POSTGRES_CONNECTION_CLOSED', '08006', '57P01', '57014', '40001'].map(code =>
-    isConnectionLost(errorWith(code)),
-  )
-  expect([...isLost, isConnectionLost(certificate)]).toEqual([true, true, true, false, false, true])
-})
-
 describe('an error stays as it is', () => {
   test.each([
     ['of a duplicate value', errorWith('23505')],
