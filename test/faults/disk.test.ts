@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { appendFileSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Reply, withClients } from '../support/connections.ts'
@@ -138,18 +138,6 @@ testUnless(noMount, 'correct, remove and keys create on a full disk change nothi
   expect(await refusal(['backup', join(folder.path, 'copy.db')], surroundings)).toMatch(/; free some space\n$/)
   rmSync(join(disk.path, 'filler'))
   expect(await petstore(['export'], surroundings)).toMatchObject({ exitCode: 0, stdout: before })
-})
-
-testUnless(noMount, 'a backup onto a full disk says so, and leaves nothing there', async () => {
-  using disk = smallDisk(1024 ** 2)
-  await using server = await start()
-  await withClients({ port: server.port, key, count: 50 }, async client => {
-    for (let animals = 0; animals < 20; animals++) expect(await add(client, new Map())).toBe(201)
-  })
-  const copy = join(disk.path, 'copy.db')
-  const problem = await refusal(['backup', copy, '--database-url', 'sqlite:pets.db'], { cwd: server.cwd })
-  expect(problem).toContain('Cannot back up the store pets.db: the disk is full (SQLITE_FULL); free some space')
-  expect(readdirSync(disk.path)).toEqual([])
 })
 
 testUnless(noMount, 'a restore onto a full disk says so and changes nothing, and the server continues', async () => {

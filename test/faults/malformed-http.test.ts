@@ -291,13 +291,6 @@ test('a client that closes its side after the request gets an answer to a GET, b
   expect(await halfClosed(post(sized(animal.length), animal))).toMatch(/^$|^HTTP\/1\.1 201 /)
 })
 
-test('a request pipelined behind the first /openapi.json is answered', async () => {
-  await using fresh = await startServer({ env: { PETSTORE_API_KEY: key } })
-  const pipelined = get('', '/openapi.json') + get()
-  const { replies } = await exchange(fresh.port, [pipelined], { expected: 2 })
-  expect(replies.map(({ status }) => status)).toEqual([200, 200])
-})
-
 test('after all of that the server stops as usual', async () => {
   const stopped = await server.stop('SIGTERM')
   expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])

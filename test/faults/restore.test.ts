@@ -1,10 +1,9 @@
-import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { copyFileSync, statSync, writeFileSync } from 'node:fs'
 import { workplace } from '../cli/workplace.ts'
 import { KeepAliveClient, type Sent, withClients } from '../support/connections.ts'
 import { allAnimals, animalLines, inspectStore, key, Ledger, problemIn, readAnimals } from '../support/load.ts'
-import { refusal, startServer, until } from '../support/process.ts'
+import { startServer, until } from '../support/process.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_RESTORE_ROUNDS'] ?? 3)
 /** Batches of 10,000, 10,000 and 1,000 animals, and four statements for the rest. */
@@ -18,14 +17,12 @@ const moments = [lastBatch, 'pets.db-wal', 'pets.db', 1, 2] as const
 
 type Animals = ReadonlyMap<string, string>
 
-type Backups = Awaited<ReturnType<typeof makeBackups>>
-
 /** A folder with two backups that have no id in common, old.db and new.db. */
-async function makeBackups(count: number) {
+async function makeBackups() {
   using stack = new DisposableStack()
   const place = stack.use(workplace(''))
   const make = async (name: string, firstId: bigint) => {
-    const lines = animalLines(count, firstId).replaceAll('"name":"', `"name":"${name} ${longName}`)
+    const lines = animalLines(manyAnimals, firstId).replaceAll('"name":"', `"name":"${name} ${longName}`)
     writeFileSync(place.file(name), lines)
     const made = await place.petstore('import', '--keep-ids', name, '--database-url', `sqlite:${name}.db`)
     expect(made).toMatchObject({ exitCode: 0 })
@@ -37,18 +34,15 @@ async function makeBackups(count: number) {
   return { place, older, newer, [Symbol.dispose]: () => owned.dispose() }
 }
 
-let many: Backups
-let few: Backups
+let backups: Awaited<ReturnType<typeof makeBackups>>
 beforeAll(async () => {
-  many = await makeBackups(manyAnimals)
-  few = await makeBackups(10)
+  backups = await makeBackups()
 })
-afterAll(() => {
-  for (const each of [many, few]) each[Symbol.dispose]()
-})
+afterAll(() => backups[Symbol.dispose]())
 
 /** A folder with copies of both backups, and a server on another copy of old.db. */
-async function restoring({ place: from, older, newer }: Backups) {
+async function restoring() {
+  const { place: from, older, newer } = backups
   await using stack = new AsyncDisposableStack()
   const place = stack.use(workplace(''))
   for (const file of [older.file, newer.file]) copyFileSync(from.file(file), place.file(file))
@@ -98,7 +92,7 @@ function load(port: number, ledger: Ledger) {
 test(
   `after each of ${rounds} kill -9 of a restore, clients find the old catalogue or the backup, and what they added since`,
   async () => {
-    await using all = await restoring(many)
+    await using all = await restoring()
     const { place, server, client } = all
     const ledger = new Ledger()
     let known = all.older.animals
@@ -148,7 +142,7 @@ test(
 )
 
 test('a server killed and started again during a restore serves the old catalogue, and goes on after the restore', async () => {
-  await using all = await restoring(many)
+  await using all = await restoring()
   const { place, older, newer } = all
   await all.server.stop('SIGKILL')
   let known = older.animals
@@ -171,29 +165,4 @@ test('a server killed and started again during a restore serves the old catalogu
     expect(inspectStore(place.file('pets.db'))).toEqual({ integrity: 'ok', animals: found.size })
     known = found
   }
-})
-
-test.concurrent('a locked store: restore says so, and nothing changes', async () => {
-  await using all = await restoring(few)
-  {
-    using other = new Database(all.place.file('pets.db'))
-    other.run('BEGIN IMMEDIATE')
-    const problem = await refusal(['restore', '--yes', 'new.db'], all.place.surroundings)
-    expect(problem).toEndWith(
-      'Nothing has changed in the store pets.db: another process has locked it (SQLITE_BUSY); stop that process, or try again\n',
-    )
-  }
-  expectAnimals(await allAnimals(all.client), all.older.animals)
-})
-
-test.concurrent('of two restores at once, one waits for the other, and clients then find its animals', async () => {
-  await using all = await restoring(few)
-  expectAnimals(await allAnimals(all.client), all.older.animals)
-  await using first = await all.place.startHeld(['restore', '--yes', 'old.db'])
-  await using second = all.place.start(['restore', '--yes', 'new.db'])
-  for await (const text of second.stderr.pipeThrough(new TextDecoderStream())) {
-    if (text.includes('Restoring')) first.kill('SIGUSR2')
-  }
-  expect(await Promise.all([first.exited, second.exited])).toEqual([0, 0])
-  expectAnimals(await allAnimals(all.client), all.newer.animals)
 })
