@@ -282,37 +282,33 @@ export async function serveFrom(url: string, ...flags: string[]) {
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: withPassword, PETSTORE_DRAIN_TIME: '2s' }
   const server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
 
-  /** Stops it. The log must name this cause, and neither the password nor the key. Gives what was logged. */
-  async function expectStopped(cause: RegExp): Promise<readonly string[]> {
-    const ended = await server.stop('SIGTERM')
-    const { exitCode, stderr } = ended
-    expect(exitCode).toBe(0)
-    const lines = /"message":"store unavailable".*"cause":"([^";]*)/g
-    const causes = stderr.matchAll(lines).map(([, each]) => each)
-    expect([...new Set(causes)]).toContainEqual(expect.stringMatching(cause))
-    for (const secret of [password, key]) expect(stderr).not.toContain(secret)
-    const logged = loggedBy(ended)
-    expect(logged).not.toContain('error internal error')
-    return logged
-  }
-
   return Object.assign(server, {
-    databaseUrl: url,
-    expectStopped,
     /** Waits until /healthz responds with this status. */
     healthIs: (status: 200 | 503) =>
       until(`/healthz to say ${status}`, async () => {
         const answer = await fetch(new URL('/healthz', server.url), { signal: AbortSignal.timeout(5_000) })
         return answer.status === status || undefined
       }),
-    /** Clients keep the service busy while something happens to its database. Gives what the service logged. */
+    /**
+     * Clients keep the service busy while something happens to its database. Gives what the service logged: this cause, and
+     * neither the password nor the key.
+     */
     async underLoad(cause: RegExp, happen: (load: Load) => Promise<void>): Promise<readonly string[]> {
       const load = new Load(server.port, key)
       await happen(load).finally(() => load.stop())
       expect(load.unavailable).toBeGreaterThan(0)
       using client = new KeepAliveClient(server.port, key)
       await load.expectEachOnce(client)
-      return await expectStopped(cause)
+      const ended = await server.stop('SIGTERM')
+      const { exitCode, stderr } = ended
+      expect(exitCode).toBe(0)
+      const lines = /"message":"store unavailable".*"cause":"([^";]*)/g
+      const causes = stderr.matchAll(lines).map(([, each]) => each)
+      expect([...new Set(causes)]).toContainEqual(expect.stringMatching(cause))
+      for (const secret of [password, key]) expect(stderr).not.toContain(secret)
+      const logged = loggedBy(ended)
+      expect(logged).not.toContain('error internal error')
+      return logged
     },
   })
 }

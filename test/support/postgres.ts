@@ -35,37 +35,26 @@ export function describeWithOwnPostgres(name: string, tests: () => void): void {
 let shared: Promise<Cluster> | undefined
 
 /** Run after a test, on a connection of its own. */
-const endOtherSessions = `
-  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
-const cleaning = {
-  empty: `${endOtherSessions};
-    DO $$ BEGIN
-      EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());
-      EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT -1', current_database());
-      EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO PUBLIC', current_database());
-    END $$;
-    DROP SCHEMA public CASCADE;
-    CREATE SCHEMA public AUTHORIZATION pg_database_owner;
-    GRANT USAGE ON SCHEMA public TO PUBLIC`,
-  store: `${endOtherSessions};
-    DELETE FROM pets;
-    DELETE FROM idempotency_keys;
-    DELETE FROM api_keys;
-    ALTER TABLE api_keys ALTER id RESTART;
-    UPDATE pet_id_floor SET last_id = 0`,
-}
+const cleaning = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
+  DO $$ BEGIN
+    EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());
+  END $$;
+  DROP SCHEMA public CASCADE;
+  CREATE SCHEMA public AUTHORIZATION pg_database_owner;
+  GRANT USAGE ON SCHEMA public TO PUBLIC`
 const created: TestDatabase[] = []
-const unused: Record<keyof typeof cleaning, TestDatabase[]> = { empty: [], store: [] }
+const unused: TestDatabase[] = []
 
-/** An empty database on the server that all tests share, or one that may already have the empty tables of a store. */
-export async function sharedDatabase(kind: keyof typeof cleaning = 'empty'): Promise<TestDatabase> {
-  const database = unused[kind].pop() ?? (await newSharedDatabase())
+/** An empty database on the server that all tests share. */
+export async function sharedDatabase(): Promise<TestDatabase> {
+  const database = unused.pop() ?? (await newSharedDatabase())
   return {
     url: database.url,
     // Cleaned and used again, because creating one takes 200 ms of CPU time. Other engines may not be able to.
     [Symbol.asyncDispose]: () =>
-      ask(database.url, cleaning[kind]).then(
-        () => void unused[kind].push(database),
+      ask(database.url, cleaning).then(
+        () => void unused.push(database),
         () => database[Symbol.asyncDispose](),
       ),
   }

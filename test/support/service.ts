@@ -129,7 +129,7 @@ export interface AnyDatabase extends TestDatabase {
 
 export async function newTestDatabase(store: StoreKind): Promise<AnyDatabase> {
   if (store === 'sqlite') return sqliteDatabase()
-  const database = await sharedDatabase('store')
+  const database = await sharedDatabase()
   return Object.assign(database, {
     async setLastId(id: bigint) {
       await using sql = new SQL(database.url, { max: 1 })
