@@ -12,11 +12,11 @@ import { workMsMax } from './server.ts'
 export function createPostgresKeys(reader: Reader, writing: Connections, health: WriteHealth): KeyStore {
   // One statement for all waiting look-ups, ahead of other reads: unknown keys must not fill the queue.
   const lookUp = readTogether<string, ApiKey>(
-    (hashes, found) => {
+    hashes => {
       const select = `SELECT ${keyColumns} FROM api_keys WHERE hash = ANY ($1)`
       const work = async (sql: SQL) => {
         const rows = await sql.unsafe<KeyRow[]>(select, [texts(sql, hashes, hash => hash)])
-        for (const row of rows) found(row.hash, toApiKey(row))
+        return new Map(rows.map(row => [row.hash, toApiKey(row)]))
       }
       return reader.run(work, { isFirst: true })
     },

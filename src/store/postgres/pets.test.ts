@@ -74,10 +74,10 @@ test('look-ups wait for the statement before them, for a second at most if it ha
   const statements: (readonly number[])[] = []
   const answers = [Promise.resolve(), Promise.withResolvers<void>().promise, Promise.resolve()]
   const lookUp = readTogether<number, string>(
-    (ids, found) => {
+    async ids => {
       statements.push(ids)
-      for (const id of ids) found(id, `key ${id}`)
-      return answers.shift() ?? Promise.resolve()
+      await answers.shift()
+      return new Map(ids.map(id => [id, `key ${id}`]))
     },
     { aloneMs: 1_000 },
   )

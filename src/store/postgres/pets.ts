@@ -47,10 +47,10 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
       const values = status ? [status, after, rows] : [after, rows]
       return reader.run(async sql => toPage(await sql.unsafe<PetRow[]>(statement, values), limit))
     },
-    get: readTogether((ids, found) =>
+    get: readTogether(ids =>
       reader.run(async sql => {
         const rows = await sql.unsafe<PetRow[]>(statements.get, [bigints(sql, ids, id => id)])
-        for (const row of rows) found(row.id, toPet(row))
+        return new Map(rows.map(row => [row.id, toPet(row)]))
       }),
     ),
     async create(pet) {
@@ -72,19 +72,19 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
 }
 
 /**
- * Reads for all callers of an event-loop tick with one statement, which costs several times as much as a look-up. `read`
- * calls `found`. With `aloneMs`, statements run one at a time, but the next one waits no longer than this.
+ * Reads for all callers of an event-loop tick with one statement, which costs several times as much as a look-up. With
+ * `aloneMs`, statements run one at a time, but the next one waits no longer than this.
  */
 export function readTogether<Id, Value>(
-  read: (ids: readonly Id[], found: (id: Id, value: Value) => void) => Promise<void>,
+  read: (ids: readonly Id[]) => Promise<ReadonlyMap<Id, Value>>,
   { aloneMs = 0 } = {},
 ): (id: Id) => Promise<Value | undefined> {
   let asked = new Map<Id, PromiseWithResolvers<Value | undefined>>()
   let isAlone = false
   const readFor = async (callers: typeof asked) => {
     try {
-      await read([...callers.keys()], (id, value) => callers.get(id)?.resolve(value))
-      for (const { resolve } of callers.values()) resolve(undefined)
+      const found = await read([...callers.keys()])
+      for (const [id, { resolve }] of callers) resolve(found.get(id))
     } catch (error) {
       for (const { reject } of callers.values()) reject(error)
     }

@@ -3,10 +3,11 @@
 import { SQL } from 'bun'
 import { StoreError, type StoreProblem, StoreUnreachable } from '../../errors.ts'
 import { withTimeout } from '../../timeout.ts'
+import { writeMsMax } from '../commit-queue.ts'
 import type { PostgresAddress } from './url.ts'
 
 /** How long a client waits for its work, and how long a connection with work may be silent. */
-export const workMsMax = 5_000
+export const workMsMax = writeMsMax
 /** A migration may build an index on the whole table; an export waits for its reader, an import for its source. */
 const longStatementMsMax = 600_000
 /** Statements may finish for this long when a connection closes. */
