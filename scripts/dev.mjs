@@ -4,7 +4,6 @@ import { spawn } from 'node:child_process'
 import { watch } from 'node:fs'
 import { join } from 'node:path'
 
-let server = start()
 let isStopping = false
 let isRestarting = false
 let pause
@@ -15,6 +14,9 @@ watch('src', { recursive: true }, (_event, file) => {
   clearTimeout(pause)
   pause = setTimeout(restart, 100, file)
 })
+
+// Only now: no change while it starts is missed.
+let server = start()
 
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.on(signal, () => {

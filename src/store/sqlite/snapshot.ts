@@ -4,18 +4,19 @@ import type { DamageGuard } from './errors.ts'
 /** SQLite reuses the write-ahead log only while nobody reads it: no transaction is shared this long after a commit. */
 const quietMs = 100
 
-/** What the reads of an event-loop tick share, until a commit of our own writer. */
-interface Tick {
+/** A transaction is shared this long. No client can learn of a commit and ask for it in less time. */
+const sharedMs = 0.1
+
+/** What the reads of a part of an event-loop tick share, until a commit of our own writer. */
+interface Part {
+  readonly startedMs: number
   /** The writer's commits before it. */
   readonly commits: number
   /** Of the transaction that all reads use; undefined if each read has its own. */
   readonly sharedVersion: bigint | undefined
 }
 
-/**
- * Gives all reads of an event-loop tick one transaction, because locking the file costs more than a read. A request sent
- * after a commit of another process arrives in a later tick, unless it opens its connection.
- */
+/** Gives reads that follow one another in an event-loop tick one transaction: locking the file costs more than a read. */
 export class TickSnapshot {
   readonly #database: Database
   readonly #writer: { readonly commits: number }
@@ -23,7 +24,7 @@ export class TickSnapshot {
   readonly #begin
   readonly #dataVersion
   /** Undefined until the first read of a tick. */
-  #tick: Tick | undefined
+  #part: Part | undefined
   #lastVersion: bigint | undefined
   #quietUntilMs = 0
 
@@ -42,7 +43,7 @@ export class TickSnapshot {
     })
   }
 
-  /** Reads what is committed now, not what the other reads of this tick see. */
+  /** Reads what is committed now, not what the reads before it have seen. */
   readLatest<T>(statement: () => T): T {
     return this.#guard.run(() => {
       this.#end()
@@ -55,20 +56,21 @@ export class TickSnapshot {
     return this.#guard.run(() => this.#enter().sharedVersion ?? this.#readVersion())
   }
 
-  /** The current tick, which begins with its first read, and again after a commit of our own writer. */
-  #enter(): Tick {
+  /** Begins another part if a client may know of a commit that this one does not show. */
+  #enter(): Part {
+    const part = this.#part
+    const startedMs = performance.now()
     const { commits } = this.#writer
-    const isShared = this.#tick?.sharedVersion !== undefined
-    if (this.#tick?.commits === commits && this.#database.inTransaction === isShared) return this.#tick
+    const isCurrent = part && part.commits === commits && startedMs - part.startedMs < sharedMs
+    if (isCurrent && this.#database.inTransaction === (part.sharedVersion !== undefined)) return part
     this.#end()
-    if (!this.#tick) setImmediate(() => this.#leave())
-    this.#tick = { commits, sharedVersion: this.#share() }
-    return this.#tick
+    if (!part) setImmediate(() => this.#leave())
+    this.#part = { startedMs, commits, sharedVersion: this.#share(startedMs) }
+    return this.#part
   }
 
   /** Begins a transaction and returns its version, unless there was a commit less than `quietMs` ago. */
-  #share(): bigint | undefined {
-    const nowMs = performance.now()
+  #share(nowMs: number): bigint | undefined {
     if (nowMs < this.#quietUntilMs) return undefined
     this.#begin.run()
     const version = this.#readVersion()
@@ -89,7 +91,7 @@ export class TickSnapshot {
   }
 
   #leave(): void {
-    this.#tick = undefined
+    this.#part = undefined
     try {
       this.#end()
     } catch {
