@@ -5,7 +5,7 @@ import type { DamageGuard } from './errors.ts'
 const quietMs = 100
 
 /** A transaction is shared this long. No client can learn of a commit and ask for it in less time. */
-const sharedMs = 0.1
+const sharedMs = 0.2
 
 /** What the reads of a part of an event-loop tick share, until a commit of our own writer. */
 interface Part {
