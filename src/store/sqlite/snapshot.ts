@@ -4,16 +4,17 @@ import type { DamageGuard } from './errors.ts'
 /** SQLite reuses the write-ahead log only while nobody reads it: no transaction is shared this long after a commit. */
 const quietMs = 100
 
-/** A transaction is shared this long. No client can learn of a commit and ask for it in less time. */
-const sharedMs = 0.2
+/** What was read is used again for this long. No client can learn of a commit and ask for it in less time. */
+const sharedMs = 0.1
 
 /** What the reads of a part of an event-loop tick share, until a commit of our own writer. */
 interface Part {
   readonly startedMs: number
   /** The writer's commits before it. */
   readonly commits: number
-  /** Of the transaction that all reads use; undefined if each read has its own. */
-  readonly sharedVersion: bigint | undefined
+  readonly version: bigint | undefined
+  /** Whether its reads use one transaction. */
+  readonly isShared: boolean
 }
 
 /** Gives reads that follow one another in an event-loop tick one transaction: locking the file costs more than a read. */
@@ -21,7 +22,7 @@ export class TickSnapshot {
   readonly #database: Database
   readonly #writer: { readonly commits: number }
   readonly #guard: DamageGuard
-  readonly #begin
+  readonly #beginTransaction
   readonly #dataVersion
   /** Undefined until the first read of a tick. */
   #part: Part | undefined
@@ -32,13 +33,15 @@ export class TickSnapshot {
     this.#database = database
     this.#writer = writer
     this.#guard = guard
-    this.#begin = database.query('BEGIN')
+    this.#beginTransaction = database.query('BEGIN')
     this.#dataVersion = database.query<{ data_version: bigint }, []>('PRAGMA data_version')
   }
 
   read<T>(statement: () => T): T {
     return this.#guard.run(() => {
-      this.#enter()
+      if (this.#current()?.isShared) return statement()
+      if (performance.now() < this.#quietUntilMs) this.#end()
+      else this.#begin(true)
       return statement()
     })
   }
@@ -51,38 +54,35 @@ export class TickSnapshot {
     })
   }
 
-  /** Of what `read` reads. Differs after every commit of others; this connection only reads. */
+  /** Differs after every commit of others; this connection only reads. */
   version(): bigint | undefined {
-    return this.#guard.run(() => this.#enter().sharedVersion ?? this.#readVersion())
+    return this.#guard.run(() => (this.#current() ?? this.#begin(false)).version)
   }
 
-  /** Begins another part if a client may know of a commit that this one does not show. */
-  #enter(): Part {
+  /** The part that began last, unless a client may know of a commit that it does not show. */
+  #current(): Part | undefined {
     const part = this.#part
+    if (!part || part.commits !== this.#writer.commits) return undefined
+    if (performance.now() - part.startedMs >= sharedMs) return undefined
+    return this.#database.inTransaction === part.isShared ? part : undefined
+  }
+
+  /** Begins a part, with a transaction if it is to be shared and there was no commit less than `quietMs` ago. */
+  #begin(isShared: boolean): Part {
     const startedMs = performance.now()
     const { commits } = this.#writer
-    const isCurrent = part && part.commits === commits && startedMs - part.startedMs < sharedMs
-    if (isCurrent && this.#database.inTransaction === (part.sharedVersion !== undefined)) return part
     this.#end()
-    if (!part) setImmediate(() => this.#leave())
-    this.#part = { startedMs, commits, sharedVersion: this.#share(startedMs) }
+    if (isShared) this.#beginTransaction.run()
+    const version = this.#dataVersion.get()?.data_version
+    const isQuiet = version === this.#lastVersion
+    if (!isQuiet) {
+      this.#end()
+      this.#lastVersion = version
+      this.#quietUntilMs = startedMs + quietMs
+    }
+    if (!this.#part) setImmediate(() => this.#leave())
+    this.#part = { startedMs, commits, version, isShared: isShared && isQuiet }
     return this.#part
-  }
-
-  /** Begins a transaction and returns its version, unless there was a commit less than `quietMs` ago. */
-  #share(nowMs: number): bigint | undefined {
-    if (nowMs < this.#quietUntilMs) return undefined
-    this.#begin.run()
-    const version = this.#readVersion()
-    if (version === this.#lastVersion) return version
-    this.#end()
-    this.#lastVersion = version
-    this.#quietUntilMs = nowMs + quietMs
-    return undefined
-  }
-
-  #readVersion(): bigint | undefined {
-    return this.#dataVersion.get()?.data_version
   }
 
   /** The next read sees every commit before it. */
