@@ -6,7 +6,7 @@ import type { NewPet, Pet, PetCorrection } from './pet.ts'
 /**
  * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless a write
  * was sent and its answer came late or not at all; `createOnce` makes a retry safe. Reads see every earlier write of
- * this process, except on a replica. A write of another process is visible in the next event-loop tick at the latest.
+ * this process, except on a replica. A write of another process is visible before its client can ask for it.
  */
 export interface PetStore {
   /**
