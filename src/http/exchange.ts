@@ -39,7 +39,7 @@ export class Exchange {
   operationId: OperationId | undefined
   /** `Prefer: handling=strict`: unknown parameters and properties are errors. */
   isStrict = false
-  /** Of the response, whatever it will be. */
+  /** Headers of the response, also of a refusal. */
   readonly headers: Record<string, string>
 
   constructor(request: Request, peers: PeerLookup | undefined, environmentKey: string | undefined) {

@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../errors.ts'
 export const writesWaitingMax = 1_024
 /** Bounds the time of one commit. */
 const batchMax = 512
-/** A write that was not sent this long after it was added is refused, whatever it waited for. */
+/** A write that was not sent this long after it was added is refused: it waited for a lock, a connection or others. */
 export const writeMsMax = 5_000
 /** A failed write counts for this long, unless a later one succeeds. */
 const failureMsMax = 120_000

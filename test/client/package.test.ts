@@ -154,19 +154,19 @@ export const some: Pet[] = await pets.list({ cursor: page.nextCursor, headers: n
 export const text: string = stringify([pet, page, responseOf(page)?.requestId])
 for await (const { id, status } of pets.list({ status: 'sold' })) if (status === 'sold') await pets.get(id)
 await page.next?.().catch((error: unknown) => (error instanceof PetstoreError ? error.status : undefined))
-// @ts-expect-error
+// @ts-expect-error: no address
 new PetstoreClient({ apiKey: 'a-key' })
-// @ts-expect-error
+// @ts-expect-error: an address is a text
 new PetstoreClient({ baseUrl: 7, apiKey: 'a-key' })
-// @ts-expect-error
+// @ts-expect-error: a category is a number
 pets.create({ name: 'Rex', categoryId: '7' })
-// @ts-expect-error
+// @ts-expect-error: no category
 pets.create({ name: 'Rex' })
-// @ts-expect-error
+// @ts-expect-error: an unknown status
 pets.list({ status: 'lost' })
-// @ts-expect-error
+// @ts-expect-error: no bound for memory
 pets.list().toArray()
-// @ts-expect-error
+// @ts-expect-error: a header is a text
 pets.get(1n, { headers: { 'x-a': 7 } })
 `
 

@@ -11,7 +11,7 @@ function errorWith(code: string, message = 'the database says') {
   return new SQL.PostgresError(message, { ...options, detail: '', hint: '' })
 }
 
-// What the operator is told while the service runs: for `passing`, only what the server says; for `bug`, the stack.
+// The log while the service runs: for `passing`, only what the server says; for `bug`, the stack.
 type Running = 'passing' | 'problem' | 'bug'
 const retried = StoreUnreachable
 const final = StoreError

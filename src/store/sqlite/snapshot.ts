@@ -1,13 +1,13 @@
 import type { Database } from 'bun:sqlite'
 import type { DamageGuard } from './errors.ts'
 
-/** SQLite reuses the write-ahead log only while nobody reads it: no transaction is shared this long after a commit. */
+/** SQLite reuses the write-ahead log only while no transaction reads it: none is shared this long after a commit. */
 const quietMs = 100
 
-/** What was read is used again for this long. No client can learn of a commit and ask for it in less time. */
+/** Reads within this time see the same state. From a commit to its next request, a client needs longer. */
 const sharedMs = 0.1
 
-/** What the reads of a part of an event-loop tick share, until a commit of our own writer. */
+/** Part of an event-loop tick: its reads see the same state, until a commit of our own writer. */
 interface Part {
   readonly startedMs: number
   /** The writer's commits before it. */
