@@ -4,8 +4,8 @@ const checksumChars = 6
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 const form = new RegExp(`^${prefix}[0-9A-Za-z]{${secretChars + checksumChars}}$`)
 
-export const permissions = ['read-write', 'read-only', 'metrics'] as const
-/** `metrics` reads /metrics and nothing else; the others are for the catalogue. */
+export const permissions = ['manage', 'read-write', 'read-only', 'metrics'] as const
+/** `metrics` reads /metrics and nothing else; the others are for the catalogue. `manage` also changes and removes. */
 export type Permission = (typeof permissions)[number]
 
 export interface NewApiKey {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { readJson } from './json.ts'
-import { type NewPet, petName, readNewPet } from './pet.ts'
+import { type NewPet, type PetChanges, petName, readNewPet, readPetChanges } from './pet.ts'
 
 function readJsonPet(text: string, strict = false) {
   const parsed = readJson(text)
@@ -90,7 +90,7 @@ describe('a new animal', () => {
     ['"Rex"', '"Rex"'],
     ['[{"name":"Rex","categoryId":7}]', '[…]'],
   ])('is not the body %s', (text, shown) => {
-    const problem = `the body is ${shown}: expected an object with name and categoryId`
+    const problem = `the body is ${shown}: expected a JSON object`
     expect(listProblems(text)).toEqual([problem])
     expect(listProblems(text, true)).toEqual([problem])
   })
@@ -128,5 +128,32 @@ describe('a new animal', () => {
     const pet = { name: 'Rex', categoryId: 7n }
     expect(readJsonPet('{"name":"Rex","categoryId":7,"id":99}')).toStrictEqual({ ok: true, pet })
     expect(readNewPet({ ...pet, id: 99 }).ok).toBe(true)
+  })
+})
+
+describe('changes of an animal', () => {
+  const read = (text: string, strict = false) => {
+    const parsed = readJson(text)
+    return readPetChanges(parsed.ok ? parsed.value : undefined, strict)
+  }
+
+  test.each<[string, PetChanges]>([
+    ['{}', {}],
+    ['{"name":" x "}', { name: ' x ' }],
+    ['{"categoryId":9223372036854775807}', { categoryId: 2n ** 63n - 1n }],
+    ['{"status":"sold","id":7}', { status: 'sold' }],
+    ['{"status":null,"name":"Rex","categoryId":1e3}', { status: null, name: 'Rex', categoryId: 1_000n }],
+  ])('%s are read', (text, changes) => {
+    expect(read(text)).toEqual({ ok: true, changes })
+  })
+
+  test.each([
+    ['[]', 'the body is […]: expected a JSON object'],
+    ['{"name":null}', 'name is not a string: expected 1 to 1,000 characters'],
+    ['{"categoryId":null}', 'categoryId is null: expected a 64-bit integer'],
+    ['{"status":"lost"}', 'status is "lost": expected available, pending or sold, or null for none'],
+    ['{"Name":"Rex"}', 'unknown property "Name": expected name, categoryId or status'],
+  ])('%s are refused in strict handling: %s', (text, problem) => {
+    expect(read(text, true)).toEqual({ ok: false, problems: [problem] })
   })
 })

@@ -1,4 +1,4 @@
-import { type Field, int64, invalid, missing, oneOf, unknownNames } from './field.ts'
+import { type Field, int64, invalid, missing, oneOf, type Rule, unknownNames } from './field.ts'
 import { isJsonObject } from './int64.ts'
 
 export const petStatuses = ['available', 'pending', 'sold'] as const
@@ -16,8 +16,8 @@ export interface Pet extends NewPet {
   readonly id: bigint
 }
 
-/** What to change. `status: null` removes the status. */
-export interface PetCorrection {
+/** What to change: absent means unchanged. `status: null` removes the status. */
+export interface PetChanges {
   readonly name?: string | undefined
   readonly categoryId?: bigint | undefined
   readonly status?: PetStatus | null | undefined
@@ -51,29 +51,54 @@ export const petName: Field<string> = {
 export const newPetNames: readonly (keyof NewPet)[] = ['name', 'categoryId', 'status']
 export const newPetRequired: readonly (keyof NewPet)[] = ['name', 'categoryId']
 
-type ReadNewPet =
-  | { readonly ok: true; readonly pet: NewPet }
-  | { readonly ok: false; readonly problems: readonly string[] }
+type Problems = { readonly ok: false; readonly problems: readonly string[] }
 
 /** Reads an animal as a client sent it, and collects every problem. `strict` refuses unknown properties. */
-export function readNewPet(sent: unknown, strict = false): ReadNewPet {
-  if (!isJsonObject(sent)) {
-    return { ok: false, problems: [invalid('the body', sent, { expected: 'an object with name and categoryId' })] }
-  }
-  const problems: string[] = []
-  const read = <T>(name: keyof NewPet, field: Field<T>): T | undefined => {
-    if (!Object.hasOwn(sent, name)) {
-      if (newPetRequired.includes(name)) problems.push(missing(name, field))
-      return undefined
-    }
-    const value = field.read(sent[name])
-    if (value === undefined) problems.push(invalid(name, sent[name], field))
-    return value
-  }
-  const name = read('name', petName)
-  const categoryId = read('categoryId', int64)
-  const status = read('status', petStatus)
-  if (strict) problems.push(...unknownNames('property', Object.keys(sent), newPetNames))
+export function readNewPet(sent: unknown, strict = false): { readonly ok: true; readonly pet: NewPet } | Problems {
+  const { name, categoryId, status, problems } = readProperties(sent, petStatus, newPetRequired, strict)
   if (problems.length > 0 || name === undefined || categoryId === undefined) return { ok: false, problems }
   return { ok: true, pet: status === undefined ? { name, categoryId } : { name, categoryId, status } }
+}
+
+const petStatusOrNull: Rule<PetStatus | null> = {
+  expected: `${petStatus.expected}, or null for none`,
+  read: value => (value === null ? null : petStatus.read(value)),
+}
+
+type ReadPetChanges = { readonly ok: true; readonly changes: PetChanges } | Problems
+
+/** Like `readNewPet`, for an animal that exists. */
+export function readPetChanges(sent: unknown, strict = false): ReadPetChanges {
+  const { problems, ...changes } = readProperties(sent, petStatusOrNull, [], strict)
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, changes }
+}
+
+/** A property that is absent or invalid is undefined. */
+function readProperties<Status>(
+  sent: unknown,
+  statusRule: Rule<Status>,
+  required: readonly (keyof NewPet)[],
+  strict: boolean,
+) {
+  if (!isJsonObject(sent)) {
+    const problem = invalid('the body', sent, { expected: 'a JSON object' })
+    return { name: undefined, categoryId: undefined, status: undefined, problems: [problem] }
+  }
+  const problems: string[] = []
+  const read = <T>(name: keyof NewPet, rule: Rule<T>): T | undefined => {
+    if (!Object.hasOwn(sent, name)) {
+      if (required.includes(name)) problems.push(missing(name, rule))
+      return undefined
+    }
+    const value = rule.read(sent[name])
+    if (value === undefined) problems.push(invalid(name, sent[name], rule))
+    return value
+  }
+  const values = {
+    name: read('name', petName),
+    categoryId: read('categoryId', int64),
+    status: read('status', statusRule),
+  }
+  if (strict) problems.push(...unknownNames('property', Object.keys(sent), newPetNames))
+  return { ...values, problems }
 }

@@ -1,7 +1,7 @@
 import type { ApiKey, NewApiKey } from './api-key.ts'
 import type { StoreTrouble } from './errors.ts'
 import type { Page, PageRequest } from './page.ts'
-import type { NewPet, Pet, PetCorrection } from './pet.ts'
+import type { NewPet, Pet, PetChanges, PetStatus } from './pet.ts'
 
 /**
  * Stores the animals. Every method may throw or reject with StoreUnavailable. Nothing has changed then, unless a write
@@ -19,6 +19,10 @@ export interface PetStore {
   create(pet: NewPet): Promise<Pet>
   /** Like `create`, but at most once for each idempotency key, which is stored in the same transaction. */
   createOnce(pet: NewPet, key: IdempotencyKey): Promise<Creation>
+  /** Changes an animal. The change survives a crash. With `ifStatus`, only if the animal has this status now. */
+  update(id: bigint, changes: PetChanges, ifStatus?: PetStatus): Promise<Change>
+  /** Like `update`. The id is not assigned again. */
+  remove(id: bigint, ifStatus?: PetStatus): Promise<Change>
   /** Deletes at most `max` idempotency keys that have expired, and returns how many it deleted. */
   deleteExpiredIdempotencyKeys(now: Date, max: number): Promise<number>
 }
@@ -36,6 +40,10 @@ export const idempotencyKeyMs = 24 * 60 * 60 * 1_000
 export type Creation =
   /** `replayed`: the animal that an earlier request with this key created. */
   { readonly outcome: 'created' | 'replayed'; readonly pet: Pet } | { readonly outcome: 'conflict' }
+
+export type Change =
+  /** The animal as it is now, or was before its removal. */
+  { readonly outcome: 'changed' | 'status-differs'; readonly pet: Pet } | { readonly outcome: 'no-such-pet' }
 
 /** Stores API keys by their hashes. A key that another process creates or revokes is seen by the next call. */
 export interface KeyStore {
@@ -70,13 +78,7 @@ export interface Transfer {
    * aborts before COMMIT.
    */
   load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint>
-  /** Changes one animal; undefined if there is none. Throws OutcomeUnknown or the signal's reason, like `load`. */
-  correct(id: bigint, correction: PetCorrection, signal?: AbortSignal): Promise<CorrectedPet | undefined>
-  /** Like `correct`. Returns the ids that no animal has: if there are any, nothing is removed. */
-  remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]>
 }
-
-type CorrectedPet = { readonly before: Pet; readonly after: Pet }
 
 /** An animal to import. Its id is used only if ids are kept; then every animal has one, in ascending order. */
 export interface ImportedPet extends NewPet {

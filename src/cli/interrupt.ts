@@ -36,14 +36,6 @@ export async function runInterruptible<T>(
   }
 }
 
-/** After an interruption, the store has this long to report whether it has committed. */
-const commitGraceMs = 5_000
-
-/** The result of a change; OutcomeUnknown if the store does not report in time after an interruption. */
-export function awaitOutcome<T>(change: Promise<T>, signal: AbortSignal): Promise<T> {
-  return unlessAborted(change, signal, commitGraceMs, new OutcomeUnknown('interrupted'))
-}
-
 /** The promise's outcome. After an abort, waits `graceMs` more; then rejects with `late`, or the signal's reason. */
 export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal, graceMs = 0, late?: Error) {
   const { promise: aborted, resolve } = Promise.withResolvers<void>()

@@ -19,8 +19,6 @@ const commands = new Map<string, () => Promise<Entry>>([
   ['demo', async () => (await import('./demo.ts')).demoCommand],
   ['keys', async () => (await import('./keys.ts')).keysCommands],
   ['pets', async () => (await import('./pets.ts')).petsCommands],
-  ['correct', async () => (await import('./correct.ts')).correctCommand],
-  ['remove', async () => (await import('./correct.ts')).removeCommand],
   ['backup', async () => (await import('./backup.ts')).backupCommand],
   ['restore', async () => (await import('./backup.ts')).restoreCommand],
   ['export', async () => (await import('./transfer.ts')).exportCommand],

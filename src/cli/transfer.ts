@@ -2,13 +2,13 @@
 
 import { access, constants, open, stat } from 'node:fs/promises'
 import { setImmediate as nextTick } from 'node:timers/promises'
-import { SetupError } from '../errors.ts'
+import { OutcomeUnknown, SetupError } from '../errors.ts'
 import { petToJson } from '../json.ts'
 import { writeMsMax } from '../store/commit-queue.ts'
 import type { ImportIds, Stores } from '../store-contract.ts'
 import { explain } from './advice.ts'
 import { argument, command, switchOption } from './arguments.ts'
-import { awaitOutcome, runInterruptible, unlessAborted } from './interrupt.ts'
+import { runInterruptible, unlessAborted } from './interrupt.ts'
 import { InvalidLines, lineBytesMax, readPetLines } from './ndjson.ts'
 import { writeNewFile } from './new-file.ts'
 import { animals, type Io, isTerminal, type Progress, startProgress, visible } from './output.ts'
@@ -119,6 +119,9 @@ async function checkLines(source: Source, ids: ImportIds, signal: AbortSignal, i
   io.err(`All lines are valid: ${source.label} has ${animals(count)}; nothing was imported\n`)
 }
 
+/** After an interruption, the store has this long to report whether it has committed. */
+const commitGraceMs = 5_000
+
 async function importFrom(source: Source, { transfer, location }: Stores, ids: ImportIds, signal: AbortSignal, io: Io) {
   const read = async function* () {
     let count = 0
@@ -128,7 +131,8 @@ async function importFrom(source: Source, { transfer, location }: Stores, ids: I
     }
     if (count > 0) io.err(`All lines are valid; adding ${animals(count)} to ${location}\n`)
   }
-  const count = await awaitOutcome(transfer.load(read(), ids, signal), signal)
+  const loading = transfer.load(read(), ids, signal)
+  const count = await unlessAborted(loading, signal, commitGraceMs, new OutcomeUnknown('interrupted'))
   if (count === 0n) return void io.err(`${source.label} has no animals: nothing was imported\n`)
   io.err(`Imported ${animals(count)} into ${location}, with ${ids === 'keep' ? 'their own' : 'new'} ids\n`)
 }

@@ -9,7 +9,7 @@ export const writeMsMax = 5_000
 /** A failed write counts for this long, unless a later one succeeds. */
 const failureMsMax = 120_000
 
-/** Creations, and all other writes. */
+/** Writes of animals, and all others. */
 type WriteKind = 'pets' | 'others'
 
 /** Whether writing works, judged by the last attempt. */

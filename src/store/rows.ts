@@ -4,7 +4,7 @@ import type { ApiKey, NewApiKey, Permission } from '../api-key.ts'
 import { StoreError } from '../errors.ts'
 import { int64Max } from '../int64.ts'
 import type { Page } from '../page.ts'
-import type { NewPet, Pet, PetCorrection, PetStatus } from '../pet.ts'
+import type { NewPet, Pet, PetStatus } from '../pet.ts'
 
 export type PetRow = { id: bigint; name: string; categoryId: bigint; status: PetStatus | null }
 
@@ -18,11 +18,6 @@ export function toPet(row: PetRow): Pet {
 }
 
 const hasStatus = (row: PetRow): row is PetRow & { status: PetStatus } => row.status !== null
-
-export function correctRow(row: PetRow, correction: PetCorrection): PetRow {
-  const { name = row.name, categoryId = row.categoryId, status = row.status } = correction
-  return { id: row.id, name, categoryId, status }
-}
 
 /** `rows` has one more than the limit if there is a next page: learning that costs no COUNT. */
 export function toPage(rows: readonly PetRow[], limit: number): Page {

@@ -108,7 +108,7 @@ describeWithOwnPostgres('a PostgreSQL server of its own', () => {
     await ask(database.url, 'GRANT SELECT ON ALL TABLES IN SCHEMA public TO somebody')
     const url = database.url.replace('postgres@', `somebody:${password}@`)
     const line = await refusedLine(url)
-    expect(line).toMatch(/: the user lacks .*\bINSERT on pets\b.*; GRANT it .*\n$/)
+    expect(line).toMatch(/: the user lacks .*\bINSERT, UPDATE, DELETE on pets\b.*; GRANT it .*\n$/)
     const reader = { ...owner, env: { DATABASE_URL: url } }
     for (const args of [['export'], ['keys', 'list']])
       expect(await petstore(args, reader)).toMatchObject({ exitCode: 0 })

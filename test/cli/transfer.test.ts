@@ -1,9 +1,12 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { openStores } from '../../src/store/open.ts'
 import { batchPetsMax } from '../../src/store-contract.ts'
 import { animalBody, animalLines } from '../support/load.ts'
+import { ask, describeWithPostgres } from '../support/postgres.ts'
 import { inherited, program, refusal, until } from '../support/process.ts'
+import { newTestDatabase } from '../support/service.ts'
 import { workplace } from './workplace.ts'
 
 test('an export that is imported with its ids gives the same export', async () => {
@@ -185,3 +188,27 @@ test('memory does not grow with the catalogue', async () => {
   }
   expect(statSync(place.file('out.ndjson')).size).toBeGreaterThan(100_000_000)
 }, 180_000)
+
+describeWithPostgres('PostgreSQL: an import', () => {
+  test('whose connection is lost during COMMIT has an unknown outcome', async () => {
+    await using database = await newTestDatabase('postgres')
+    await (await openStores(database.url, { create: true })).close()
+    // Deferred: it runs during COMMIT.
+    await ask(
+      database.url,
+      `CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+       CREATE CONSTRAINT TRIGGER end_session AFTER INSERT ON pets
+       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION end_session()`,
+    )
+    try {
+      using place = workplace(animalLines(1))
+      const env = { DATABASE_URL: database.url }
+      expect(await refusal(['import', 'animals.ndjson'], { cwd: place.path, env })).toEndWith(
+        '\npetstore: Lost the store: either all animals of animals.ndjson were imported or none; check before you import again\n',
+      )
+    } finally {
+      await ask(database.url, 'DROP TRIGGER end_session ON pets; DROP FUNCTION end_session()')
+    }
+  })
+})

@@ -2,7 +2,8 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { KeepAliveClient, withClients } from '../support/connections.ts'
-import { inspectStore, Ledger } from '../support/load.ts'
+import { allAnimals, inspectStore, Ledger, readAnimal } from '../support/load.ts'
+import { describeWithOwnPostgres, startCluster } from '../support/postgres.ts'
 import { loggedBy, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const rounds = Number(process.env['PETSTORE_TEST_CRASH_ROUNDS'] ?? 20)
@@ -69,6 +70,91 @@ test(
   },
   rounds * 5_000 + 60_000,
 )
+
+const kills = 4
+const changesPerKill = 1_250
+
+/** Clients add animals, change each four times and remove every second one, while the server is killed. */
+async function expectChangesSurvive(url: string, afterKill: () => Promise<void>): Promise<void> {
+  using folder = temporaryFolder()
+  const env = { PETSTORE_API_KEY: key, DATABASE_URL: url }
+  const ledger = new Ledger()
+  const { acknowledged, uncertain, wrong } = ledger
+  /** By id: the animal before and after a change without a response. */
+  const possible = new Map<string, readonly (string | undefined)[]>()
+  let changes = 0
+
+  for (let round = 0; round <= kills; round++) {
+    await using server = await startServer({ cwd: folder.path, env })
+    using checking = new KeepAliveClient(server.port, key)
+    const found = await allAnimals(checking)
+    for (const [id, bodies] of possible) {
+      const body = found.get(id)
+      expect(bodies).toContain(body)
+      if (body !== undefined) acknowledged.set(id, body)
+    }
+    possible.clear()
+    await ledger.expectEachOnce(checking)
+    if (round === kills) break
+
+    const killAt = changes + changesPerKill
+    /** Without a body it removes the animal. Whether there was a response, which the ledger then has. */
+    const change = async (client: KeepAliveClient, id: string, body: string | undefined): Promise<boolean> => {
+      const path = `/v1/pets/${id}`
+      // Without a status, the animal has none afterwards.
+      const patch = body?.replace(/(?<!"(available|pending|sold)")\}$/, ',"status":null}')
+      const outcome = await client.send(patch ? { method: 'PATCH', path, body: patch } : { method: 'DELETE', path })
+      const before = acknowledged.get(id)
+      acknowledged.delete(id)
+      if (outcome.kind !== 'answered') {
+        possible.set(id, [before, body])
+        return false
+      }
+      const { status, text } = outcome.reply
+      if (`${status} ${text}` !== (body ? `200 {"id":${id},${body.slice(1)}` : '204 ')) wrong.push(`${status} ${text}`)
+      if (body !== undefined) acknowledged.set(id, body)
+      changes += 1
+      if (changes === killAt) process.kill(server.pid, 'SIGKILL')
+      return true
+    }
+    const writing = withClients({ port: server.port, key, count: clients }, async (client, index) => {
+      for (let animals = index; ; animals++) {
+        const { body } = ledger.next()
+        const outcome = await client.send({ method: 'POST', path: '/v1/pets', body })
+        if (outcome.kind !== 'answered') return void uncertain.add(body)
+        ledger.acknowledge(body, outcome.reply)
+        const { id } = readAnimal(outcome.reply.text)
+        const bodies = Array.from({ length: 4 }, () => ledger.next().body)
+        for (const next of animals % 2 === 0 ? bodies : [...bodies, undefined])
+          if (!(await change(client, id, next))) return
+        expect(wrong).toEqual([])
+      }
+    })
+    await writing
+    await server.ended()
+    await afterKill()
+  }
+  expect(changes).toBeGreaterThanOrEqual(kills * changesPerKill)
+}
+
+const changesSurvive = `after each of ${kills} kill -9, of ${kills * changesPerKill} acknowledged changes and removals none is lost`
+
+test(`SQLite: ${changesSurvive}`, async () => {
+  using folder = temporaryFolder()
+  const file = join(folder.path, 'pets.db')
+  await expectChangesSurvive(`sqlite:${file}`, async () => expect(inspectStore(file).integrity).toBe('ok'))
+})
+
+describeWithOwnPostgres('PostgreSQL that crashes, too', () => {
+  test(changesSurvive, async () => {
+    await using cluster = await startCluster()
+    const { url } = await cluster.newDatabase()
+    await expectChangesSurvive(url, async () => {
+      await cluster.stop('SIGQUIT')
+      await cluster.start()
+    })
+  })
+})
 
 test('kill -9 of one of two processes loses no acknowledged animal, and the other one goes on', async () => {
   using folder = temporaryFolder()

@@ -261,6 +261,30 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     expect(app.causes.filter(cause => cause.includes('replacing connections'))).toEqual([])
   })
 
+  test('changes of an animal that another program has locked get 503 after 5 s, all others go on, and then it can be changed', async () => {
+    using _ = standingClock()
+    await using app = await startApp()
+    await expectAll(completed(Promise.all(creates(2).map(app.send))), 201)
+    await using admin = new SQL(database.url, { max: 1, bigint: true })
+    const [{ id }] = await admin`SELECT max(id) AS id FROM pets`
+    const change = (id: bigint): Sent => ({ method: 'PATCH', path: `/v1/pets/${id}`, body: '{"name":"Mia"}' })
+    const remove: Sent = { method: 'DELETE', path: `/v1/pets/${id}` }
+    {
+      await using _ = await lockedBy(database.url, `SELECT 1 FROM pets WHERE id = ${id} FOR UPDATE`)
+      const waiting = [change(id), remove].map(app.send)
+      for (const ms of [0, 4_900]) {
+        await advance(ms)
+        await expectAll(Promise.all(creates(100).map(app.send)), 201)
+        await expectAll(Promise.all([app.send(change(id - 1n))]), 200)
+        expect(answered(waiting)).toEqual([false, false])
+      }
+      await expectAll(completed(Promise.all(waiting)), 503)
+      expect(app.causes).toContain('store unavailable: another process has locked the animal')
+    }
+    await expectAll(completed(Promise.all([app.send(change(id))])), 200)
+    await expectAll(completed(Promise.all([app.send(remove)])), 204)
+  })
+
   test('a frozen server delays a stop by its limits, which add up to 10 s', async () => {
     const { key: stored, record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
     const stores = await openStores(database.url, { create: true })

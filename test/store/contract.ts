@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { IdsExhausted, StoreError } from '../../src/errors.ts'
 import { int64Max, int64Min } from '../../src/int64.ts'
-import { type NewPet, type Pet, type PetCorrection, type PetStatus, petName, petStatus } from '../../src/pet.ts'
+import { type NewPet, type Pet, type PetStatus, petName, petStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
-import { batchPetsMax, type Creation, type ImportedPet, type Stores } from '../../src/store-contract.ts'
+import { batchPetsMax, type Change, type Creation, type ImportedPet, type Stores } from '../../src/store-contract.ts'
 import { type AnyDatabase, newTestDatabase, type StoreKind } from '../support/service.ts'
 
 const statuses = petStatus.schema['enum'] as readonly PetStatus[]
@@ -237,7 +237,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
   describe(`${engine}: API keys`, () => {
     test('a key is found by its hash, with all its fields', async () => {
       const full = { name: 'Bildschirm 🖥', permission: 'read-only', expiresAt: new Date(1_900_000_000_456) } as const
-      for (const key of [newKey(), newKey(full), newKey({ permission: 'metrics' })]) {
+      for (const key of [newKey(), newKey(full), newKey({ permission: 'metrics' }), newKey({ permission: 'manage' })]) {
         const created = await stores.keys.create(key)
         expect(created).toEqual({ ...key, id: created.id, deprecatedUses: 0n })
         expect(await stores.keys.find(key.hash)).toEqual(created)
@@ -291,87 +291,155 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
   const everything = async () => (await Array.fromAsync(stores.transfer.read())).flat()
 
-  describe(`${engine}: corrections and removals`, () => {
-    test('a correction changes what is given and nothing else', async () => {
-      const others = [await add(), await add({ status: 'sold' })]
-      let before = await add({ name: 'Rxe', categoryId: int64Max, status: 'available' })
-      const { id } = before
-      for (const [correction, after] of [
-        [{ name: names.at(-1) }, { id, name: names.at(-1) as string, categoryId: int64Max, status: 'available' }],
-        [{ categoryId: int64Min }, { id, name: names.at(-1) as string, categoryId: int64Min, status: 'available' }],
-        [
-          { name: 'Rex', status: 'sold' },
-          { id, name: 'Rex', categoryId: int64Min, status: 'sold' },
-        ],
-        [{ status: null }, { id, name: 'Rex', categoryId: int64Min }],
-        [
-          { status: null, categoryId: 0n },
-          { id, name: 'Rex', categoryId: 0n },
-        ],
-        [{ status: 'pending' }, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
-        [{}, { id, name: 'Rex', categoryId: 0n, status: 'pending' }],
-      ] satisfies [PetCorrection, Pet][]) {
-        expect(await stores.transfer.correct(id, correction)).toEqual({ before, after })
-        const pets = [...others, after]
-        expect(await everything()).toEqual(pets)
-        for (const status of statuses) expect(await walk(9, status)).toEqual(pets.filter(pet => pet.status === status))
-        before = after
+  describe(`${engine}: changes and removals`, () => {
+    const outcomesOf = (changes: readonly Change[]) => changes.map(({ outcome }) => outcome).join(' ')
+
+    test('a change sets what is given and nothing else', async () => {
+      const expected = [await add()]
+      const [name, categoryId] = [names.at(-1) as string, int64Min]
+      for (const before of [rex, { ...rex, status: 'sold' } as const]) {
+        for (const given of [{}, { name }, { categoryId }, { name, categoryId }]) {
+          for (const status of [undefined, null, 'pending'] as const) {
+            const { status: statusBefore, ...pet } = await add(before)
+            const statusAfter = status === undefined ? statusBefore : status
+            const after = { ...pet, ...given, ...(statusAfter && { status: statusAfter }) }
+            expect(await stores.pets.update(pet.id, { ...given, status })).toEqual({ outcome: 'changed', pet: after })
+            expected.push(after)
+          }
+        }
       }
+      expect(await everything()).toEqual(expected)
+      for (const status of statuses)
+        expect(await walk(9, status)).toEqual(expected.filter(pet => pet.status === status))
     })
 
-    test('values that the database refuses, a missing animal and an abort change nothing', async () => {
-      const pet = await add({ status: 'sold' })
-      const { transfer } = stores
-      for (const correction of [{ name: '' }, { status: 'lost' as PetStatus }])
-        expect(String(await failureOf(() => transfer.correct(pet.id, correction)))).toMatch(/check constraint/i)
-      for (const id of [0n, -1n, pet.id + 1n, int64Max, int64Min])
-        expect(await transfer.correct(id, { name: 'Nobody' })).toBeUndefined()
-      const aborted = AbortSignal.abort(new Error('Ctrl-C'))
-      expect(await failureOf(() => transfer.correct(pet.id, { name: 'Mia' }, aborted))).toBe(aborted.reason)
-      expect(await failureOf(() => transfer.remove([pet.id], aborted))).toBe(aborted.reason)
-      expect(await everything()).toEqual([pet])
-      // No lock is left behind.
-      expect((await add()).id).toBe(pet.id + 1n)
+    test('with a condition, an animal is changed or removed only if it has this status', async () => {
+      const expected: Pet[] = []
+      for (const status of [...statuses, undefined]) {
+        for (const ifStatus of [...statuses, undefined]) {
+          const [kept, removed] = [await add(status && { status }), await add(status && { status })]
+          const outcome = ifStatus === undefined || ifStatus === status ? 'changed' : 'status-differs'
+          const after = outcome === 'changed' ? { ...kept, name: 'Mia' } : kept
+          expect(await stores.pets.update(kept.id, { name: 'Mia' }, ifStatus)).toEqual({ outcome, pet: after })
+          expect(await stores.pets.remove(removed.id, ifStatus)).toEqual({ outcome, pet: removed })
+          expected.push(after, ...(outcome === 'changed' ? [] : [removed]))
+        }
+      }
+      expect(await everything()).toEqual(expected)
     })
 
-    test('a removal removes all or none, and no id is assigned again', async () => {
-      const pets = [await add(), await add(), await add({ status: 'sold' })]
-      const [first, second, third] = idsOf(pets) as [bigint, bigint, bigint]
-      const { transfer } = stores
-      expect(await transfer.remove([first, int64Max, third, int64Min])).toEqual([int64Max, int64Min])
-      expect(await everything()).toEqual(pets)
-      expect(await transfer.remove([third, first, third])).toEqual([])
-      expect(await everything()).toEqual(pets.slice(1, 2))
-      expect(await transfer.remove([third, second])).toEqual([third])
-      expect(await transfer.remove([second])).toEqual([])
-      await reopen()
-      expect([await everything(), (await add()).id]).toEqual([[], third + 1n])
-    })
-
-    test('a repeated creation adds nothing after a correction or a removal, and shows the animal as it was created', async () => {
-      const key = (name: string) => ({ scope: 'till', key: name, at: new Date() })
-      const create = async (name: string) => stores.pets.createOnce(rex, key(name))
-      const created = [await create('corrected'), await create('removed')] as Extract<Creation, { pet: Pet }>[]
-      const [corrected, removed] = created.map(({ pet }) => pet.id) as [bigint, bigint]
-      await stores.transfer.correct(corrected, { name: 'Mia' })
-      await stores.transfer.remove([removed])
-      expect(await create('corrected')).toEqual({ outcome: 'replayed', pet: { id: corrected, ...rex } })
-      expect(await create('removed')).toEqual({ outcome: 'replayed', pet: { id: removed, ...rex } })
-      expect(await everything()).toEqual([{ id: corrected, ...rex, name: 'Mia' }])
-    })
-
-    test('corrections of one animal at the same moment all take effect, one after the other', async () => {
-      const { id } = await add()
-      const { transfer } = stores
-      const done = await Promise.all(
-        Array.from({ length: 8 }, (_, i) =>
-          // Each to a new value, so that no state comes twice.
-          transfer.correct(id, i % 2 ? { categoryId: BigInt(10 + i) } : { name: `${i}` }),
-        ),
+    test('an id without an animal changes nothing, and neighbours of 2^53 and 2^63 are different animals', async () => {
+      const gone = 2n ** 53n + 1n
+      const kept = [gone - 2n, gone - 1n, gone + 1n, int64Max - 1n, int64Max]
+      await stores.transfer.load(
+        batches([gone - 2n, gone - 1n, gone, gone + 1n, int64Max - 1n, int64Max].map(numbered)),
+        'keep',
       )
-      const steps = done.map(step => step ?? { before: undefined, after: undefined })
-      const [last, ...more] = steps.filter(({ after }) => !steps.some(({ before }) => Bun.deepEquals(before, after)))
-      expect([await everything(), more]).toEqual([[last?.after as Pet], []])
+      expect(await stores.pets.remove(gone)).toEqual({ outcome: 'changed', pet: numbered(gone) })
+      for (const id of [0n, -1n, 1n, int64Min, gone]) {
+        const changes = [await stores.pets.update(id, { name: 'Mia' }), await stores.pets.remove(id, 'sold')]
+        expect(changes).toEqual(Array(2).fill({ outcome: 'no-such-pet' }))
+      }
+      for (const id of kept) await stores.pets.update(id, { name: `changed ${id}` })
+      expect(await everything()).toEqual(kept.map(id => ({ ...numbered(id), name: `changed ${id}` })))
+      await stores.pets.remove(int64Max)
+      expect(await failureOf(add)).toBeInstanceOf(IdsExhausted)
+    })
+
+    test('values that the database refuses fail alone', async () => {
+      const pets = [await add(), await add(), await add()]
+      const [first, second, third] = idsOf(pets) as [bigint, bigint, bigint]
+      const [empty, unknown, ...others] = await Promise.all([
+        failureOf(() => stores.pets.update(first, { name: '' })),
+        failureOf(() => stores.pets.update(first, { status: 'lost' as PetStatus })),
+        stores.pets.update(second, { name: 'Mia' }),
+        stores.pets.remove(third),
+      ])
+      for (const refused of [empty, unknown]) expect(String(refused)).toMatch(/check constraint/i)
+      expect(outcomesOf(others)).toBe('changed changed')
+      expect(await everything()).toEqual([pets[0] as Pet, { id: second, ...rex, name: 'Mia' }])
+    })
+
+    test('changes of one animal at the same moment take effect in order, each on what the ones before have left', async () => {
+      const { id } = await add({ status: 'available' })
+      const { pets } = stores
+      const changes = await Promise.all([
+        pets.update(id, { status: 'pending' }, 'available'),
+        pets.update(id, { name: 'Mia' }, 'available'),
+        pets.update(id, { categoryId: 7n }, 'pending'),
+        pets.remove(id, 'sold'),
+        pets.update(id, { status: null }),
+        pets.remove(id),
+        pets.update(id, { name: 'Tom' }),
+        pets.remove(id),
+      ])
+      const pending = { id, name: 'Rex', categoryId: 1n, status: 'pending' } as const
+      const { status: _, ...last } = { ...pending, categoryId: 7n }
+      expect(changes).toEqual([
+        { outcome: 'changed', pet: pending },
+        { outcome: 'status-differs', pet: pending },
+        { outcome: 'changed', pet: { ...pending, categoryId: 7n } },
+        { outcome: 'status-differs', pet: { ...pending, categoryId: 7n } },
+        { outcome: 'changed', pet: last },
+        { outcome: 'changed', pet: last },
+        { outcome: 'no-such-pet' },
+        { outcome: 'no-such-pet' },
+      ])
+    })
+
+    test('of a hundred changes from available to pending at once through two processes, one succeeds', async () => {
+      await using other = closing(await open())
+      const { id } = await add({ status: 'available' })
+      const sent = Array.from({ length: 100 }, (_, i) =>
+        (i % 2 ? stores : other).pets.update(id, { name: `${i}`, status: 'pending' }, 'available'),
+      )
+      const changes = await Promise.all(sent)
+      const pet = await stores.pets.get(id)
+      expect(changes.filter(({ outcome }) => outcome === 'changed')).toEqual([{ outcome: 'changed', pet: pet as Pet }])
+      expect(changes.filter(({ outcome }) => outcome === 'status-differs')).toHaveLength(99)
+    })
+
+    test('the next read shows them, of this process and of another one', async () => {
+      await using other = closing(await open())
+      const [changed, removed] = [await add({ status: 'sold' }), await add({ status: 'sold' })]
+      const all = [stores, other]
+      const expectRead = async (sold: readonly Pet[], pets = sold) => {
+        for (const { pets: reading } of all) {
+          expect((await reading.list({ limit: 5 })).pets).toEqual([...pets])
+          expect((await reading.list({ limit: 5, status: 'sold' })).pets).toEqual([...sold])
+          for (const { id } of [changed, removed])
+            expect(await reading.get(id)).toEqual(pets.find(pet => pet.id === id))
+        }
+      }
+      await expectRead([changed, removed])
+      await stores.pets.update(changed.id, { name: 'Mia' })
+      await expectRead([{ ...changed, name: 'Mia' }, removed])
+      await other.pets.remove(removed.id)
+      await expectRead([{ ...changed, name: 'Mia' }])
+      await stores.pets.update(changed.id, { status: null })
+      await expectRead([], [{ id: changed.id, ...rex, name: 'Mia' }])
+    })
+
+    test('the id of a removed animal is not assigned again', async () => {
+      const [first, second] = [await add(), await add()]
+      for (const { id } of [second, first]) await stores.pets.remove(id)
+      expect(await everything()).toEqual([])
+      await reopen()
+      const next = await add()
+      expect(next.id).toBe(second.id + 1n)
+      await stores.pets.remove(next.id)
+      expect((await add()).id).toBe(next.id + 1n)
+    })
+
+    test('a repeated creation adds nothing after a change or a removal, and shows the animal as it was created', async () => {
+      const create = async (key: string) => stores.pets.createOnce(rex, { scope: 'till', key, at: new Date() })
+      const created = [await create('changed'), await create('removed')] as Extract<Creation, { pet: Pet }>[]
+      const [changed, removed] = created.map(({ pet }) => pet.id) as [bigint, bigint]
+      await stores.pets.update(changed, { name: 'Mia' })
+      await stores.pets.remove(removed)
+      expect(await create('changed')).toEqual({ outcome: 'replayed', pet: { id: changed, ...rex } })
+      expect(await create('removed')).toEqual({ outcome: 'replayed', pet: { id: removed, ...rex } })
+      expect(await everything()).toEqual([{ id: changed, ...rex, name: 'Mia' }])
     })
   })
 
@@ -442,7 +510,7 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
 
     test('ids can be kept after all animals were removed, and none is assigned again', async () => {
       await stores.transfer.load(batches([numbered(50n)]), 'keep')
-      await stores.transfer.remove([50n])
+      await stores.pets.remove(50n)
       await stores.transfer.load(batches([numbered(7n)]), 'keep')
       expect([idsOf(await everything()), (await add()).id]).toEqual([[7n], 51n])
     })

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey, type Permission } from '../../src/api-key.ts'
 import { withAdvice } from '../../src/cli/advice.ts'
-import { StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
+import { OutcomeUnknown, StoreUnavailable, StoreUnreachable } from '../../src/errors.ts'
 import type { Pet } from '../../src/pet.ts'
 import { WriteHealth } from '../../src/store/commit-queue.ts'
 import { openStores } from '../../src/store/open.ts'
@@ -145,8 +145,23 @@ describeWithPostgres('PostgreSQL: rights', () => {
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date(0) })
     expect(await stores.pets.deleteExpiredIdempotencyKeys(new Date(), 10)).toBe(1)
-    expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(2)
+    expect(await stores.pets.update(1n, { name: 'Mia' })).toMatchObject({ outcome: 'changed' })
+    expect(await stores.pets.remove(1n)).toMatchObject({ outcome: 'changed' })
+    expect((await stores.pets.list({ limit: 10 })).pets).toHaveLength(1)
     await stores.close()
+  })
+
+  test.each([
+    ['UPDATE on pets', 'UPDATE ON pets'],
+    ['DELETE on pets', 'DELETE ON pets'],
+    ['UPDATE on pet_id_floor', 'UPDATE ON pet_id_floor'],
+    ['EXECUTE on petstore_change', 'EXECUTE ON FUNCTION petstore_change'],
+  ])('a server does not start without %s', async (lacking, right) => {
+    await using role = await newUser()
+    await run(`REVOKE ${right} FROM ${role.name}, PUBLIC`)
+    await using stores = await opened(role.url, false)
+    const message = expect.stringMatching(new RegExp(`: the user lacks ${lacking}$`))
+    expect(await failureOf(() => stores.startWriting())).toMatchObject({ problem: 'missing-right', message })
   })
 })
 
@@ -288,6 +303,14 @@ describeWithPostgres('PostgreSQL: connections', () => {
     expect(await creating).toMatchObject({ ...rex, id: 1n })
   })
 
+  test('changes at the same moment share a commit', async () => {
+    await using stores = await opened()
+    const pets = await Promise.all(Array.from({ length: 300 }, () => stores.pets.create(rex)))
+    await Promise.all(pets.map(({ id }) => stores.pets.update(id, { name: 'Mia' })))
+    const commits = await rows(`SELECT DISTINCT xmin::text FROM pets WHERE name = 'Mia'`)
+    expect(commits).toHaveLength(1)
+  })
+
   test('a look-up of a key goes before a full queue of reads', async () => {
     await created()
     const address = parsePostgresUrl(database.url)
@@ -385,6 +408,18 @@ describeWithPostgres('PostgreSQL: export and import', () => {
     expect(await rows('SELECT 1 FROM pets')).toEqual([])
   })
 
+  test('if the session ends during COMMIT, the outcome of an import is unknown', async () => {
+    await using stores = await opened()
+    // Deferred: it runs during COMMIT.
+    await run(
+      `CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+       CREATE CONSTRAINT TRIGGER end_session AFTER INSERT ON pets
+       DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION end_session()`,
+    )
+    expect(await failureOf(() => stores.transfer.load(batches([rex]), 'new'))).toBeInstanceOf(OutcomeUnknown)
+  })
+
   test('the server ends a session that pauses for 10 minutes', async () => {
     await using sql = new SQL(database.url, { max: 1 })
     await sql.begin(async transaction => {
@@ -404,7 +439,7 @@ async function recordCommits(): Promise<void> {
      'BEGIN INSERT INTO seen VALUES (current_setting(''synchronous_commit'')); RETURN NULL; END'`,
   )
   for (const table of ['pets', 'api_keys', 'idempotency_keys']) {
-    await run(`CREATE TRIGGER seeing AFTER INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`)
+    await run(`CREATE TRIGGER seeing AFTER INSERT OR UPDATE OR DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION see()`)
   }
 }
 
@@ -422,9 +457,22 @@ describeWithPostgres('PostgreSQL: durability', () => {
     await stores.keys.revoke(1n, new Date())
     await stores.pets.create(rex)
     await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date() })
+    await stores.pets.update(1n, { name: 'Mia' })
+    await stores.pets.remove(1n)
     await stores.transfer.load(batches([rex]), 'new')
     await stores.close()
-    expect(await recordedCommits()).toEqual(Array(6).fill({ setting: set === 'off' ? 'on' : set }))
+    expect(await recordedCommits()).toEqual(Array(8).fill({ setting: set === 'off' ? 'on' : set }))
+  })
+
+  test('behind a pooler, where sessions are not ours, animals are written with synchronous_commit = on', async () => {
+    await recordCommits()
+    await setCommit('off')
+    await using stores = closing(await openStores(database.url, { create: false, pooler: true }))
+    const { id } = await stores.pets.create(rex)
+    await stores.pets.createOnce(rex, { scope: 'a', key: 'k', at: new Date() })
+    await stores.pets.update(id, { name: 'Mia' })
+    await stores.pets.remove(id)
+    expect(await recordedCommits()).toEqual(Array(5).fill({ setting: 'on' }))
   })
 
   test('a store that is open ignores a later synchronous_commit = off', async () => {
@@ -556,6 +604,7 @@ describeWithPostgres('PostgreSQL: the cost of requests', () => {
       await pets.createOnce(rex, { scope: 'a', key: `${number}`, at: new Date() })
       const lists = [{ limit: 5 }, { limit: 5, status: 'sold' } as const]
       await Promise.all([pets.create(rex), pets.get(1n), ...lists.map(list => pets.list(list))])
+      await Promise.all([pets.update(1n, { name: `${number}` }), pets.remove(BigInt(number + 2))])
     }
     // Often enough for PostgreSQL to keep a plan for any values.
     for (let number = 0; number < 20; number++) await work(number)

@@ -4,9 +4,9 @@ import type { NewPet, PetStatus } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { PetStore } from '../../src/store-contract.ts'
 import { animalBody, key, Load, serveFrom } from '../support/load.ts'
-import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
+import { ask, describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { petstore, startServer, temporaryFolder } from '../support/process.ts'
-import { closing } from './contract.ts'
+import { closing, rex } from './contract.ts'
 
 const instancesAtOnce = 8
 const writers = 4
@@ -71,6 +71,28 @@ describeWithPostgres('several instances on one PostgreSQL database', () => {
     expect(all).toEqual(ids)
     expect(sold).toEqual(ids.filter(id => acknowledged.get(id) === 'sold'))
     expect(ids.length).toBeGreaterThan(writers * rounds)
+  })
+
+  test('changes and removals of the same animals in opposite order do not wait for each other for ever', async () => {
+    await using stack = new AsyncDisposableStack()
+    const { url } = stack.use(await sharedDatabase())
+    // Shorter than the time after which a batch gives up a lock and is sent again.
+    await ask(url, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET deadlock_timeout = '10ms'`)
+    const open = async () => stack.use(closing(await openStores(url, { create: true }))).pets
+    const pets = await open()
+    const instances = [pets, await open()]
+    const ids = await Promise.all(Array.from({ length: rounds }, async () => (await pets.create(rex)).id))
+    const removed: unknown[] = []
+    for (let round = 0; round < rounds; round++) {
+      const changing = instances.map((instance, index) => {
+        const ordered = index === 0 ? ids : ids.toReversed()
+        const remove = async (id: bigint) => removed.push((await instance.remove(id)).outcome)
+        return ordered.map(id => (id === ids[round] ? remove(id) : instance.update(id, { name: `${index}` })))
+      })
+      await Promise.all(changing.flat())
+    }
+    expect(removed.toSorted()).toEqual([...Array(rounds).fill('changed'), ...Array(rounds).fill('no-such-pet')])
+    expect(await pets.list({ limit: 1 })).toEqual({ pets: [], more: false })
   })
 
   test.concurrent(`${instancesAtOnce} started at once on an empty database migrate it once, and create one first key`, async () => {

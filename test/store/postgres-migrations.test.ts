@@ -30,6 +30,8 @@ describeWithPostgres('PostgreSQL: a rolling upgrade', () => {
         if (once.outcome === 'conflict') throw new Error('conflict')
         ofKeys[round] ??= once.pet.id
         expect(once.pet.id).toBe(ofKeys[round] as bigint)
+        const name = pets === first.pets ? 'first' : 'second'
+        expect(await pets.update(once.pet.id, { name })).toMatchObject({ outcome: 'changed', pet: { name } })
         const page = await pets.list({ limit: 100, after: followed.at(-1) ?? 0n })
         if (pets === first.pets) followed.push(...page.pets.map(({ id }) => id))
       }

@@ -72,6 +72,8 @@ function testPooler(): void {
     const results = await conform({ baseUrl: serving.url, key, readOnly: false })
     expect(results.filter(({ finding }) => finding.outcome !== 'passed')).toEqual([])
     expect(await failedDecisions(serving.url, key)).toEqual([])
+    expect((await serving.fetch('/pets/1', key, { method: 'PATCH', body: '{"status":null}' })).status).toBe(200)
+    expect((await serving.fetch('/pets/1', key, { method: 'DELETE' })).status).toBe(204)
     const env = { DATABASE_URL: pooler.url, PETSTORE_DATABASE_POOLER: 'true' }
     const command = (...args: string[]) => petstore(args, { cwd: serving.cwd, env })
     for (const line of ['keys create --name till', 'export all.ndjson', 'import all.ndjson']) {

@@ -71,6 +71,15 @@ describe('SQLite: a lock of another process', () => {
 })
 
 describe('SQLite: the file', () => {
+  test('changes at the same moment share a commit', async () => {
+    await using stores = closing(await opened())
+    const pets = await Promise.all(Array.from({ length: 300 }, async () => stores.pets.create(rex)))
+    await Promise.all(pets.map(async ({ id }) => stores.pets.update(id, { name: 'Mia' })))
+    expect(valueIn("SELECT count(*) FROM pets WHERE name = 'Mia'")).toBe(300n)
+    // Each commit writes at least a page.
+    expect(statSync(`${file}-wal`).size).toBeLessThan(300 * 4096)
+  })
+
   test('it has our application id, version 1 and WAL mode', async () => {
     const stores = await opened()
     expect(stores.newStorePath).toBe(file)

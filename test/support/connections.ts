@@ -159,7 +159,12 @@ export async function openCrowd(port: number, size: number, first = '') {
   }
 }
 
-export type Sent = { readonly method: 'GET' | 'POST'; path: string; headers?: Record<string, string>; body?: string }
+export type Sent = {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  headers?: Record<string, string>
+  body?: string
+}
 
 /** `refused`: the request was never sent. `lost`: no whole response came, and no notice that the server closes. */
 export type Outcome =

@@ -232,7 +232,7 @@ export class Server extends Child {
     return / serves (https?:\S+) [\s\S]*Stop with Ctrl-C/.exec(this.stdout)?.[1]
   }
 
-  fetch(path: string, key: string, init?: { readonly method: string; readonly body: string }): Promise<Response> {
+  fetch(path: string, key: string, init?: { readonly method: string; readonly body?: string }): Promise<Response> {
     return fetch(`${this.url}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
   }
 

@@ -1,4 +1,4 @@
-// The functions in the database with which animals are created.
+// The functions in the database with which animals are created, changed and removed.
 
 /** "PETI" in ASCII. */
 const creationLock = 0x50455449
@@ -71,5 +71,45 @@ export const functions = `
     FROM numbered ORDER BY place;
     -- With a record in the log, COMMIT waits for a synchronous standby, also if every animal was created before: the
     -- first COMMIT may not have reached the standby.
+    PERFORM pg_logical_emit_message(true, 'petstore', '');
+  END $$;
+
+  -- Changes or removes animals one after the other, and returns the outcome of each, in order, with the animal after
+  -- its change or before its removal. NULL means unchanged, and an empty status means none. It waits for no animal that
+  -- another transaction has locked, so neither deadlocks nor a forgotten lock can stop the other changes. The settings
+  -- are those of petstore_create. With a stricter isolation level, PostgreSQL refuses rows that changed meanwhile.
+  CREATE OR REPLACE FUNCTION petstore_change(
+    ids bigint[], removals boolean[], names text[], category_ids bigint[], statuses text[], if_statuses text[]
+  ) RETURNS TABLE (outcome text, pet pets)
+  LANGUAGE plpgsql SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan
+  SET lock_timeout = '1s' AS $$
+  #variable_conflict use_column
+  DECLARE
+    locked bigint[] := ARRAY (SELECT id FROM pets WHERE id = ANY (ids) ORDER BY id FOR UPDATE SKIP LOCKED);
+    change record;
+  BEGIN
+    PERFORM set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off';
+    FOR change IN
+      SELECT * FROM unnest(ids, removals, names, category_ids, statuses, if_statuses)
+        AS given (id, is_removal, name, category_id, status, if_status)
+    LOOP
+      SELECT * INTO pet FROM pets WHERE id = change.id;
+      outcome := CASE
+        WHEN pet.id IS NULL THEN 'no-such-pet'
+        WHEN pet.id <> ALL (locked) THEN 'locked'
+        WHEN pet.status IS DISTINCT FROM coalesce(change.if_status, pet.status) THEN 'status-differs'
+        ELSE 'changed'
+      END;
+      IF outcome = 'changed' AND change.is_removal THEN
+        DELETE FROM pets WHERE id = change.id;
+      ELSIF outcome = 'changed' THEN
+        UPDATE pets SET
+          name = coalesce(change.name, name),
+          category_id = coalesce(change.category_id, category_id),
+          status = nullif(coalesce(change.status, status), '')
+        WHERE id = change.id RETURNING * INTO pet;
+      END IF;
+      RETURN NEXT;
+    END LOOP;
     PERFORM pg_logical_emit_message(true, 'petstore', '');
   END $$;`

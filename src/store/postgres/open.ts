@@ -43,7 +43,7 @@ export async function openPostgres(
     const animals = replica ? readFrom(replica, reading, onEvent) : reading
     const keys = replica ? readFrom(reading, replica, onEvent) : reading
     const health = new WriteHealth()
-    const { pets, queue } = createPostgresPets(animals, writing, health)
+    const { pets, queues } = createPostgresPets(animals, writing, health)
     return {
       pets,
       keys: createPostgresKeys(keys, writing, health),
@@ -52,7 +52,7 @@ export async function openPostgres(
       ...(isNew && { newStorePath: location }),
       startWriting: () => startWriting(writing, location),
       activity: () => ({
-        writesWaiting: queue.writesWaiting,
+        writesWaiting: queues.reduce((sum, { writesWaiting }) => sum + writesWaiting, 0),
         isWritable: writing.isUsable && health.isGood,
         pools: {
           reading: reading.activity,
@@ -61,7 +61,7 @@ export async function openPostgres(
         },
       }),
       async close() {
-        await queue.close()
+        await Promise.all(queues.map(queue => queue.close()))
         await Promise.all([writing.close(), reading.close(), replica?.close()])
       },
     }

@@ -4,7 +4,7 @@ import { advance, settle, standingClock } from '../../../test/support/clock.ts'
 import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
 import type { NewPet } from '../../pet.ts'
 import type { Creation } from '../../store-contract.ts'
-import { commitCreations, readTogether } from './pets.ts'
+import { commitBatch, readTogether } from './pets.ts'
 
 const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
@@ -20,7 +20,7 @@ const locked = new StoreUnavailable('locked', { cause })
 
 test('a batch that did not get a lock is taken again, with the reason', async () => {
   const reasons: unknown[] = []
-  const outcomes = await commitCreations(
+  const outcomes = await commitBatch(
     why => {
       reasons.push(why)
       return reasons.length < 3 ? [{ pet: named('a') }, { pet: named('b') }] : [{ pet: named('b') }]
@@ -38,7 +38,7 @@ test('a batch that did not get a lock is taken again, with the reason', async ()
 test('of a batch that is sent one by one, the others wait no longer for a lock than the first', async () => {
   const sent: string[] = []
   const requests = ['a', 'b', 'c', 'd'].map(name => ({ pet: named(name) }))
-  const outcomes = await commitCreations(
+  const outcomes = await commitBatch(
     () => requests,
     async take => {
       const pets = take().map(({ pet }) => pet)
@@ -57,7 +57,7 @@ test('of a batch that is sent one by one, the others wait no longer for a lock t
 test('after an error of the server, no animal of the batch is sent again', async () => {
   const down = new StoreUnavailable('no answer')
   let calls = 0
-  const creating = commitCreations(
+  const creating = commitBatch(
     () => Array(2).fill({ pet: { name: 'Rex', categoryId: 1n } }),
     async take => {
       take()

@@ -1,9 +1,10 @@
 import type { SQL } from 'bun'
-import { IdsExhausted, type StoreUnavailable } from '../../errors.ts'
-import type { NewPet } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs, type PetStore } from '../../store-contract.ts'
+import { IdsExhausted, StoreUnavailable } from '../../errors.ts'
+import type { NewPet, PetChanges, PetStatus } from '../../pet.ts'
+import type { Change, Creation, IdempotencyKey, PetStore } from '../../store-contract.ts'
+import { idempotencyKeyMs } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
-import { CommitQueue, type Outcome, type Take, type WriteHealth } from '../commit-queue.ts'
+import { CommitQueue, type Outcome, type Take, type WriteHealth, writeMsMax } from '../commit-queue.ts'
 import { hashPet, type PetRow, petColumns, toMs, toPage, toPet } from '../rows.ts'
 import type { Connections, Reader } from './connections.ts'
 import { isLockTimeout, isRefusedByServer } from './errors.ts'
@@ -17,6 +18,9 @@ export const statements = {
     WHERE (status, id) > ($1, $2) AND status <= $1 ORDER BY status, id LIMIT $3`,
   get: `SELECT ${petColumns} FROM pets WHERE id = ANY ($1::bigint[])`,
   create: 'SELECT pet_id, fingerprint, created FROM petstore_create($1, $2, $3, $4, $5, $6, $7, $8)',
+  change: `
+    SELECT outcome, (pet).id, (pet).name, (pet).category_id AS "categoryId", (pet).status
+    FROM petstore_change($1, $2, $3, $4, $5, $6)`,
   deleteExpiredKeys: `
     WITH deleted AS (
       -- By the address of the row: plans for a join on the key read the index of all keys.
@@ -30,15 +34,34 @@ export const statements = {
     ) SELECT count(*)::int AS count, max(created_at_ms) AS last_ms FROM deleted`,
 } as const
 
-/** Commits new animals in batches. */
+/** Between two attempts to change an animal that is locked: a batch of another instance takes a few milliseconds. */
+const lockRetryMs = 20
+
+/** Commits writes of animals in batches. */
 export function createPostgresPets(reader: Reader, writing: Connections, health: WriteHealth) {
-  // Without a limit: each animal has its own deadline.
-  const create: Create = take => writing.run(sql => createAll(sql, take()), { msMax: Number.POSITIVE_INFINITY })
-  const queue = new CommitQueue<CreateRequest, Creation>({
-    commit: take => commitCreations(take, create),
-    kindOf: () => 'pets',
-    health,
-  })
+  const newQueue = <Write, Result extends Creation | ChangeResult>(writeAll: WriteAll<Write, Result>) => {
+    const send: Send<Write, Result> = take => {
+      const work = async (sql: SQL) => {
+        const writes = take()
+        return writes.length > 0 ? writeAll(sql, writes) : []
+      }
+      // Without a limit: each write has its own deadline.
+      return writing.run(work, { msMax: Number.POSITIVE_INFINITY })
+    }
+    return new CommitQueue<Write, Result>({ commit: take => commitBatch(take, send), kindOf: () => 'pets', health })
+  }
+  const creations = newQueue(createAll)
+  // A queue of their own, because a batch is one call of one function.
+  const changes = newQueue(changeAll)
+  /** Tries again while another transaction has locked the animal. */
+  const change = async (request: ChangeRequest): Promise<Change> => {
+    for (const deadlineMs = performance.now() + writeMsMax; performance.now() < deadlineMs; ) {
+      const result = await changes.add(request)
+      if (result.outcome !== 'locked') return result
+      await new Promise(resolve => setTimeout(resolve, lockRetryMs))
+    }
+    throw new StoreUnavailable('another process has locked the animal')
+  }
   let sweptToMs = 0n
   const pets: PetStore = {
     async list({ limit, status, after = 0n }) {
@@ -54,11 +77,13 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
       }),
     ),
     async create(pet) {
-      const creation = await queue.add({ pet })
+      const creation = await creations.add({ pet })
       if (!('pet' in creation)) throw new Error(`an animal without an idempotency key: ${creation.outcome}`)
       return creation.pet
     },
-    createOnce: (pet, key) => queue.add({ pet, key }),
+    createOnce: (pet, key) => creations.add({ pet, key }),
+    update: (id, changes, ifStatus) => change({ id, changes, ifStatus }),
+    remove: (id, ifStatus) => change({ id, ifStatus }),
     async deleteExpiredIdempotencyKeys(now, max) {
       type Deleted = [{ count: number; last_ms: bigint | null }]
       const values = [BigInt(now.getTime() - idempotencyKeyMs), sweptToMs, max]
@@ -68,7 +93,7 @@ export function createPostgresPets(reader: Reader, writing: Connections, health:
       return count
     },
   }
-  return { pets, queue }
+  return { pets, queues: [creations, changes] }
 }
 
 /**
@@ -109,17 +134,27 @@ interface CreateRequest {
   readonly key?: IdempotencyKey
 }
 
-/** Creates the animals of one batch, which it takes when it has a connection. */
-type Create = (take: () => readonly CreateRequest[]) => Promise<readonly Creation[]>
+interface ChangeRequest {
+  readonly id: bigint
+  /** Absent for a removal. */
+  readonly changes?: PetChanges
+  readonly ifStatus: PetStatus | undefined
+}
+
+/** One round trip and one transaction. Returns a result for each write, in order. */
+type WriteAll<Write, Result> = (sql: SQL, writes: readonly Write[]) => Promise<Result[]>
+
+/** Sends the writes of one batch, which it takes when it has a connection. */
+type Send<Write, Result> = (take: () => readonly Write[]) => Promise<readonly Result[]>
 
 /** Commits a batch, and takes it again if it did not get a lock in time. */
-export async function commitCreations(
-  take: Take<CreateRequest>,
-  create: Create,
-): Promise<readonly Outcome<Creation>[]> {
+export async function commitBatch<Write, Result extends Creation | ChangeResult>(
+  take: Take<Write>,
+  send: Send<Write, Result>,
+): Promise<readonly Outcome<Result>[]> {
   for (let whyUnsent: StoreUnavailable | undefined; ; ) {
     try {
-      return await createBatch(() => take(whyUnsent), create)
+      return await sendBatch(() => take(whyUnsent), send)
     } catch (error) {
       if (!isLockTimeout(error)) throw error
       whyUnsent = error
@@ -127,21 +162,24 @@ export async function commitCreations(
   }
 }
 
-/** If the server refuses the batch for one animal, each is created alone. */
-async function createBatch(take: () => readonly CreateRequest[], create: Create) {
-  let taken: readonly CreateRequest[] = []
+/** If the server refuses the batch for one write, each is sent alone. */
+async function sendBatch<Write, Result extends Creation | ChangeResult>(
+  take: () => readonly Write[],
+  send: Send<Write, Result>,
+): Promise<readonly Outcome<Result>[]> {
+  let taken: readonly Write[] = []
   try {
-    const creations = await create(() => {
+    const results = await send(() => {
       taken = take()
       return taken
     })
-    return creations.map((result): Outcome<Creation> => ({ result, changed: result.outcome === 'created' }))
+    return results.map(result => ({ result, changed: /^(created|changed)$/.test(result.outcome) }))
   } catch (error) {
-    if (taken.length < 2 || !isOfOnePet(error)) throw error
-    const outcomes: Outcome<Creation>[] = []
-    for (const [index, request] of taken.entries()) {
+    if (taken.length < 2 || !isOfOneWrite(error)) throw error
+    const outcomes: Outcome<Result>[] = []
+    for (const [index, write] of taken.entries()) {
       try {
-        outcomes.push(...(await createBatch(() => [request], create)))
+        outcomes.push(...(await sendBatch(() => [write], send)))
       } catch (cause) {
         // Each of the others would wait as long for the lock.
         if (isLockTimeout(cause)) return [...outcomes, ...taken.slice(index).map(() => ({ error: cause }))]
@@ -152,16 +190,14 @@ async function createBatch(take: () => readonly CreateRequest[], create: Create)
   }
 }
 
-/** One refused animal, or too few ids for the batch, must not fail the others. */
-function isOfOnePet(error: unknown): boolean {
+/** One refused write, or too few ids for the batch, must not fail the others. */
+function isOfOneWrite(error: unknown): boolean {
   return isRefusedByServer(error) || error instanceof IdsExhausted
 }
 
 type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean }
 
-/** One round trip and one transaction, however many animals and idempotency keys. */
 async function createAll(sql: SQL, requests: readonly CreateRequest[]): Promise<Creation[]> {
-  if (requests.length === 0) return []
   const { unique, places } = removeDuplicates(requests)
   const keyColumns = unique.some(({ key }) => key)
     ? [
@@ -198,6 +234,24 @@ function removeDuplicates(requests: readonly CreateRequest[]) {
     return key ? placeOfKey.getOrInsertComputed(JSON.stringify([key.scope, key.key]), append) : append()
   })
   return { unique, places }
+}
+
+/** `locked`: another transaction holds the animal, and nothing has changed. */
+type ChangeResult = Change | { readonly outcome: 'locked' }
+type ChangedRow = PetRow & { readonly outcome: ChangeResult['outcome'] }
+
+async function changeAll(sql: SQL, requests: readonly ChangeRequest[]): Promise<ChangeResult[]> {
+  const isRemoval = requests.map(({ changes }) => !changes)
+  const rows = await sql.unsafe<ChangedRow[]>(statements.change, [
+    bigints(sql, requests, ({ id }) => id),
+    sql.array(isRemoval, 'BOOLEAN'),
+    texts(sql, requests, ({ changes }) => changes?.name ?? null),
+    bigints(sql, requests, ({ changes }) => changes?.categoryId ?? null),
+    // NULL means unchanged.
+    texts(sql, requests, ({ changes }) => (changes?.status === null ? '' : (changes?.status ?? null))),
+    texts(sql, requests, ({ ifStatus }) => ifStatus ?? null),
+  ])
+  return rows.map(({ outcome, ...pet }) => (outcome === 'no-such-pet' ? { outcome } : { outcome, pet: toPet(pet) }))
 }
 
 /** One column of many rows as one parameter: the statement has the same text for any number of rows. */

@@ -30,7 +30,7 @@ const firstSchema = `
   INSERT INTO pet_id_floor (last_id) VALUES (0);
   CREATE FUNCTION petstore_raise_floor() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN
-    UPDATE pet_id_floor SET last_id = greatest(last_id, (SELECT max(id) FROM pets));
+    UPDATE pet_id_floor SET last_id = (SELECT max(id) FROM pets) WHERE last_id < (SELECT max(id) FROM pets);
     RETURN NULL;
   END $$;
   CREATE TRIGGER raise_floor BEFORE DELETE OR TRUNCATE ON pets EXECUTE FUNCTION petstore_raise_floor();
@@ -40,7 +40,7 @@ const firstSchema = `
     name text NOT NULL,
     hash text COLLATE "C" NOT NULL UNIQUE,
     shown text NOT NULL,
-    permission text NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
+    permission text NOT NULL CHECK (permission IN ('manage', 'read-write', 'read-only', 'metrics')),
     created_at_ms bigint NOT NULL,
     expires_at_ms bigint,
     revoked_at_ms bigint,
@@ -69,13 +69,14 @@ export const migrations: readonly string[] = [firstSchema]
 /** The rights that a server needs and its user lacks, such as `INSERT on pets`. */
 export const missingRights = `
   SELECT string_agg(privilege, ', ') || ' on ' || name AS lacking
-  FROM (VALUES ('pets', 'SELECT INSERT'), ('pet_id_floor', 'SELECT'), ('api_keys', 'SELECT INSERT UPDATE'),
-    ('idempotency_keys', 'SELECT INSERT UPDATE DELETE')) AS needed (name, privileges),
+  FROM (VALUES ('pets', 'SELECT INSERT UPDATE DELETE'), ('pet_id_floor', 'SELECT UPDATE'),
+    ('api_keys', 'SELECT INSERT UPDATE'), ('idempotency_keys', 'SELECT INSERT UPDATE DELETE')
+  ) AS needed (name, privileges),
     string_to_table(privileges, ' ') AS privilege
   WHERE NOT has_table_privilege(name, privilege) GROUP BY name
   UNION ALL
   SELECT 'EXECUTE on ' || proname FROM pg_proc
-  WHERE proname IN ('petstore_create', 'petstore_lock_ids') AND pg_function_is_visible(oid)
+  WHERE proname LIKE 'petstore\\_%' AND prorettype <> 'trigger'::regtype AND pg_function_is_visible(oid)
     AND NOT has_function_privilege(oid, 'EXECUTE')`
 
 /** "PETS" in ASCII. Held during a migration, so that several instances can start at once. */

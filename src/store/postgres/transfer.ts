@@ -1,19 +1,14 @@
 import type { TransactionSQL } from 'bun'
 import { OutcomeUnknown } from '../../errors.ts'
-import type { Pet, PetCorrection } from '../../pet.ts'
+import type { Pet } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store-contract.ts'
-import { withTimeout } from '../../timeout.ts'
-import { checkIdsLeft, correctRow, type PetRow, petColumns, storeNotEmpty, toPet } from '../rows.ts'
+import { checkIdsLeft, type PetRow, storeNotEmpty, toPet } from '../rows.ts'
 import { isConnectionLost, postgresStoreError } from './errors.ts'
 import { bigints, statements, texts } from './pets.ts'
-import { connectForLongWork, longTransaction, workMsMax } from './server.ts'
+import { connectForLongWork, longTransaction } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
-/** For each statement of a correction or a removal. */
-const changeMsMax = 3_000
 const cannotRead = 'Cannot read the store'
-
-type Work<T> = (transaction: TransactionSQL) => Promise<T>
 
 /** Every call has its own connection and transaction. */
 export class PostgresTransfer implements Transfer {
@@ -51,69 +46,26 @@ export class PostgresTransfer implements Transfer {
   }
 
   /** Takes the lock only after all animals are in a temporary table, so a slow source does not block writers. */
-  load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
-    return this.#change(signal, async transaction => {
-      await transaction`SET LOCAL lock_timeout = '60s'`
-      // Fails early; checked again under the lock.
-      if (ids === 'keep') await this.#checkEmpty(transaction)
-      const count = await stage(transaction, batches, ids, signal)
-      const [{ before }] = await transaction<[{ before: bigint }]>`SELECT petstore_lock_ids() AS before`
-      if (ids === 'keep') await this.#checkEmpty(transaction)
-      else checkIdsLeft(this.#address.location, count, before)
-      await transaction.unsafe(
-        `INSERT INTO pets (id, name, category_id, status)
-         SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
-      )
-      return BigInt(count)
-    })
-  }
-
-  correct(id: bigint, correction: PetCorrection, signal?: AbortSignal) {
-    return this.#changeSoon(signal, async transaction => {
-      const select = `SELECT ${petColumns} FROM pets WHERE id = $1 FOR UPDATE`
-      const [row] = await transaction.unsafe<PetRow[]>(select, [id])
-      if (!row) return undefined
-      const corrected = correctRow(row, correction)
-      const update = 'UPDATE pets SET name = $1, category_id = $2, status = $3 WHERE id = $4'
-      await transaction.unsafe(update, [corrected.name, corrected.categoryId, corrected.status, id])
-      return { before: toPet(row), after: toPet(corrected) }
-    })
-  }
-
-  remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]> {
-    return this.#changeSoon(signal, async transaction => {
-      const given = bigints(transaction, ids, id => id)
-      // In one order, so that two removals cannot deadlock.
-      const select = 'SELECT id FROM pets WHERE id = ANY ($1::bigint[]) ORDER BY id FOR UPDATE'
-      const found = new Set((await transaction.unsafe<Pick<PetRow, 'id'>[]>(select, [given])).map(({ id }) => id))
-      const missing = ids.filter(id => !found.has(id))
-      if (missing.length === 0) await transaction`DELETE FROM pets WHERE id = ANY (${given}::bigint[])`
-      return missing
-    })
-  }
-
-  /** Rejects with OutcomeUnknown if no answer to COMMIT arrives within the time of other writes. */
-  #changeSoon<T>(signal: AbortSignal | undefined, work: Work<T>): Promise<T> {
-    const change = this.#change(signal, async transaction => {
-      await transaction.unsafe(`SET LOCAL statement_timeout = ${changeMsMax}`)
-      return work(transaction)
-    })
-    return withTimeout(change, workMsMax, () => {
-      throw new OutcomeUnknown(`no answer within ${workMsMax} ms`)
-    })
-  }
-
-  /** One transaction, unless the signal aborts before COMMIT. OutcomeUnknown if the connection is lost during COMMIT. */
-  async #change<T>(signal: AbortSignal | undefined, work: Work<T>): Promise<T> {
+  async load(batches: AsyncIterable<readonly ImportedPet[]>, ids: ImportIds, signal?: AbortSignal): Promise<bigint> {
     let committing = false
     try {
       await using connection = connectForLongWork(this.#address)
       return await connection.sql.begin(async transaction => {
         await transaction.unsafe(longTransaction)
-        const result = await work(transaction)
+        await transaction`SET LOCAL lock_timeout = '60s'`
+        // Fails early; checked again under the lock.
+        if (ids === 'keep') await this.#checkEmpty(transaction)
+        const count = await stage(transaction, batches, ids, signal)
+        const [{ before }] = await transaction<[{ before: bigint }]>`SELECT petstore_lock_ids() AS before`
+        if (ids === 'keep') await this.#checkEmpty(transaction)
+        else checkIdsLeft(this.#address.location, count, before)
+        await transaction.unsafe(
+          `INSERT INTO pets (id, name, category_id, status)
+           SELECT ${ids === 'keep' ? 0 : before} + id, name, category_id, status FROM staged`,
+        )
         signal?.throwIfAborted()
         committing = true
-        return result
+        return BigInt(count)
       })
     } catch (cause) {
       if (committing && isConnectionLost(cause)) throw new OutcomeUnknown('the connection was lost', { cause })

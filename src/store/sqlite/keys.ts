@@ -4,6 +4,7 @@ import { int64Max } from '../../int64.ts'
 import type { KeyStore, KeyUse } from '../../store-contract.ts'
 import { type KeyRow, keyColumns, newKeyColumns, newKeyValues, toApiKey } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
+import type { WritesByName } from './thread.ts'
 
 /** Run on the serving thread. */
 export function keyReads(database: Database, snapshot: TickSnapshot): Pick<KeyStore, 'find' | 'list'> {
@@ -50,5 +51,18 @@ export function keyWrites(database: Database) {
         recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses })
       }
     },
+  }
+}
+
+export function keyStore(
+  reads: ReturnType<typeof keyReads>,
+  writer: WritesByName<ReturnType<typeof keyWrites>>,
+): KeyStore {
+  return {
+    ...reads,
+    create: key => writer.write('createKey', key),
+    createFirst: key => writer.write('createFirstKey', key),
+    revoke: (id, at) => writer.write('revokeKey', id, at),
+    recordUses: uses => writer.write('recordKeyUses', uses),
   }
 }

@@ -2,10 +2,10 @@ import type { Database } from 'bun:sqlite'
 import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../errors.ts'
-import type { KeyStore, OpenOptions, PetStore, Stores } from '../../store-contract.ts'
+import type { OpenOptions, Stores } from '../../store-contract.ts'
 import { DamageGuard, sqliteStoreError } from './errors.ts'
-import { keyReads } from './keys.ts'
-import { petReads } from './pets.ts'
+import { keyReads, keyStore } from './keys.ts'
+import { petReads, petStore } from './pets.ts'
 import { checkFile, connect, isEmpty, migrations, prepare } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { SqliteTransfer } from './transfer.ts'
@@ -47,30 +47,6 @@ export function openSqlite(file: string, options: OpenOptions, steps = migration
     }
   } catch (error) {
     throw sqliteStoreError(error, what)
-  }
-}
-
-function petStore(reads: ReturnType<typeof petReads>, writer: Writer): PetStore {
-  return {
-    ...reads,
-    async create(pet) {
-      const id = await writer.write('createPet', pet)
-      return { ...pet, id }
-    },
-    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
-    // A sweep with nothing to delete takes no lock.
-    deleteExpiredIdempotencyKeys: async (now, max) =>
-      reads.hasExpiredKeys(now) ? writer.write('deleteExpiredKeys', now, max) : 0,
-  }
-}
-
-function keyStore(reads: ReturnType<typeof keyReads>, writer: Writer): KeyStore {
-  return {
-    ...reads,
-    create: key => writer.write('createKey', key),
-    createFirst: key => writer.write('createFirstKey', key),
-    revoke: (id, at) => writer.write('revokeKey', id, at),
-    recordUses: uses => writer.write('recordKeyUses', uses),
   }
 }
 

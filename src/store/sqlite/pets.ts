@@ -2,10 +2,12 @@ import type { Database } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 import type { Page, PageRequest } from '../../page.ts'
-import type { NewPet, Pet, PetStatus } from '../../pet.ts'
-import { type Creation, type IdempotencyKey, idempotencyKeyMs } from '../../store-contract.ts'
+import type { NewPet, Pet, PetChanges, PetStatus } from '../../pet.ts'
+import type { Change, Creation, IdempotencyKey, PetStore } from '../../store-contract.ts'
+import { idempotencyKeyMs } from '../../store-contract.ts'
 import { hashPet, type PetRow, petColumns, toPage, toPet } from '../rows.ts'
 import type { TickSnapshot } from './snapshot.ts'
+import type { WritesByName } from './thread.ts'
 
 export const statements = {
   list: `SELECT ${petColumns} FROM pets WHERE id > $after ORDER BY id LIMIT $rows`,
@@ -72,6 +74,11 @@ export function petWrites(database: Database) {
     `INSERT INTO pets (name, category_id, status) SELECT $name, $categoryId, $status
      WHERE (SELECT seq FROM sqlite_sequence WHERE name = 'pets') IS NOT ${int64Max} RETURNING id`,
   )
+  const get = database.query<PetRow, { id: bigint }>(statements.get)
+  const update = database.query<never, PetRow>(
+    'UPDATE pets SET name = $name, category_id = $categoryId, status = $status WHERE id = $id',
+  )
+  const remove = database.query<never, { id: bigint }>('DELETE FROM pets WHERE id = $id')
   const findKey = database.query<KnownKey, { scope: string; key: string; expiredUntilMs: number }>(
     `SELECT fingerprint, pet_id FROM idempotency_keys
      WHERE scope = $scope AND key = $key AND created_at_ms > $expiredUntilMs`,
@@ -105,8 +112,41 @@ export function petWrites(database: Database) {
       storeKey.run({ scope, key, fingerprint, petId: id, atMs: at.getTime() })
       return { outcome: 'created', pet: { ...pet, id } }
     },
+    /** Without changes, it removes the animal. */
+    changePet(id: bigint, changes: PetChanges | undefined, ifStatus?: PetStatus): Change {
+      const row = get.get({ id })
+      if (!row) return { outcome: 'no-such-pet' }
+      if (ifStatus !== undefined && row.status !== ifStatus) return { outcome: 'status-differs', pet: toPet(row) }
+      if (!changes) {
+        remove.run({ id })
+        return { outcome: 'changed', pet: toPet(row) }
+      }
+      const { name = row.name, categoryId = row.categoryId, status = row.status } = changes
+      const changed = { id, name, categoryId, status }
+      update.run(changed)
+      return { outcome: 'changed', pet: toPet(changed) }
+    },
     deleteExpiredKeys(now: Date, max: number): number {
       return deleteKeys.run({ expiredUntilMs: expiredUntil(now), max }).changes
     },
+  }
+}
+
+export function petStore(
+  reads: ReturnType<typeof petReads>,
+  writer: WritesByName<ReturnType<typeof petWrites>>,
+): PetStore {
+  return {
+    ...reads,
+    async create(pet) {
+      const id = await writer.write('createPet', pet)
+      return { ...pet, id }
+    },
+    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
+    update: (id, changes, ifStatus) => writer.write('changePet', id, changes, ifStatus),
+    remove: (id, ifStatus) => writer.write('changePet', id, undefined, ifStatus),
+    // A sweep with nothing to delete takes no lock.
+    deleteExpiredIdempotencyKeys: async (now, max) =>
+      reads.hasExpiredKeys(now) ? writer.write('deleteExpiredKeys', now, max) : 0,
   }
 }

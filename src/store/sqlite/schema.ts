@@ -3,7 +3,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { readCode, StoreError, StoreUnavailable } from '../../errors.ts'
 import { missingMigrations } from '../rows.ts'
 
-export const busyTimeoutMs = 5_000
+const busyTimeoutMs = 5_000
 /** Of an import or a restore: holds the pages of the table and its index that are being filled. */
 export const cacheKilobytes = 16 * 1024
 /** After a burst, the write-ahead log is truncated to this size. */
@@ -34,7 +34,7 @@ const firstSchema = `
     name TEXT NOT NULL,
     hash TEXT NOT NULL UNIQUE,
     shown TEXT NOT NULL,
-    permission TEXT NOT NULL CHECK (permission IN ('read-write', 'read-only', 'metrics')),
+    permission TEXT NOT NULL CHECK (permission IN ('manage', 'read-write', 'read-only', 'metrics')),
     created_at_ms INTEGER NOT NULL ${checkTime('created_at_ms')},
     expires_at_ms INTEGER ${checkTime('expires_at_ms')},
     revoked_at_ms INTEGER ${checkTime('revoked_at_ms')},

@@ -1,5 +1,10 @@
 // A thread that replies to requests, seen from both sides.
 
+/** Runs functions in a thread, by their names. */
+export interface WritesByName<Writes extends Readonly<Record<string, (...args: never[]) => unknown>>> {
+  write<N extends keyof Writes>(name: N, ...args: Parameters<Writes[N]>): Promise<ReturnType<Writes[N]>>
+}
+
 type Numbered<T> = { readonly number: number; readonly content: T }
 
 /** `onEnd` is called if the thread ends by itself; what it was asked rejects then. */

@@ -1,15 +1,13 @@
 import { type Database, SQLiteError } from 'bun:sqlite'
-import { readCode } from '../../errors.ts'
-import type { Pet, PetCorrection, PetStatus } from '../../pet.ts'
+import type { Pet, PetStatus } from '../../pet.ts'
 import { batchPetsMax, type ImportedPet, type ImportIds, type Transfer } from '../../store-contract.ts'
-import { checkIdsLeft, correctRow, type PetRow, storeNotEmpty, toPet } from '../rows.ts'
+import { checkIdsLeft, type PetRow, storeNotEmpty, toPet } from '../rows.ts'
 import { sqliteStoreError } from './errors.ts'
 import { statements } from './pets.ts'
-import { busyTimeoutMs, cacheKilobytes, checkSameFile, connect, identify, readInteger } from './schema.ts'
+import { cacheKilobytes, checkSameFile, connect, identify, readInteger } from './schema.ts'
 
 /** Animals moved in one statement, in about 10 ms. The signal is checked between two statements. */
 const movedPetsMax = 10_000
-const nothingChanged = 'Nothing has changed in the store'
 
 /** Every call has its own connection and transaction: closing the connection rolls back. */
 export class SqliteTransfer implements Transfer {
@@ -70,53 +68,7 @@ export class SqliteTransfer implements Transfer {
       database.run('COMMIT')
       return BigInt(count)
     } catch (error) {
-      throw this.#translate(nothingChanged, error)
-    }
-  }
-
-  correct(id: bigint, correction: PetCorrection, signal?: AbortSignal) {
-    return this.#change(signal, database => {
-      const row = database.query<PetRow, { id: bigint }>(statements.get).get({ id })
-      if (!row) return undefined
-      const corrected = correctRow(row, correction)
-      const update = 'UPDATE pets SET name = $name, category_id = $categoryId, status = $status WHERE id = $id'
-      database.query(update).run(corrected)
-      return { before: toPet(row), after: toPet(corrected) }
-    })
-  }
-
-  remove(ids: readonly bigint[], signal?: AbortSignal): Promise<readonly bigint[]> {
-    return this.#change(signal, database => {
-      const find = database.query('SELECT 1 FROM pets WHERE id = $id')
-      const remove = database.query('DELETE FROM pets WHERE id = $id')
-      const missing = ids.filter(id => !find.get({ id }))
-      if (missing.length === 0) for (const id of ids) remove.run({ id })
-      return missing
-    })
-  }
-
-  /** Waits for the lock in steps of 100 ms, because signals arrive only between them. */
-  async #change<T>(signal: AbortSignal | undefined, work: (database: Database) => T): Promise<T> {
-    const deadline = Date.now() + busyTimeoutMs
-    try {
-      using database = connect(this.#file, 'readwrite')
-      database.run('PRAGMA busy_timeout = 100')
-      const identity = identify(this.#file)
-      const change = database.transaction(() => {
-        checkSameFile(this.#file, identity)
-        return work(database)
-      })
-      for (;;) {
-        signal?.throwIfAborted()
-        try {
-          return change.immediate()
-        } catch (error) {
-          if (readCode(error) !== 'SQLITE_BUSY' || Date.now() > deadline) throw error
-        }
-        await new Promise(setImmediate)
-      }
-    } catch (error) {
-      throw this.#translate(nothingChanged, error)
+      throw this.#translate('Nothing has changed in the store', error)
     }
   }
 

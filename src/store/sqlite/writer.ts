@@ -2,17 +2,18 @@ import { StoreUnavailable } from '../../errors.ts'
 import { CommitQueue, type Outcome, type Take, WriteHealth } from '../commit-queue.ts'
 import { type DamageGuard, toError } from './errors.ts'
 import { identify } from './schema.ts'
-import { Thread } from './thread.ts'
+import { Thread, type WritesByName } from './thread.ts'
 import type { CommitReply, Committed, ThreadReply, ThreadRequest, Write, Writes } from './writer-thread.ts'
 
-const creations: readonly (keyof Writes)[] = ['createPet', 'createPetOnce']
+/** Writes of other things than animals. */
+const others: (keyof Writes)[] = ['deleteExpiredKeys', 'createKey', 'createFirstKey', 'revokeKey', 'recordKeyUses']
 
 /** Sends writes to the writer thread, which starts with the first one. */
-export class Writer {
+export class Writer implements WritesByName<Writes> {
   readonly #health = new WriteHealth()
   readonly #queue = new CommitQueue<Write, unknown>({
     commit: take => this.#commit(take),
-    kindOf: ([name]) => (creations.includes(name) ? 'pets' : 'others'),
+    kindOf: ([name]) => (others.includes(name) ? 'others' : 'pets'),
     health: this.#health,
   })
   readonly #file: string
