@@ -79,7 +79,7 @@ describe('docs/interface.md agrees with the code', () => {
 
   test.each(Object.entries(operations))('method, path and statuses of %s', (id, operation) => {
     const [, section = ''] = text.split(`### ${id}: \`${operation.method} ${operation.path}\``)
-    const [own = ''] = section.split(/ ###? /)
+    const [own = ''] = section.split(/ #{2,4} /)
     const listed = [...own.matchAll(/\| (\d{3}(?:, \d{3})*) \|/g)].flatMap(([, statuses = '']) => statuses.split(', '))
     const [, ofAll = ''] = /Every operation can also respond with ([^.]*)\./.exec(text) ?? []
     const codes = [...operation.errors, ...Object.values(sharedErrors).flat()]

@@ -68,7 +68,7 @@ describe('a page of another origin', () => {
     vary: 'Origin',
     'access-control-allow-origin': origin,
     'access-control-expose-headers': [
-      'X-Request-Id, WWW-Authenticate, Allow, Accept, Accept-Encoding, Retry-After, Preference-Applied',
+      'X-Request-Id, WWW-Authenticate, Allow, Accept, Accept-Patch, Accept-Encoding, Retry-After, Preference-Applied',
       'Idempotency-Replayed, RateLimit, RateLimit-Policy, Link, X-Next-Cursor, Location, Deprecation, Sunset',
     ].join(', '),
   }
@@ -81,7 +81,8 @@ describe('a page of another origin', () => {
       'access-control-allow-headers': 'Authorization, Content-Type, X-Request-Id, traceparent, Idempotency-Key, Prefer',
       'access-control-max-age': '600',
     }
-    for (const [path, methods] of Object.entries({ '/v1/pets': 'GET, HEAD, POST', '/v1/nothing': '' })) {
+    const methodsByPath = { '/v1/pets': 'GET, HEAD, POST', '/v1/pets/1': 'GET, HEAD, PATCH, DELETE', '/v1/nothing': '' }
+    for (const [path, methods] of Object.entries(methodsByPath)) {
       const expected = { ...preflight, 'access-control-allow-methods': methods }
       expect(await ask('OPTIONS', path, asking)).toEqual(expected)
     }

@@ -271,15 +271,17 @@ describe('a credential', () => {
 })
 
 describe('a permission', () => {
-  test.each<[Caller['permission'], string, string, string]>([
-    ['all', 'accepted', 'accepted', 'accepted'],
-    ['read-write', 'accepted', 'accepted', 'insufficient_permission'],
-    ['read-only', 'accepted', 'read_only_key', 'insufficient_permission'],
-    ['metrics', 'insufficient_permission', 'insufficient_permission', 'accepted'],
-    ['none', 'insufficient_permission', 'insufficient_permission', 'insufficient_permission'],
-  ])('%s: a read is %s, a write is %s, the metrics are %s', async (permission, ...codes) => {
+  const refused = 'insufficient_permission'
+  test.each<[Caller['permission'], string, string, string, string]>([
+    ['all', 'accepted', 'accepted', 'accepted', 'accepted'],
+    ['manage', 'accepted', 'accepted', 'accepted', refused],
+    ['read-write', 'accepted', 'accepted', refused, refused],
+    ['read-only', 'accepted', 'read_only_key', refused, refused],
+    ['metrics', refused, refused, refused, 'accepted'],
+    ['none', refused, refused, refused, refused],
+  ])('%s: a read is %s, a write is %s, a change is %s, the metrics are %s', async (permission, ...codes) => {
     const caller = { keyName: 'till', permission, keyHash: '' }
-    for (const [index, access] of (['read', 'write', 'metrics'] as const).entries()) {
+    for (const [index, access] of (['read', 'write', 'manage', 'metrics'] as const).entries()) {
       const refusal = await catchRefusal(() => requirePermission(caller, access))
       expect(refusal?.code ?? 'accepted').toBe(codes[index] as string)
       if (refusal) expect(refusal.headers?.['WWW-Authenticate']).toContain(', error="insufficient_scope", ')

@@ -121,7 +121,8 @@ function refusal(code: ErrorCode, message = explainCode(code)): Refusal {
 }
 
 const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
-  all: ['public', 'read', 'write', 'metrics'],
+  all: ['public', 'read', 'write', 'manage', 'metrics'],
+  manage: ['public', 'read', 'write', 'manage'],
   'read-write': ['public', 'read', 'write'],
   'read-only': ['public', 'read'],
   metrics: ['public', 'metrics'],
@@ -130,6 +131,7 @@ const permitted: Readonly<Record<Caller['permission'], readonly Access[]>> = {
 
 export function requirePermission({ permission }: Caller, access: Access): void {
   if (permitted[permission].includes(access)) return
-  const isReadOnly = access === 'write' && permission === 'read-only'
-  throw refusal(isReadOnly ? 'read_only_key' : 'insufficient_permission')
+  if (access === 'write' && permission === 'read-only') throw refusal('read_only_key')
+  const needed = { public: '', read: 'read-only', write: 'read-write', manage: 'manage', metrics: 'metrics' }[access]
+  throw refusal('insufficient_permission', `The API key lacks the permission ${needed}: use a key that has it`)
 }

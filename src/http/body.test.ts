@@ -2,6 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { advance, standingClock } from '../../test/support/clock.ts'
 import { createStream } from '../../test/support/stream.ts'
 import { readJsonBody } from './body.ts'
+import { operations } from './operations.ts'
 import { Refusal } from './response.ts'
 
 type Body = string | Uint8Array<ArrayBuffer> | ReadableStream | null
@@ -11,7 +12,7 @@ const createRequest = (body: Body, headers: Record<string, string> = {}) =>
 describe('a JSON body', () => {
   const outcome = async (request: Request): Promise<unknown> => {
     try {
-      return await readJsonBody(request)
+      return await readJsonBody(request, operations[request.method === 'PATCH' ? 'updatePet' : 'createPet'].body)
     } catch (error) {
       return error
     }
@@ -63,6 +64,16 @@ describe('a JSON body', () => {
     ...['application/problem+json', '*/*'],
   ])('may not have the type "%s"', async type => {
     expect(await readSized('{}', { 'content-type': type })).toBe('unsupported_media_type')
+  })
+
+  test('of a change may be a merge patch, too, and a refusal names both types', async () => {
+    const change = (type: string) =>
+      outcome(new Request('http://a/', { method: 'PATCH', body: '{}', headers: { 'content-type': type } }))
+    expect(await change('application/merge-patch+json;charset=utf-8')).toEqual({})
+    expect(await change('application/json')).toEqual({})
+    const headers = { 'Accept-Patch': 'application/json, application/merge-patch+json' }
+    expect(await change('application/json-patch+json')).toMatchObject({ code: 'unsupported_media_type', headers })
+    expect(await read('{}', { 'content-type': 'application/merge-patch+json' })).toBe('unsupported_media_type')
   })
 
   test.each([

@@ -1,5 +1,5 @@
 import { headers, parameters } from './operations.ts'
-import { headersWith, type Reply } from './response.ts'
+import { noContent, type Reply } from './response.ts'
 
 const preflightSeconds = 600
 const headerParameters = Object.values(parameters).flatMap(({ in: place, name }) => (place === 'header' ? name : []))
@@ -18,14 +18,11 @@ export class Cors {
   preflight(request: Request, allowedMethods: string): Reply | undefined {
     if (request.method !== 'OPTIONS' || !request.headers.has('access-control-request-method')) return undefined
     if (this.#allowedOrigin(request) === undefined) return undefined
-    const headers = headersWith({
+    return noContent({
       'Access-Control-Allow-Methods': allowedMethods,
       'Access-Control-Allow-Headers': requestHeaders,
       'Access-Control-Max-Age': String(preflightSeconds),
     })
-    // A 204 has no content.
-    headers.delete('Content-Type')
-    return { status: 204, body: null, headers }
   }
 
   share(request: Request, headers: Headers): void {

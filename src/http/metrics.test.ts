@@ -20,7 +20,7 @@ test('the metrics are text with a HELP and a TYPE for each family, and a line fo
   metrics.requestEnded('listPets', 200, 0.001)
   metrics.requestEnded('listPets', 200, 20)
   metrics.requestEnded('none', 404, 0.2)
-  metrics.petsCreated = 1
+  metrics.countPet('createPet')
   using _cpu = spyOn(process, 'cpuUsage').mockReturnValue({ user: 3_000_000, system: 1_000_000 })
   using _uptime = spyOn(process, 'uptime').mockReturnValue(1_000)
   using _now = spyOn(Date, 'now').mockReturnValue(1_700_000_000_000)

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { PoolActivity, Stores } from '../store-contract.ts'
-import { type OperationId, operations } from './operations.ts'
+import { type OperationId, type OperationRow, operations } from './operations.ts'
 
 type Labels = Readonly<Record<string, string>>
 type MetricType = 'counter' | 'gauge' | 'histogram'
@@ -55,8 +55,8 @@ export interface MetricSources {
 export class Metrics {
   readonly #sources: MetricSources
   readonly #requests = new Map(['none', ...Object.keys(operations)].map(id => [id, new RequestCounts()]))
+  readonly #changes = new Map<OperationId, number>()
   #inFlight = 0
-  petsCreated = 0
 
   constructor(sources: MetricSources) {
     this.#sources = sources
@@ -69,6 +69,11 @@ export class Metrics {
   requestEnded(operation: OperationId | 'none', status: number, seconds: number): void {
     this.#inFlight--
     this.#requests.get(operation)?.add(status, seconds)
+  }
+
+  /** Counts an animal that the operation has created, changed or removed. */
+  countPet(operation: OperationId): void {
+    this.#changes.set(operation, (this.#changes.get(operation) ?? 0) + 1)
   }
 
   /** In Prometheus' text format. */
@@ -85,7 +90,9 @@ export class Metrics {
       writeMetric('petstore_http_requests_total', 'counter', 'Responses by operation and status.', responses),
       writeMetric('petstore_http_request_duration_seconds', 'histogram', 'Time from request to response.', durations),
       writeMetric('petstore_http_requests_in_flight', 'gauge', 'Requests without a response yet.', this.#inFlight),
-      writeMetric('petstore_pets_created_total', 'counter', 'Animals added.', this.petsCreated),
+      ...Object.entries<OperationRow>(operations).map(([id, { counter }]) =>
+        counter ? writeMetric(counter.name, 'counter', counter.help, this.#changes.get(id as OperationId) ?? 0) : '',
+      ),
       writeMetric('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
       writeMetric('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
       writeMetric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),

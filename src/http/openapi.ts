@@ -1,6 +1,6 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
-import type { ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
+import type { BodyRow, ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
 import {
   errorCodes,
   errorHeaderIds,
@@ -40,7 +40,7 @@ export function openApiDocument(servers: ReturnType<typeof listServers>) {
       version: '1.0.0',
       summary: 'A catalogue of the animals that a store offers.',
       description:
-        'List animals, add one, fetch one by its identifier (deprecated). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Do not cache responses. Later versions may add properties and headers to responses: ignore those that you do not know.',
+        'List animals, add one, fetch one by its identifier (deprecated); change and remove them (experimental: these operations may change in a minor version). Every operation needs an API key as bearer token. Integers use the whole 64-bit range: use a parser that does not round them. Do not cache responses. Later versions may add properties and headers to responses: ignore those that you do not know.',
       contact: { name: 'The operator of this service' },
       license: { name: 'MIT License', identifier: 'MIT' },
     },
@@ -51,7 +51,7 @@ export function openApiDocument(servers: ReturnType<typeof listServers>) {
     components: {
       securitySchemes: { bearerAuth },
       schemas,
-      parameters: Object.fromEntries(Object.values(parameters).map(one => [one.name, describeParameter(one)])),
+      parameters: Object.fromEntries(Object.values(parameters).map(one => [one.id, describeParameter(one)])),
       headers: Object.fromEntries(
         Object.entries(headers).map(([id, { name: _, ...header }]) => [id, { ...header, schema: { type: 'string' } }]),
       ),
@@ -74,12 +74,18 @@ const bearerAuth = { type: 'http', scheme: 'bearer', description: 'The API key: 
 const largeId = 9007199254740994
 const rex = { name: 'Rex', categoryId: 7, status: 'available' }
 const storedRex = { id: 1, ...rex, categoryId: largeId }
-const examples = { NewPet: rex, Pet: storedRex, Pets: [storedRex] }
+const examples = { NewPet: rex, PetChanges: { status: 'sold' }, Pet: storedRex, Pets: [storedRex] }
 const status = refer('schemas', 'PetStatus')
 const categoryId = {
   ...int64.schema,
   description: 'The category of the animal. It does not have to exist.',
   examples: [largeId],
+}
+
+const newName = {
+  ...petName.schema,
+  description: 'The name, stored exactly as sent. It cannot be only white space.',
+  examples: ['Rex'],
 }
 
 const schemas = {
@@ -89,13 +95,18 @@ const schemas = {
     description: 'An animal to add. The service assigns its identifier and ignores other properties.',
     required: newPetRequired,
     properties: {
-      name: {
-        ...petName.schema,
-        description: 'The name, stored exactly as sent. It cannot be only white space.',
-        examples: ['Rex'],
-      },
+      name: newName,
       categoryId,
       status,
+    },
+  },
+  PetChanges: {
+    type: 'object',
+    description: 'What to change of an animal. Absent properties do not change; others are ignored.',
+    properties: {
+      name: newName,
+      categoryId,
+      status: { oneOf: [status, { type: 'null' }], description: 'The new status; null removes it.' },
     },
   },
   Pet: {
@@ -148,9 +159,9 @@ function referToHeaders(ids: readonly HeaderId[]) {
   return Object.fromEntries(['X-Request-Id' as const, ...ids].map(id => [headers[id].name ?? id, refer('headers', id)]))
 }
 
-function describeContent(schema: keyof typeof examples, description: string = schemas[schema].description) {
-  const content = { 'application/json': { schema: refer('schemas', schema), example: examples[schema] } }
-  return { description, content }
+function describeContent(schema: keyof typeof examples, mediaTypes: readonly string[] = ['application/json']) {
+  const described = { schema: refer('schemas', schema), example: examples[schema] }
+  return { content: Object.fromEntries(mediaTypes.map(type => [type, described])) }
 }
 
 function describeErrors(codes: readonly ErrorCode[], introduction = '', ownHeaders: readonly HeaderId[] = []) {
@@ -176,7 +187,7 @@ function describePaths(rows: Readonly<Record<string, OperationRow>>) {
 }
 
 function describeOperation(operationId: string, row: OperationRow) {
-  const { summary, description, parameters, body, returns, result, deprecated } = row
+  const { summary, description, stability, parameters, body, returns, result, deprecated } = row
   // Not in the errors that every operation shares.
   const deprecationIds: readonly HeaderId[] = deprecated ? ['Deprecation', 'Sunset', 'DeprecationLinks'] : []
   return {
@@ -185,27 +196,35 @@ function describeOperation(operationId: string, row: OperationRow) {
     summary,
     description,
     ...(deprecated && { deprecated: true }),
-    parameters: parameters.map(({ name }) => refer('parameters', name)),
-    ...(body && { requestBody: { required: true, ...describeContent(body) } }),
+    ...(stability && { 'x-stability': stability }),
+    parameters: parameters.map(({ id }) => refer('parameters', id)),
+    ...(body && { requestBody: describeBody(body) }),
     responses: {
       [row.status]: {
-        ...describeContent(returns, result),
+        description: result,
+        ...(returns && describeContent(returns)),
         headers: referToHeaders([...operationHeaderIds, ...row.headers, ...deprecationIds]),
       },
-      ...describeErrorsByStatus(row.errors, deprecationIds),
+      ...describeErrorsByStatus(row, deprecationIds),
       default: refer('responses', 'OtherError'),
     },
   }
 }
 
+function describeBody({ schema, mediaTypes }: BodyRow) {
+  return { required: true, description: schemas[schema].description, ...describeContent(schema, mediaTypes) }
+}
+
 /** One response for each status: the shared one, unless the operation has errors of its own with that status. */
-function describeErrorsByStatus(own: readonly ErrorCode[], ownHeaders: readonly HeaderId[]) {
+function describeErrorsByStatus({ errors, body }: OperationRow, ownHeaders: readonly HeaderId[]) {
   const shared = Object.entries(sharedErrors)
-  const byStatus = Map.groupBy([...shared.flatMap(([, codes]) => codes), ...own], code => errorCodes[code].status)
+  const byStatus = Map.groupBy([...shared.flatMap(([, codes]) => codes), ...errors], code => errorCodes[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
       const [name] = shared.find(([, sharedCodes]) => codes.every(code => sharedCodes.includes(code))) ?? []
-      return [status, name === undefined ? describeErrors(codes, '', ownHeaders) : refer('responses', name)]
+      if (name !== undefined) return [status, refer('responses', name)]
+      const ofMediaType = body && codes.includes('unsupported_media_type') ? [body.mediaTypesHeader] : []
+      return [status, describeErrors(codes, '', [...ownHeaders, ...ofMediaType])]
     }),
   )
 }

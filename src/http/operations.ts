@@ -9,6 +9,7 @@ import { idempotencyKey } from './query.ts'
 export const versionPrefix = '/v1'
 
 const petsPath = '/pets'
+const petPath = `${petsPath}/{petId}`
 
 export const bodyBytesMax = 64 * 1024
 /** The most pieces of a body without Content-Length. A chunk is a piece, and takes about 1 µs of the event loop. */
@@ -32,6 +33,9 @@ export function deprecationLinks(baseUrl: string, status: PetStatus | undefined)
   return `<${siteUrl}/docs#/pets/getPet>; rel="deprecation"; type="text/html", <${successor}>; rel="successor-version"`
 }
 
+const jsonType = 'application/json'
+const patchTypes = [jsonType, 'application/merge-patch+json'] as const
+
 const header = (description: string, example: string, name?: string) => ({ description, example, name })
 
 /** The headers of responses, except those for connections and caches. Link has a name for each of its meanings. */
@@ -42,7 +46,8 @@ export const headers = {
   ),
   'WWW-Authenticate': header('The bearer challenge (RFC 6750).', 'Bearer realm="petstore"'),
   Allow: header('The methods that the path supports.', 'GET, HEAD'),
-  Accept: header('The media type that a body must have.', 'application/json'),
+  Accept: header('The media type that a body must have.', jsonType),
+  'Accept-Patch': header('The media types that a body may have (RFC 5789).', patchTypes.join(', ')),
   'Accept-Encoding': header('The content encoding that a body must have.', 'identity'),
   'Retry-After': header('Seconds to wait before a retry. Absent if a retry does not help.', '1'),
   'Preference-Applied': header('Present if the request asked for `Prefer: handling=strict`.', 'handling=strict'),
@@ -95,10 +100,15 @@ export const errorCodes = {
   insufficient_permission: {
     status: 403,
     meaning: 'The API key lacks the permission.',
-    action: 'Use a catalogue key for /v1, a metrics key for /metrics.',
+    action: 'Use a key with the permission that is needed: manage to change and remove animals, metrics for /metrics.',
   },
   not_found: { status: 404, meaning: 'There is nothing at this path.', action: 'Correct the address.' },
   pet_not_found: { status: 404, meaning: 'No animal has this identifier.', action: 'Check the identifier.' },
+  status_changed: {
+    status: 409,
+    meaning: 'The animal has another status now.',
+    action: 'Fetch it again and decide.',
+  },
   method_not_allowed: {
     status: 405,
     meaning: 'The path does not support this method.',
@@ -115,13 +125,13 @@ export const errorCodes = {
     meaning: `The body has more than ${bodyBytesMax} bytes, or more than ${bodyPiecesMax} pieces.`,
     action: 'Send less, or larger chunks.',
   },
-  unsupported_media_type: { status: 415, meaning: 'The body is not JSON.', action: 'Send application/json.' },
+  unsupported_media_type: { status: 415, meaning: 'The body has another media type.', action: `Send ${jsonType}.` },
   unsupported_content_encoding: {
     status: 415,
     meaning: 'The body is compressed.',
     action: 'Send the body uncompressed.',
   },
-  missing_body: { status: 400, meaning: 'There is no body.', action: 'Send a JSON object with name and categoryId.' },
+  missing_body: { status: 400, meaning: 'There is no body.', action: 'Send a JSON object.' },
   invalid_json: { status: 400, meaning: 'The body is not valid JSON in UTF-8.', action: 'Correct the body.' },
   invalid_request: {
     status: 400,
@@ -173,7 +183,6 @@ export const errorHeaderIds: { readonly [Code in ErrorCode]?: readonly HeaderId[
   insufficient_permission: [...rateLimitHeaderIds, 'WWW-Authenticate'],
   not_found: rateLimitHeaderIds,
   method_not_allowed: [...rateLimitHeaderIds, 'Allow'],
-  unsupported_media_type: [...operationHeaderIds, 'Accept'],
   unsupported_content_encoding: [...operationHeaderIds, 'Accept-Encoding'],
   rate_limited: [...rateLimitHeaderIds, 'Retry-After'],
   store_unavailable: [...operationHeaderIds, 'Retry-After'],
@@ -188,17 +197,20 @@ export const sharedErrors: Readonly<Record<string, readonly ErrorCode[]>> = {
   Unavailable: ['store_unavailable', 'store_damaged'],
 }
 
-/** As the OpenAPI document describes it. */
+/** As the OpenAPI document describes it. The id is different from those of all others. */
 export type Parameter = ReturnType<typeof parameter>
 
 type Place = 'query' | 'path' | 'header'
 const parameter = (name: string, place: Place, schema: JsonSchema, description: string, example?: unknown) => {
-  return { name, in: place, schema, description, example } as const
+  return { id: name, name, in: place, schema, description, example } as const
 }
+
+const ifStatusHelp = 'Only if the animal has this status now; otherwise 409, and nothing changes.'
 
 export const parameters = {
   limit: parameter('limit', 'query', pageLimit.schema, 'The maximum number of animals to return.', limitDefault),
   status: parameter('status', 'query', petStatus.schema, 'Only animals with this status.', 'available'),
+  ifStatus: { ...parameter('status', 'query', petStatus.schema, ifStatusHelp, 'available'), id: 'ifStatus' },
   cursor: parameter(
     'cursor',
     'query',
@@ -222,25 +234,48 @@ export const parameters = {
   ),
 }
 
+/** The body of a request. */
+export interface BodyRow {
+  readonly schema: 'NewPet' | 'PetChanges'
+  readonly mediaTypes: readonly string[]
+  /** The header of a 415 response that lists them. */
+  readonly mediaTypesHeader: 'Accept' | 'Accept-Patch'
+}
+
 export interface OperationRow {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Under the version prefix. */
   readonly path: string
-  readonly access: 'read' | 'write'
+  readonly access: 'read' | 'write' | 'manage'
+  /** May change in a minor version. */
+  readonly stability?: 'experimental'
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]
-  readonly body?: 'NewPet'
+  readonly body?: BodyRow
   readonly status: number
-  readonly returns: 'Pet' | 'Pets'
+  /** Absent if a success has no body. */
+  readonly returns?: 'Pet' | 'Pets'
   readonly result: string
   /** Of a success, besides those that every response of an operation has. */
   readonly headers: readonly HeaderId[]
   /** Besides those that every operation shares. */
   readonly errors: readonly ErrorCode[]
+  /** The metric that counts the animals that the operation creates, changes or removes. */
+  readonly counter?: { readonly name: string; readonly help: string }
   /** Calls are counted for each key. The handler announces it in its responses. */
   readonly deprecated?: typeof getPetDeprecation
 }
+
+const bodyErrors = [
+  'invalid_request',
+  'invalid_json',
+  'missing_body',
+  'request_timeout',
+  'body_too_large',
+  'unsupported_media_type',
+  'unsupported_content_encoding',
+] as const
 
 /** Everything that the interface says of each operation. The handlers are in `pets.ts`. */
 export const operations = {
@@ -264,27 +299,17 @@ export const operations = {
     summary: 'Add an animal',
     description: `The body is UTF-8 and at most ${bodyBytesMax} bytes. A 201 response means the animal is on disk.`,
     parameters: [parameters.idempotencyKey, parameters.prefer],
-    body: 'NewPet',
+    body: { schema: 'NewPet', mediaTypes: [jsonType], mediaTypesHeader: 'Accept' },
     status: 201,
     returns: 'Pet',
     result: 'The animal, with its identifier.',
     headers: ['Location', 'Idempotency-Replayed'],
-    errors: [
-      'invalid_request',
-      'invalid_json',
-      'missing_body',
-      'read_only_key',
-      'request_timeout',
-      'body_too_large',
-      'unsupported_media_type',
-      'unsupported_content_encoding',
-      'idempotency_key_reused',
-      'ids_exhausted',
-    ],
+    errors: [...bodyErrors, 'read_only_key', 'idempotency_key_reused', 'ids_exhausted'],
+    counter: { name: 'petstore_pets_created_total', help: 'Animals added.' },
   },
   getPet: {
     method: 'GET',
-    path: `${petsPath}/{petId}`,
+    path: petPath,
     access: 'read',
     summary: 'Fetch an animal',
     description: `Deprecated, to be removed on 5 December 2030. Use \`GET ${petsPath}\` with a status filter instead.`,
@@ -295,6 +320,37 @@ export const operations = {
     headers: [],
     errors: ['invalid_request', 'pet_not_found'],
     deprecated: getPetDeprecation,
+  },
+  updatePet: {
+    method: 'PATCH',
+    path: petPath,
+    access: 'manage',
+    stability: 'experimental',
+    summary: 'Change an animal',
+    description:
+      'Properties that are absent do not change; `"status": null` removes the status. A 200 response means the change is on disk.',
+    parameters: [parameters.petId, parameters.ifStatus, parameters.prefer],
+    body: { schema: 'PetChanges', mediaTypes: patchTypes, mediaTypesHeader: 'Accept-Patch' },
+    status: 200,
+    returns: 'Pet',
+    result: 'The animal after the change.',
+    headers: [],
+    errors: [...bodyErrors, 'pet_not_found', 'status_changed'],
+    counter: { name: 'petstore_pets_updated_total', help: 'Animals changed.' },
+  },
+  deletePet: {
+    method: 'DELETE',
+    path: petPath,
+    access: 'manage',
+    stability: 'experimental',
+    summary: 'Remove an animal',
+    description: 'For good: its identifier is not assigned again. A 204 response means the removal is on disk.',
+    parameters: [parameters.petId, parameters.ifStatus, parameters.prefer],
+    status: 204,
+    result: 'The animal is removed.',
+    headers: [],
+    errors: ['invalid_request', 'pet_not_found', 'status_changed'],
+    counter: { name: 'petstore_pets_removed_total', help: 'Animals removed.' },
   },
 } as const satisfies Readonly<Record<string, OperationRow>>
 

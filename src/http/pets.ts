@@ -3,8 +3,8 @@ import { invalid, show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { petsToJson, petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type Page, type PageRequest, pageLimit, writeCursor } from '../page.ts'
-import { type PetStatus, petStatus, petStatuses, readNewPet } from '../pet.ts'
-import type { Creation, PetStore } from '../store-contract.ts'
+import { type Pet, type PetStatus, petStatus, petStatuses, readNewPet, readPetChanges } from '../pet.ts'
+import type { Change, Creation, PetStore } from '../store-contract.ts'
 import { readJsonBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import type { Metrics } from './metrics.ts'
@@ -17,7 +17,7 @@ import {
   versionPrefix,
 } from './operations.ts'
 import { idempotencyKey, prefersStrict, Query } from './query.ts'
-import { headersWith, json, Refusal, type Reply } from './response.ts'
+import { type HeaderValues, headersWith, json, noContent, Refusal, type Reply } from './response.ts'
 import type { Params, Route } from './router.ts'
 
 /** Answers a request for an operation, after all checks that operations share. */
@@ -32,6 +32,8 @@ export function createPetRoutes(pets: PetStore, baseUrl: string, metrics: Metric
     listPets: listPets(pets, baseUrl),
     createPet: createPet(pets, baseUrl, metrics),
     getPet: getPet(pets, baseUrl),
+    updatePet: updatePet(pets, metrics),
+    deletePet: deletePet(pets, metrics),
   }
   return Object.entries(handlers).map(([id, handler]) => createRoute(id as OperationId, handler))
 }
@@ -93,7 +95,7 @@ function replyWithPage({ limit, status }: PageRequest, { pets, more }: Page, bas
 function createPet(pets: PetStore, baseUrl: string, metrics: Metrics): Handler {
   const { name } = parameters.idempotencyKey
   return async (query, { request, caller, isStrict }) => {
-    const body = await readJsonBody(request)
+    const body = await readJsonBody(request, operations.createPet.body)
     const sentKey = request.headers.get(name)
     const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
     const read = readNewPet(body, isStrict)
@@ -105,7 +107,7 @@ function createPet(pets: PetStore, baseUrl: string, metrics: Metrics): Handler {
     const creation: Creation = once
       ? await pets.createOnce(read.pet, once)
       : { outcome: 'created', pet: await pets.create(read.pet) }
-    if (creation.outcome === 'created') metrics.petsCreated++
+    if (creation.outcome === 'created') metrics.countPet('createPet')
     return replyWithCreation(creation, baseUrl)
   }
 }
@@ -130,10 +132,50 @@ function getPet(pets: PetStore, baseUrl: string): Handler {
   const headersBy = new Map([undefined, ...petStatuses].map(status => [status, headersWith(announce(status))]))
   return async (query, _exchange, params) => {
     if (query.problems.length > 0) throw new Refusal('invalid_request', query.problems.join('; '), refusalHeaders)
-    const sent = params[parameters.petId.name] ?? ''
-    const id = parseInt64(sent)
-    const pet = id === undefined ? undefined : await pets.get(id)
-    if (!pet) throw new Refusal('pet_not_found', `No animal has id ${show(id ?? sent)}`, refusalHeaders)
+    const pet = await pets.get(readPetId(params, refusalHeaders))
+    if (!pet) throw petNotFound(params, refusalHeaders)
     return json(row.status, petToJson(pet), headersBy.get(pet.status))
   }
+}
+
+function readPetId(params: Params, refusalHeaders?: HeaderValues): bigint {
+  const id = parseInt64(params[parameters.petId.name] ?? '')
+  if (id === undefined) throw petNotFound(params, refusalHeaders)
+  return id
+}
+
+function petNotFound(params: Params, refusalHeaders?: HeaderValues): Refusal {
+  const sent = params[parameters.petId.name] ?? ''
+  return new Refusal('pet_not_found', `No animal has id ${show(parseInt64(sent) ?? sent)}`, refusalHeaders)
+}
+
+function updatePet(pets: PetStore, metrics: Metrics): Handler {
+  const { body: bodyRow, status } = operations.updatePet
+  return async (query, { request, isStrict }, params) => {
+    const read = readPetChanges(await readJsonBody(request, bodyRow), isStrict)
+    const ifStatus = query.read(parameters.ifStatus.name, petStatus)
+    const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
+    if (!read.ok || problems.length > 0) throw new Refusal('invalid_request', problems.join('; '))
+    const pet = expectChanged(await pets.update(readPetId(params), read.changes, ifStatus), params, ifStatus)
+    metrics.countPet('updatePet')
+    return json(status, petToJson(pet))
+  }
+}
+
+function deletePet(pets: PetStore, metrics: Metrics): Handler {
+  return async (query, _exchange, params) => {
+    const ifStatus = query.read(parameters.ifStatus.name, petStatus)
+    if (query.problems.length > 0) throw new Refusal('invalid_request', query.problems.join('; '))
+    expectChanged(await pets.remove(readPetId(params), ifStatus), params, ifStatus)
+    metrics.countPet('deletePet')
+    return noContent()
+  }
+}
+
+function expectChanged(change: Change, params: Params, ifStatus: PetStatus | undefined): Pet {
+  if (change.outcome === 'no-such-pet') throw petNotFound(params)
+  const { outcome, pet } = change
+  if (outcome === 'changed') return pet
+  const now = pet.status === undefined ? 'has no status' : `is ${pet.status}`
+  throw new Refusal('status_changed', `Animal ${pet.id} ${now} now, not ${ifStatus}: nothing has changed`)
 }

@@ -41,6 +41,13 @@ export function json(status: number, body: string, headers: Headers = jsonHeader
   return { status, body, headers }
 }
 
+/** Without content there is no type. */
+export function noContent(own: HeaderValues = {}): Reply {
+  const headers = headersWith(own)
+  headers.delete('Content-Type')
+  return { status: 204, body: null, headers }
+}
+
 export function plainText(status: number, body: string, type = 'text/plain'): Reply {
   return { status, body, headers: headersWith({ 'Content-Type': `${type}; charset=utf-8` }) }
 }

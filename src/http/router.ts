@@ -1,13 +1,13 @@
 import type { Exchange } from './exchange.ts'
-import { type OperationId, operations, versionPrefix } from './operations.ts'
+import { type OperationId, type OperationRow, operations, versionPrefix } from './operations.ts'
 import { Refusal, type Reply } from './response.ts'
 
 /** What a caller has to be allowed to do. `public` needs no key. */
-export type Access = 'public' | 'read' | 'write' | 'metrics'
+export type Access = OperationRow['access'] | 'public' | 'metrics'
 
 /** What answers a method at a path: an operation, a page, a health check or the metrics. */
 export interface Route {
-  readonly method: 'GET' | 'POST'
+  readonly method: OperationRow['method']
   readonly path: string
   readonly access: Access
   /** Absent for what the interface does not describe. */

@@ -143,6 +143,37 @@ const decisions: Readonly<Record<string, (probe: Probe) => Promise<unknown>>> = 
       expect([again.response.status, ...shown]).toEqual([201, first.response.headers.get('Location'), 'true'])
     }
   },
+  'a change touches only what was sent, and needs the status that it names': async probe => {
+    const created = await probe.create()
+    const { id, name, categoryId } = created.object()
+    const path = `/pets/${created.petId()}`
+    const change = async (body: string, query = '', type = 'application/merge-patch+json') => {
+      const sent = await probe.send({ ...typed(type), path: `${path}${query}`, method: 'PATCH', body })
+      return sent.expectStatus(200).object()
+    }
+    expect({ ...(await change('{"status":"pending"}')) }).toEqual({ id, name, categoryId, status: 'pending' })
+    expect({ ...(await change('{"status":null}', '?status=pending')) }).toEqual({ id, name, categoryId })
+    await refused(
+      probe,
+      { path: `${path}?status=pending`, method: 'PATCH', body: '{"status":"sold"}' },
+      'status_changed',
+    )
+    expect({ ...(await change('{"id":-7,"name":"New"}', '', 'application/json')) }).toEqual({
+      id,
+      name: 'New',
+      categoryId,
+    })
+    expect({ ...(await probe.send(path)).object() }).toEqual({ id, name: 'New', categoryId })
+  },
+  'a removal has no content and leaves nothing': async probe => {
+    const path = `/pets/${(await probe.create()).petId()}`
+    await refused(probe, { path: `${path}?status=lost`, method: 'DELETE' }, 'invalid_request')
+    await refused(probe, { path: `${path}?status=pending`, method: 'DELETE' }, 'status_changed')
+    const { response, text } = await probe.send({ path, method: 'DELETE' })
+    expect([response.status, response.headers.get('Content-Type'), text]).toEqual([204, null, ''])
+    for (const method of ['GET', 'DELETE']) await refused(probe, { path, method }, 'pet_not_found')
+    await refused(probe, { path, method: 'PATCH', body: '{}' }, 'pet_not_found')
+  },
   'a creation that failed does not use up its Idempotency-Key': async probe => {
     const key = newKey()
     await refused(probe, postWith(key, '{"categoryId":1}'), 'invalid_request')

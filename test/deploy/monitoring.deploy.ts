@@ -26,6 +26,8 @@ async function sendTraffic(server: Server): Promise<void> {
     return responses.map(({ status }) => status)
   }
   expect(await statuses(['/pets', key, creation], ['/pets', key, { ...creation, body: '{' }])).toEqual([201, 400])
+  const update = { method: 'PATCH', body: '{}' }
+  expect(await statuses(['/pets/1', key, update], ['/pets/-1', key, { method: 'DELETE' }])).toEqual([200, 404])
   const reads = await statuses(['/pets', key], ['/pets', key], ['/pets/1', key], ['/none', key], ['/pets', 'wrong'])
   expect(reads).toEqual([200, 200, 200, 404, 401])
   // Without its file, the store refuses to write.

@@ -21,6 +21,8 @@ interface GeneratedClient {
   /** Checks or compiles the program with the client. */
   readonly build: string
   readonly run: string
+  /** Whether the program also calls the experimental operations. */
+  readonly changes?: boolean
 }
 
 /** Names and ids that broke clients: a leading space, other scripts, the longest name, an id beyond 2^53. */
@@ -35,13 +37,14 @@ const animals: readonly Pet[] = [
  * What every program prints: it adds, repeats, fetches and lists, and reads errors. For the first 400 it sends the name
  * U+FEFF, which is blank in JavaScript only: a client that checks names lets it pass.
  */
-function transcript(codePrefix: string): readonly string[] {
+function transcript(codePrefix: string, { changes = false }: GeneratedClient): readonly string[] {
   const pet = '9007199254740993 9223372036854775807 sold  Mia 🐈'
   return [
     `created ${pet}`,
     'repeated 9007199254740993',
     `fetched ${pet}`,
     'listed 1 2 3 9007199254740992 9007199254740993',
+    ...(changes ? ['updated 9007199254740993 9223372036854775807 none New', 'removed 204 404'] : []),
     ...['400 invalid_request', '400 invalid_cursor', '401 invalid_api_key', '404 pet_not_found'].map(line =>
       line.replace(' ', ` ${codePrefix}`),
     ),
@@ -56,7 +59,7 @@ function startLaterVersion({ origin }: Service) {
     async fetch(request) {
       const { pathname, search } = new URL(request.url)
       const { method, headers } = request
-      const body = method === 'POST' ? await request.arrayBuffer() : null
+      const body = method === 'GET' ? null : await request.arrayBuffer()
       const response = await fetch(`${origin}${pathname}${search}`, { method, headers, body })
       // As text, because parsing would round integers.
       const text = (await response.text())
@@ -64,7 +67,7 @@ function startLaterVersion({ origin }: Service) {
         .replace('"code":"', '"added":1.5,"code":"later_')
       response.headers.set('X-Added-Later', 'yes')
       response.headers.delete('Content-Length')
-      return new Response(text, response)
+      return new Response(text || null, response)
     },
   })
   return { origin: `http://127.0.0.1:${server.port}`, [Symbol.asyncDispose]: () => server.stop(true) }
@@ -93,16 +96,16 @@ for (const file of [...new Bun.Glob('*/client.json').scanSync(generatorsFolder)]
       for (const command of [client.prepare, client.generate, client.build]) if (command) await shell(command, folder)
     })
 
-    test('adds, repeats, fetches and lists animals, and reads errors', async () => {
+    test('adds, repeats, fetches, lists and perhaps changes animals, and reads errors', async () => {
       await using service = await startSeeded()
-      expect(await runAgainst(service.origin, service)).toEqual(transcript(''))
-      expect((await service.call('/v1/pets')).json).toHaveLength(animals.length + 1)
+      expect(await runAgainst(service.origin, service)).toEqual(transcript('', client))
+      expect((await service.call('/v1/pets')).json).toHaveLength(animals.length + (client.changes ? 0 : 1))
     })
 
     test('accepts the additions of a later version', async () => {
       await using service = await startSeeded()
       await using later = startLaterVersion(service)
-      expect(await runAgainst(later.origin, service)).toEqual(transcript('later_'))
+      expect(await runAgainst(later.origin, service)).toEqual(transcript('later_', client))
     })
   })
 }

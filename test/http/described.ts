@@ -15,7 +15,8 @@ import { Router } from '../../src/http/router.ts'
 interface Described {
   readonly 'x-error-codes'?: Readonly<Record<string, object>>
   readonly headers: Readonly<Record<string, unknown>>
-  readonly content: { readonly 'application/json': { readonly schema: { readonly $ref: string } } }
+  /** Absent if the response has no body. */
+  readonly content?: { readonly 'application/json': { readonly schema: { readonly $ref: string } } }
 }
 
 interface DescribedOperation {
@@ -47,14 +48,13 @@ ajv.addVocabulary(['components', 'x-extensible-enum'])
 ajv.addSchema({ $id: 'openapi', components: { ...document.components, schemas: closedSchemas } })
 
 const sentAlways = {
-  'content-type': 'application/json',
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 }
 
 /** Headers that a response has only sometimes. */
 const sentSometimes =
-  /^(accept|accept-encoding|idempotency-replayed|link|preference-applied|ratelimit|ratelimit-policy|retry-after|x-next-cursor)$/
+  /^(accept|accept-encoding|accept-patch|idempotency-replayed|link|preference-applied|ratelimit|ratelimit-policy|retry-after|x-next-cursor)$/
 
 /** Headers for the connection, caches and browsers: no operation describes them. */
 const undescribedHeader =
@@ -78,9 +78,12 @@ export function expectDescribed(method: string, path: string, response: Response
   const described = operation?.responses[status]
   if (operation && !described) throw new Error(`${what} is not described`)
   if (described) expectHeaders(Object.keys(described.headers), response, what)
-  if (method === 'HEAD') return
+  const type = ok && described && !described.content ? null : 'application/json'
+  if (headers.get('content-type') !== type) throw new Error(`${what}: the type is ${headers.get('content-type')}`)
+  if (type === null && text !== '') throw new Error(`${what} has a body: ${text}`)
+  if (method === 'HEAD' || type === null) return
   const body = JSON.parse(text)
-  if (described) expectSchema(described.content['application/json'].schema.$ref, body, what)
+  if (described?.content) expectSchema(described.content['application/json'].schema.$ref, body, what)
   if (ok) return
   expectSchema('#/components/schemas/Error', body, what)
   if (body.status !== status) throw new Error(`${what}: the Error's status is ${body.status}`)

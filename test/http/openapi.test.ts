@@ -15,6 +15,7 @@ import type { PetStore } from '../../src/store-contract.ts'
 import { advance, standingClock } from '../support/clock.ts'
 import { projectFolder, run, temporaryFolder } from '../support/process.ts'
 import { startService } from '../support/service.ts'
+import { createStream } from '../support/stream.ts'
 import { describedCodes } from './described.ts'
 
 const service = await startService()
@@ -111,6 +112,8 @@ describe('a generated client', () => {
       ['listPets: limit status cursor Prefer', '200 400 401 403 429 500 503 default'],
       ['createPet: Idempotency-Key Prefer', '201 400 401 403 408 413 415 422 429 500 503 default'],
       ['getPet: petId Prefer', '200 400 401 403 404 429 500 503 default'],
+      ['updatePet: petId ifStatus Prefer', '200 400 401 403 404 408 409 413 415 429 500 503 default'],
+      ['deletePet: petId ifStatus Prefer', '204 400 401 403 404 409 429 500 503 default'],
     ])
   })
 })
@@ -130,13 +133,16 @@ describe('an operation sends every code that the document lists for it', () => {
     listPets: { path: '/v1/pets' },
     createPet: { path: '/v1/pets', method: 'POST', body: '{"name":"Rex","categoryId":7}' },
     getPet: { path: '/v1/pets/-1' },
+    updatePet: { path: '/v1/pets/1', method: 'PATCH', body: '{}' },
+    deletePet: { path: '/v1/pets/1', method: 'DELETE' },
   }
   const failing = (error: Error): PetStore => {
     const fail = () => Promise.reject(error)
-    return { list: fail, get: fail, create: fail, createOnce: fail, deleteExpiredIdempotencyKeys: fail }
+    const reads = { list: fail, get: fail }
+    return { ...reads, create: fail, createOnce: fail, update: fail, remove: fail, deleteExpiredIdempotencyKeys: fail }
   }
   const environmentKey = 'key-of-the-environment'
-  const endless = new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(1)) })
+  const endless = () => new ReadableStream({ start: controller => controller.enqueue(new Uint8Array(1)) })
 
   /** What differs from a valid request. */
   const causes: Partial<Readonly<Record<ErrorCode, Cause>>> = {
@@ -151,11 +157,18 @@ describe('an operation sends every code that the document lists for it', () => {
     ids_exhausted: { parts: {}, lastId: int64Max },
     invalid_request: { query: '?unknown=1', headers: { prefer: 'handling=strict' } },
     invalid_cursor: { query: '?cursor=none' },
-    pet_not_found: {},
+    pet_not_found: { path: '/v1/pets/-1' },
+    status_changed: { query: '?status=sold', parts: {}, first: '{"name":"Rex","categoryId":7}' },
     missing_body: { body: '' },
     invalid_json: { body: '{' },
     // This key is not looked up: a database knows nothing of a clock that stands still.
-    request_timeout: { parts: { environmentKey }, key: environmentKey, body: endless },
+    request_timeout: {
+      parts: { environmentKey },
+      key: environmentKey,
+      get body() {
+        return endless()
+      },
+    },
     body_too_large: { body: ' '.repeat(bodyBytesMax + 1) },
     unsupported_media_type: { headers: { 'content-type': 'text/plain' } },
     unsupported_content_encoding: { headers: { 'content-encoding': 'gzip' } },
@@ -176,6 +189,20 @@ describe('an operation sends every code that the document lists for it', () => {
     while (code === 'request_timeout' && Bun.peek.status(answering) === 'pending') await advance(1_000)
     expect((await answering).json).toMatchObject({ code })
   })
+})
+
+test.each([
+  ['no body', () => undefined],
+  ['a body', () => '{"status":"sold"}'],
+  ['a body in chunks', () => createStream(['{', '}'])],
+])('a removal with %s is answered like one without', async (_what, body) => {
+  const { headers } = await service.call('/v1/pets', { method: 'POST', body: '{"name":"Rex","categoryId":7}' })
+  const path = headers.get('location') ?? ''
+  const statuses: number[] = []
+  for (const target of [`${path}?status=lost`, path, path]) {
+    statuses.push((await service.call(target, { method: 'DELETE', body: body() })).status)
+  }
+  expect(statuses).toEqual([400, 204, 404])
 })
 
 /** The service itself compares its responses with the OpenAPI document. */

@@ -21,7 +21,7 @@ export type StoreKind = 'postgres' | 'sqlite'
 /** `npm test` runs the tests over HTTP once on each store. */
 const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
 
-/** The key is null for none, and absent for one that may do everything. */
+/** The key is null for none, and absent for one that may do everything under /v1. */
 type CallInit = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string>; key?: string | null }
 
 export type Service = Awaited<ReturnType<typeof startService>>
@@ -93,7 +93,7 @@ export async function startService(options: Partial<typeof plainParts> & { reado
     await stores.keys.create(record)
     return key
   }
-  const everything = await newKey()
+  const everything = await newKey({ permission: 'manage' })
 
   return {
     origin,
@@ -102,7 +102,7 @@ export async function startService(options: Partial<typeof plainParts> & { reado
     stores,
     /** Every line of the log: its message and its fields. */
     logged,
-    /** A key that may do everything. */
+    /** A key that may do everything under /v1. */
     key: everything,
     newKey,
     async call(path: string, { key = everything, ...init }: CallInit = {}) {

@@ -1,14 +1,14 @@
 import { expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { errorCodes } from '../../src/http/operations.ts'
+import { errorCodes, type OperationId, type OperationRow, operations } from '../../src/http/operations.ts'
 import { createPages } from '../../src/web/pages.ts'
 import { programFolder } from '../client/program-folder.ts'
 import { projectFolder, run, until } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
 import { describeInBrowser, desktop, looks, phone, stock, visit } from './browser.ts'
 
-type OperationId = 'listPets' | 'createPet' | 'getPet'
-const operationIds: readonly OperationId[] = ['createPet', 'listPets', 'getPet']
+const operationIds: readonly OperationId[] = ['createPet', 'listPets', 'getPet', 'updatePet', 'deletePet']
+const noAnswers = Object.keys(operations).map(() => '')
 const largest = 9223372036854775807n
 const newPet = (name: string) => `{"name":${JSON.stringify(name)},"categoryId":${largest},"status":"sold"}`
 
@@ -42,8 +42,13 @@ describeInBrowser('the reference page', () => {
   test.each(looks)('is accessible and fits, closed, and open with responses (%s)', (_look, options) =>
     visit(options, async (page, service, screen) => {
       await screen.goTo('/docs')
-      await page.locator('.operation').nth(2).waitFor()
-      const titles = ['getList animals/pets', 'postAdd an animal/pets', 'getFetch an animal/pets/{petId}Deprecated']
+      await page
+        .locator('.operation')
+        .nth(noAnswers.length - 1)
+        .waitFor()
+      const titles = Object.values<OperationRow>(operations).map(({ method, summary, path, deprecated, stability }) =>
+        [method.toLowerCase(), summary, path, deprecated ? 'deprecated' : stability].join(''),
+      )
       expect(await page.locator('.operation > summary').allTextContents()).toEqual(titles)
       await screen.expectAccessible()
       await screen.typeKey(service.key)
@@ -86,7 +91,7 @@ describeInBrowser('the reference page', () => {
       await findPanel(page, 'listPets').locator('> summary').click()
       await screen.untilTrue("location.hash === ''")
       expect(readAddress(page)).toBe('/docs')
-      expect(await openIds(page)).toEqual(['/pets/createPet', '/pets/getPet'])
+      expect(await openIds(page)).toEqual(['/pets/createPet', '/pets/deletePet'])
       await page.keyboard.press('Home')
       await page.locator('.skip').focus()
       await page.keyboard.press('Enter')
@@ -134,12 +139,12 @@ describeInBrowser('the reference page', () => {
       expect(await page.getByLabel('Remember on this device').isChecked()).toBe(false)
       // The other tab used the key of the device.
       await other.getByLabel('API key').waitFor()
-      expect(await readAnswers(other)).toEqual(['', '', ''])
+      expect(await readAnswers(other)).toEqual(noAnswers)
       await screen.typeKey(await service.newKey({ permission: 'read-only' }))
       expect(await screen.focused()).toBe('Send')
       await goTo(page, 'createPet')
       expect(await send(page, 'createPet')).toStartWith('403 Forbidden')
-      expect(await readAnswers(page)).toEqual(['', expect.stringContaining('read_only_key'), ''])
+      expect(await readAnswers(page)).toEqual(noAnswers.with(1, expect.stringContaining('read_only_key')))
       expect(await openIds(page)).toEqual(['listPets', 'createPet', 'getPet'].map(id => `/pets/${id}`))
       expect(await findField(page, 'listPets', 'limit').inputValue()).toBe('2')
       expect(await send(page, 'getPet')).toStartWith('200 OK')
@@ -150,7 +155,7 @@ describeInBrowser('the reference page', () => {
       await page.getByLabel('API key').waitFor()
       await page.goBack()
       await findPanel(page, 'createPet').locator('form').waitFor()
-      expect([readAddress(page), await readAnswers(page)]).toEqual(['/docs#/pets/createPet', ['', '', '']])
+      expect([readAddress(page), await readAnswers(page)]).toEqual(['/docs#/pets/createPet', noAnswers])
     }))
 
   /** JSON is shown with line breaks and exact numbers, and any other text as it came. */
@@ -202,6 +207,12 @@ describeInBrowser('the reference page', () => {
       await goTo(page, 'getPet')
       expect(await send(page, 'getPet')).toStartWith('200 OK')
       expect(await readSample(page, 'getPet')).toStartWith(`curl '${service.origin}/shop/v1/pets/1'`)
+      await goTo(page, 'updatePet')
+      expect(await send(page, 'updatePet')).toStartWith('200 OK')
+      await goTo(page, 'deletePet')
+      await findField(page, 'deletePet', 'status').selectOption('sold')
+      expect(await send(page, 'deletePet')).toStartWith('204 No Content')
+      expect(await readSample(page, 'deletePet')).toEndWith('\\\n  --request DELETE')
       expect(await page.locator('.guide code').allTextContents()).toContainEqual(
         expect.stringContaining(`baseUrl: '${service.origin}/shop/v1'`),
       )
@@ -212,6 +223,8 @@ describeInBrowser('the reference page', () => {
         'GET /shop/v1/pets?limit=2&status=sold',
         ...asShown.map(() => 'GET /shop/v1/pets?limit=2'),
         'GET /shop/v1/pets/1',
+        'PATCH /shop/v1/pets/1 application/json',
+        'DELETE /shop/v1/pets/1?status=sold',
       ])
     }))
 
@@ -281,7 +294,7 @@ describeInBrowser('the reference page', () => {
       await findAnswer(page, 'getPet').getByText('The service cannot be reached').waitFor()
       expect(await findAnswer(page, 'getPet').locator('pre').count()).toBe(0)
       await goTo(page, 'createPet')
-      expect(await send(page, 'createPet')).toContain('The animal may have been added')
+      expect(await send(page, 'createPet')).toContain('The change may be stored')
       await page.context().setOffline(false)
       await page.route('**/openapi.json', route => route.fulfill({ status: 503, json: {} }))
       await page.reload()

@@ -11,6 +11,7 @@ type Limits = Readonly<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength',
 export interface Schema extends Partial<Texts<'type' | 'format' | 'description'> & Limits> {
   readonly default?: unknown
   readonly enum?: readonly string[]
+  readonly oneOf?: readonly Schema[]
   readonly items?: Schema
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: readonly string[]
@@ -25,7 +26,7 @@ export interface Parameter extends Texts<'name' | 'in' | 'description'> {
 type Body = {
   readonly content: { readonly 'application/json': { readonly schema: Schema; readonly example: unknown } }
 }
-interface Described extends Body, Texts<'description'> {
+interface Described extends Partial<Body>, Texts<'description'> {
   readonly headers: Readonly<Record<string, Texts<'description'>>>
   /** Of an error. */
   readonly 'x-error-codes'?: Readonly<Record<string, Texts<'meaning' | 'action'>>>
@@ -34,6 +35,7 @@ interface Described extends Body, Texts<'description'> {
 export interface Operation extends Texts<'method' | 'path' | 'operationId' | 'summary' | 'description'> {
   readonly tags: readonly string[]
   readonly deprecated?: boolean
+  readonly 'x-stability'?: string
   readonly parameters: readonly Parameter[]
   readonly requestBody?: Body
   readonly responses: Readonly<Record<string, Described>>
@@ -60,9 +62,11 @@ export function buildRequest({ method, path, parameters }: Operation, values: Va
 /** The texts of the parameters by name. */
 export type Values = Readonly<Record<string, string>>
 
-export function formatCurlSample({ path, query, headers, body }: ReturnType<typeof buildRequest>) {
+export function formatCurlSample({ method, path, query, headers, body }: ReturnType<typeof buildRequest>) {
   const search = String(new URLSearchParams(query))
-  return formatCurl(baseUrl() + path + (search && `?${search}`), headers, body)
+  const command = formatCurl(baseUrl() + path + (search && `?${search}`), headers, body)
+  // curl itself chooses GET, or POST for a body.
+  return /^(GET|POST)$/.test(method) ? command : `${command} \\\n  --request ${method}`
 }
 
 const quoteForShell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`

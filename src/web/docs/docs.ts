@@ -45,7 +45,9 @@ function terms(rows: readonly Row[]) {
   return el('dl', { class: 'terms' }, items)
 }
 
-function listFacts({ type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault }: Schema) {
+function listFacts(schema: Schema): string {
+  if (schema.oneOf) return schema.oneOf.map(listFacts).join(' | ')
+  const { type, format, minimum, maximum, minLength, maxLength, enum: values, default: byDefault } = schema
   const facts = [values?.join(' | ') ?? (format === 'int64' ? '64-bit integer' : type)]
   if (maximum !== undefined) facts.push(`${minimum} to ${maximum}`)
   if (maxLength !== undefined) facts.push(`${minLength} to ${maxLength.toLocaleString('en')} characters`)
@@ -73,13 +75,14 @@ function buildResponses({ responses }: Operation) {
   })
   const described = Object.values(responses)
   const headers = new Map(described.flatMap(({ headers }) => Object.entries(headers)))
-  const { schema = {}, example } = described[0]?.content['application/json'] ?? {}
+  const { schema, example } = described[0]?.content?.['application/json'] ?? {}
+  const body = schema && buildProperties(schema.items ?? schema)
   return el(
     'div',
     {},
     el('h3', {}, 'Responses'),
     el('dl', { class: 'responses' }, rows),
-    fold('Response body', buildProperties(schema.items ?? schema), codeBlock('Example', formatJson(example))),
+    body ? fold('Response body', body, codeBlock('Example', formatJson(example))) : [],
     fold('Response headers', terms([...headers].map(([name, { description }]) => [name, '', false, description]))),
   )
 }
@@ -191,7 +194,7 @@ function emptyAnswer(answer: Element) {
 function showAnswer(answer: HTMLElement, method: string, { response, ms }: Result) {
   const state = emptyAnswer(answer)
   if (response instanceof Error) {
-    const advice = method === 'get' ? '' : ' The animal may have been added: list the animals before you send it again.'
+    const advice = method === 'get' ? '' : ' The change may be stored: list the animals before you send it again.'
     const unreached = `The service cannot be reached. Check your connection.${advice}`
     // A TypeError is about the request, which was not sent.
     const problem = response instanceof TypeError ? response.message : unreached
@@ -206,7 +209,7 @@ function showAnswer(answer: HTMLElement, method: string, { response, ms }: Resul
   )
   if (status === 401) state.append(el('p', { class: 'problem' }, 'Change the key at the top of this page.'))
   answer.append(
-    codeBlock('Response body', indentJson(text)),
+    status === 204 ? '' : codeBlock('Response body', indentJson(text)),
     fold('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
   )
 }
@@ -238,11 +241,12 @@ function buildSample(language: string, summary: string) {
 }
 
 function buildPanel(operation: Operation) {
-  const { method, path, tags, operationId, summary, description, deprecated } = operation
+  const { method, path, tags, operationId, summary, description, deprecated, 'x-stability': stability } = operation
   const id = `/${tags[0]}/${operationId}`
   const title = el('summary', {}, el('span', { class: 'badge', 'data-method': method }, method), el('h2', {}, summary))
   title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
-  if (deprecated) title.append(el('span', { class: 'badge' }, 'Deprecated'))
+  const label = deprecated ? 'deprecated' : stability
+  if (label) title.append(el('span', { class: 'badge label' }, label))
   const text = el('p', deprecated ? { class: 'warning' } : {}, markUp(description))
   const columns = el(
     'div',

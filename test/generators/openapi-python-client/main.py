@@ -3,8 +3,8 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 from pet_store_client import AuthenticatedClient
-from pet_store_client.api.pets import create_pet, get_pet, list_pets
-from pet_store_client.models import Error, NewPet, Pet, PetStatus
+from pet_store_client.api.pets import create_pet, delete_pet, get_pet, list_pets, update_pet
+from pet_store_client.models import Error, NewPet, Pet, PetChanges, PetStatus
 from pet_store_client.types import UNSET, Response, Unset
 
 
@@ -46,6 +46,13 @@ assert isinstance(repeated, Pet)
 print("repeated", repeated.id)
 show("fetched", get_pet.sync(created.id, client=client))
 print("listed", *[pet.id for pet in all_pets()])
+
+body = PetChanges(status=None, name="New")
+updated = update_pet.sync(created.id, client=client, body=body, status=PetStatus.SOLD)
+assert isinstance(updated, Pet)
+print("updated", updated.id, updated.category_id, updated.status or "none", updated.name)
+removals = [delete_pet.sync_detailed(created.id, client=client) for _ in range(2)]
+print("removed", *[int(removal.status_code) for removal in removals])
 
 show_error(create_pet.sync_detailed(client=client, body=NewPet(name="\ufeff", category_id=1)))
 show_error(list_pets.sync_detailed(client=client, cursor="wrong"))

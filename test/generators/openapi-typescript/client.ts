@@ -16,6 +16,7 @@ const client = createClient<paths>({
 })
 client.use({
   async onResponse({ response }) {
+    if (response.status === 204) return undefined
     const exact = JSON.parse(await response.text(), (key, value, { source }) =>
       key === 'id' || key === 'categoryId' ? source : value,
     )
@@ -49,6 +50,14 @@ do {
   cursor = page.response.headers.get('X-Next-Cursor') ?? undefined
 } while (cursor)
 console.log('listed', ...ids)
+
+const params = { path: { petId: created.id } }
+const update = { params: { ...params, query: { status: 'sold' } }, body: { status: null, name: 'New' } } as const
+const updated = dataOf(await client.PATCH('/pets/{petId}', update))
+console.log('updated', updated.id, updated.categoryId, updated.status ?? 'none', updated.name)
+const removed = await client.DELETE('/pets/{petId}', { params })
+const removedAgain = await client.DELETE('/pets/{petId}', { params })
+console.log('removed', removed.response.status, removedAgain.response.status)
 
 for (const { response, error } of [
   await client.POST('/pets', { body: { name: '\uFEFF', categoryId: '0' } }),
