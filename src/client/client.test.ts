@@ -201,8 +201,8 @@ const invalidSizes = [0, -1, 1.5, Number.POSITIVE_INFINITY, Number.NaN, '1' as n
 const invalidKeys = ['', ' ', 'a b', 'ä', 'a\r\nx: y', '~'.repeat(256), 7 as never]
 
 test.each<[string, (pets: Pets) => Promise<unknown>[]]>([
-  ['id', pets => [pets.get(1.5), pets.get(2n ** 63n)]],
-  ['categoryId', pets => [pets.create({ ...rex, categoryId: 2 ** 60 })]],
+  ['id', pets => [pets.get(1.5), pets.get(2n ** 63n), pets.update(1.5, {}), pets.remove(2n ** 63n)]],
+  ['categoryId', pets => [pets.create({ ...rex, categoryId: 2 ** 60 }), pets.update(1, { categoryId: 2 ** 60 })]],
   ['timeoutMs', pets => [pets.list({ timeoutMs: 0 }).page()]],
   ['retries', pets => [pets.get(1n, { retries: -1 }), pets.create(rex, { retries: 101 })]],
   ['signal', pets => [pets.create(rex, { signal: {} as AbortSignal })]],
@@ -229,6 +229,9 @@ test.each<[string, (client: PetstoreClient) => unknown]>([
   ['retry: expected signal', ({ pets }) => pets.get(1, { retry: 5 } as object)],
   ['stauts: did you mean status?', ({ pets }) => pets.list({ stauts: 'sold' } as object)],
   ['stauts: did you mean status?', ({ pets }) => pets.create({ ...rex, stauts: 'sold' } as NewPet)],
+  ['stauts: did you mean status?', ({ pets }) => pets.update(1, { stauts: 'sold' } as object)],
+  ['ifstatus: did you mean ifStatus?', ({ pets }) => pets.update(1, {}, { ifstatus: 'sold' } as object)],
+  [`status: expected ${known}, ifStatus`, ({ pets }) => pets.remove(1, { status: 'sold' } as object)],
   ['idempotencykey: did you mean idempotencyKey?', ({ pets }) => pets.create(rex, { idempotencykey: 'a' } as object)],
   [
     `url: expected ${known}, method, path, query, body`,
@@ -240,6 +243,35 @@ test.each<[string, (client: PetstoreClient) => unknown]>([
   await expect((async () => call(client))()).rejects.toThrow(TypeError)
   await expect((async () => call(client))()).rejects.toThrow(`Unknown property ${message}`)
   expect(server.requests).toHaveLength(0)
+})
+
+test.each<[string, string, (pets: Pets) => Promise<unknown>]>([
+  ['PATCH /v1/pets/7', '{}', pets => pets.update(7, { name: undefined, status: undefined })],
+  [
+    'PATCH /v1/pets/7',
+    '{"name":"Kim","categoryId":8}',
+    pets => pets.update(7n, { id: 9, name: 'Kim', categoryId: 8 } as object),
+  ],
+  [
+    'PATCH /v1/pets/-9007199254740993?status=pending',
+    '{"categoryId":9007199254740993,"status":null}',
+    pets => pets.update(-(2n ** 53n) - 1n, { categoryId: 2n ** 53n + 1n, status: null }, { ifStatus: 'pending' }),
+  ],
+  ['DELETE /v1/pets/7', '', pets => pets.remove(7, { ifStatus: undefined })],
+  ['DELETE /v1/pets/7?status=sold', '', pets => pets.remove(7n, { ifStatus: 'sold' })],
+])('a change is %s %s', async (line, body, call) => {
+  const changed = Response.json({ id: 7, ...rex })
+  await using server = startScriptedServer(({ method }) =>
+    method === 'PATCH' ? changed : new Response(null, { status: 204 }),
+  )
+  expect(await call(petsAt(server))).toEqual(body ? { id: 7n, name: 'Rex', categoryId: 7n } : undefined)
+  const type = body ? 'application/json' : null
+  const sent = server.requests.map(({ method, path, body, headers }) => [
+    `${method} ${path}`,
+    body,
+    headers.get('content-type'),
+  ])
+  expect(sent).toEqual([[line, body, type]])
 })
 
 /** The keys of creations with these options. */

@@ -1,6 +1,15 @@
 import { readHeaders, readLinks, reservedHeader } from './headers.ts'
-import type { NewPet, Pet, PetStatus } from './json.ts'
-import { InvalidResponse, newPetToJson, omitUndefined, orUndefined, readPet, readPets, toInt64 } from './json.ts'
+import type { NewPet, Pet, PetChanges, PetStatus } from './json.ts'
+import {
+  InvalidResponse,
+  newPetToJson,
+  omitUndefined,
+  orUndefined,
+  petChangesToJson,
+  readPet,
+  readPets,
+  toInt64,
+} from './json.ts'
 import type { CallOptions, RawResponse, RequestOptions, RequestSettings } from './request.ts'
 import { hasKey, send, sendOnce } from './request.ts'
 
@@ -23,6 +32,11 @@ type ListFilter = Omit<ListOptions, keyof CallOptions>
 export interface CreateOptions extends CallOptions {
   /** Your name for this creation: repeating it adds nothing, even from another process. Default: a new random one. */
   readonly idempotencyKey?: string | undefined
+}
+
+export interface ChangeOptions extends CallOptions {
+  /** Only if the animal has this status now; otherwise the call rejects with a ConflictError. */
+  readonly ifStatus?: PetStatus | undefined
 }
 
 export interface RawRequest extends Omit<CallOptions, 'retries'> {
@@ -125,7 +139,7 @@ export class PetstoreClient {
     }
     const own = readHeaders(headers, reservedHeader)
     const isJson = body !== undefined && !('content-type' in own)
-    const added = isJson ? { 'Content-Type': 'application/json' } : {}
+    const added = isJson ? jsonBody : {}
     const settings = mergeSettings(this.#settings, options, 'method', 'path', 'query', 'body')
     const call = { operation: 'request', method, url: url.href, headers: added, body } as const
     return await sendOnce(call, { ...settings, headers: { ...settings.headers, ...own } })
@@ -148,9 +162,10 @@ export class Pets {
       throw new TypeError('idempotencyKey is invalid: expected 1 to 255 visible ASCII characters')
     }
     const url = `${this.#settings.baseUrl}/pets`
-    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': key }
-    const call = { operation: 'createPet', method: 'POST', url, headers, body: newPetToJson(newPet) } as const
-    checkNames(newPet, ['id', 'name', 'categoryId', 'status'])
+    const headers = { ...jsonBody, 'Idempotency-Key': key }
+    const body = newPetToJson(newPet)
+    const call = { operation: 'createPet', method: 'POST', url, headers, body, successStatus: 201 } as const
+    checkNames(newPet, petNames)
     return await send(call, mergeSettings(this.#settings, options, 'idempotencyKey'), body => readPet(body))
   }
 
@@ -170,9 +185,39 @@ export class Pets {
    * @deprecated The service removes this operation on 5 December 2030: use {@link list} with a status.
    */
   async get(id: bigint | number, options: CallOptions = {}): Promise<Pet> {
-    const url = `${this.#settings.baseUrl}/pets/${toInt64('id', id)}`
-    const call = { operation: 'getPet', method: 'GET', url } as const
+    const call = { operation: 'getPet', method: 'GET', url: this.#petUrl(id) } as const
     return await send(call, mergeSettings(this.#settings, options), body => readPet(body))
+  }
+
+  /**
+   * Changes an animal, and resolves with all of it. With `ifStatus`, a failure after which the change may be stored
+   * rejects with an OutcomeUnknownError, without a retry.
+   * @experimental
+   */
+  async update(id: bigint | number, changes: PetChanges, options: ChangeOptions = {}): Promise<Pet> {
+    const url = this.#petUrl(id, options.ifStatus)
+    const body = petChangesToJson(changes)
+    checkNames(changes, petNames)
+    // A repetition may be refused because of the status that the first attempt stored.
+    const onlyOnce = options.ifStatus !== undefined
+    const call = { operation: 'updatePet', method: 'PATCH', url, headers: jsonBody, body, onlyOnce } as const
+    return await send(call, mergeSettings(this.#settings, options, 'ifStatus'), body => readPet(body))
+  }
+
+  /**
+   * Removes an animal for good.
+   * @experimental
+   */
+  async remove(id: bigint | number, options: ChangeOptions = {}): Promise<void> {
+    const url = this.#petUrl(id, options.ifStatus)
+    const doneCode = 'pet_not_found'
+    const call = { operation: 'deletePet', method: 'DELETE', url, successStatus: 204, doneCode } as const
+    await send(call, mergeSettings(this.#settings, options, 'ifStatus'), () => undefined)
+  }
+
+  #petUrl(id: bigint | number, ifStatus?: PetStatus): string {
+    const condition = ifStatus === undefined ? '' : `?${new URLSearchParams({ status: ifStatus })}`
+    return `${this.#settings.baseUrl}/pets/${toInt64('id', id)}${condition}`
   }
 
   async #page(query: string, options: CallOptions): Promise<PetPage> {
@@ -189,6 +234,8 @@ export class Pets {
   }
 }
 
+const jsonBody = { 'Content-Type': 'application/json' } as const
+const petNames = ['id', 'name', 'categoryId', 'status']
 const callOptions: readonly (keyof CallOptions)[] = ['signal', 'timeoutMs', 'retries', 'headers']
 
 /** The settings of a call, which may have options of its own. */

@@ -7,7 +7,7 @@ type ErrorDetails = Pick<PetstoreError, 'code'> &
 /** Every failure of a call, except the caller's own abort and a TypeError for invalid arguments. */
 export class PetstoreError extends Error {
   override readonly name: string = 'PetstoreError'
-  /** The service's error code, or `connection_failed`, `timeout` or `unexpected_response`. */
+  /** The service's error code, or `connection_failed`, `timeout`, `outcome_unknown` or `unexpected_response`. */
   declare readonly code: string
   /** The HTTP status, if there was a response. */
   declare readonly status: number | undefined
@@ -50,6 +50,11 @@ export class NotFoundError extends PetstoreError {
   override readonly name = 'NotFoundError'
 }
 
+/** 409: the animal does not have the status `ifStatus` now (`status_changed`). */
+export class ConflictError extends PetstoreError {
+  override readonly name = 'ConflictError'
+}
+
 /** 429: too many requests with this API key. */
 export class RateLimitedError extends PetstoreError {
   override readonly name = 'RateLimitedError'
@@ -73,6 +78,11 @@ export class ConnectionError extends PetstoreError {
 /** No complete response in time, or 408: the server did not receive the complete request in time. */
 export class TimeoutError extends PetstoreError {
   override readonly name = 'TimeoutError'
+}
+
+/** An update with `ifStatus` failed, and may be stored: fetch the animal, then decide. `cause` is the failure. */
+export class OutcomeUnknownError extends PetstoreError {
+  override readonly name = 'OutcomeUnknownError'
 }
 
 /** A response that a pet store does not send: a proxy's page, a redirect, a body of another shape. */

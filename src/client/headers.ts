@@ -1,7 +1,7 @@
 import { orUndefined } from './json.ts'
 
 /** `request` is a call of `client.request`. */
-export type OperationName = 'listPets' | 'createPet' | 'getPet' | 'request'
+export type OperationName = 'listPets' | 'createPet' | 'getPet' | 'updatePet' | 'deletePet' | 'request'
 
 /** A link of a response (RFC 8288). */
 export interface Link {

@@ -17,6 +17,15 @@ export interface NewPet {
   readonly status?: PetStatus | undefined
 }
 
+/** What to change: absent means unchanged. */
+export interface PetChanges {
+  readonly name?: string | undefined
+  /** A number must be a safe integer. */
+  readonly categoryId?: bigint | number | undefined
+  /** `null` removes the status. */
+  readonly status?: PetStatus | null | undefined
+}
+
 /** Thrown by the functions that read a response; `send` adds which request it was. */
 export class InvalidResponse extends Error {}
 
@@ -108,6 +117,15 @@ export function newPetToJson(newPet: NewPet): string {
   const json = stringify({ name, categoryId: toInt64('categoryId', categoryId), status })
   if (status === undefined || isStatus(status)) return json
   throw new TypeError(`status is ${show(status)}: expected ${statusesText}`)
+}
+
+/** Throws a TypeError for an integer that is not exact; the service checks the rest. */
+export function petChangesToJson({ name, categoryId, status }: PetChanges): string {
+  return stringify({
+    name,
+    categoryId: categoryId === undefined ? undefined : toInt64('categoryId', categoryId),
+    status,
+  })
 }
 
 /** Throws a TypeError for an integer that is not exact or does not fit into 64 bits. */

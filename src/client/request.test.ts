@@ -321,6 +321,107 @@ test.each<[string, Step]>([
   expect(server.requests).toHaveLength(3)
 })
 
+describe('a change', () => {
+  const coded = (code: string) => Object.assign(new TypeError('Unable to connect'), { code })
+  const later = (code: string, status = 503) => errorAnswer(status, code, { 'x-request-id': 'r-1' })
+  const gone = errorAnswer(404, 'pet_not_found')
+  const changed = Response.json(rexBody)
+  const removed = new Response(null, { status: 204 })
+  /** A failure after which the server may have executed the request. */
+  const lost: [string, Response | Error | undefined][] = [
+    ['503', later('store_unavailable')],
+    ['502 of a proxy', html('Bad gateway', 502)],
+    ['504 of a proxy', html('Time-out', 504)],
+    ['a time-out', undefined],
+    ['a broken connection', coded('ECONNRESET')],
+    ['a broken connection in a browser', new TypeError('Failed to fetch')],
+  ]
+  const refused: [string, Response | Error][] = [
+    ['429', later('rate_limited', 429)],
+    ['408', later('request_timeout', 408)],
+    ['a refused connection in Bun', coded('ECONNREFUSED')],
+    ['a refused connection in Node', new TypeError('fetch failed', { cause: coded('ECONNREFUSED') })],
+    ['an unknown host', coded('ENOTFOUND')],
+    ['a silent resolver', coded('EAI_AGAIN')],
+    ['an untrusted certificate', coded('DEPTH_ZERO_SELF_SIGNED_CERT')],
+  ]
+
+  /** Calls a client whose attempts end like this, where undefined is a time-out; the last one must not be repeated. */
+  async function callWith(ends: (Response | Error | undefined)[], call: (pets: client.Pets) => Promise<unknown>) {
+    const left = [...ends]
+    const fetch = async () => {
+      expect(left).not.toBeEmpty()
+      const end = left.shift()
+      if (end instanceof Response) return end.clone() as Response
+      if (!end) timeOut()
+      throw end
+    }
+    const outcome = await catchFailure(call(petsAt({ url: 'http://a' }, { fetch, backoffMs: 0 })))
+    expect(left).toBeEmpty()
+    return outcome
+  }
+
+  const update = (pets: client.Pets) => pets.update(1, { status: 'sold' })
+  const updateIf = (pets: client.Pets) => pets.update(1, { status: 'sold' }, { ifStatus: 'pending' })
+  const remove = (pets: client.Pets) => pets.remove(1)
+  const removeIf = (pets: client.Pets) => pets.remove(1, { ifStatus: 'sold' })
+
+  test.each([...lost, ...refused])(
+    'is repeated after %s, unless it may be executed and has a condition',
+    async (_what, end) => {
+      const isLost = lost.some(([, other]) => other === end)
+      expect(await callWith([end, changed], update)).toEqual({ ...rex, id: 1n })
+      expect(await callWith([end, removed], remove)).toBeUndefined()
+      if (!isLost) expect(await callWith([end, changed], updateIf)).toEqual({ ...rex, id: 1n })
+      for (const ends of isLost ? [[end], [later('rate_limited', 429), end]] : []) {
+        const error = await callWith(ends, updateIf)
+        expect(error).toBeInstanceOf(client.OutcomeUnknownError)
+        const cause = expect.any(client.PetstoreError)
+        expect(error).toMatchObject({ name: 'OutcomeUnknownError', code: 'outcome_unknown', cause })
+      }
+    },
+  )
+
+  test('of unknown outcome has the details of its cause', async () => {
+    const error = (await callWith([later('store_unavailable')], updateIf)) as client.OutcomeUnknownError
+    expect(error).toMatchObject({ status: 503, requestId: 'r-1', cause: { code: 'store_unavailable' } })
+    expect(error.message).toBe('The change may be stored: fetch the animal, then decide (This is store_unavailable)')
+  })
+
+  test.each([
+    ['500', errorAnswer(500, 'internal_error')],
+    ['a damaged store', later('store_damaged')],
+    ['a page in place of the animal', html('Welcome', 200)],
+  ])('with a condition has an unknown outcome after %s', async (_what, end) => {
+    expect(await callWith([end], updateIf)).toBeInstanceOf(client.OutcomeUnknownError)
+  })
+
+  test.each(lost)('that is a removal succeeds if the animal is gone after %s', async (_what, end) => {
+    for (const call of [remove, removeIf])
+      expect(await callWith([end, later('rate_limited', 429), gone], call)).toBeUndefined()
+  })
+
+  test.each<[string, number, (Response | Error | undefined)[], (pets: client.Pets) => Promise<unknown>]>([
+    ['pet_not_found', 404, [gone], remove],
+    ...refused.map(([, end]): [string, number, (Response | Error)[], typeof remove] => [
+      'pet_not_found',
+      404,
+      [end, gone],
+      remove,
+    ]),
+    ['not_found', 404, [undefined, errorAnswer(404, 'not_found')], remove],
+    ['unexpected_response', 404, [undefined, html('Gone', 404)], remove],
+    ['status_changed', 409, [undefined, errorAnswer(409, 'status_changed')], removeIf],
+    ['pet_not_found', 404, [undefined, gone], update],
+    ['status_changed', 409, [errorAnswer(409, 'status_changed')], updateIf],
+    ['rate_limited', 429, Array(3).fill(later('rate_limited', 429)), updateIf],
+    ['unexpected_response', 200, [Response.json(rexBody)], remove],
+    ['unexpected_response', 204, [removed], update],
+  ])('fails otherwise: %s (%d)', async (code, status, ends, call) => {
+    expect(await callWith(ends, call)).toMatchObject({ code, status })
+  })
+})
+
 describe("the caller's signal", () => {
   const reason = new Error('The user left')
 
@@ -376,6 +477,7 @@ test.each<[typeof client.PetstoreError, ...number[]]>([
   [client.ForbiddenError, 403],
   [client.NotFoundError, 404],
   [client.TimeoutError, 408],
+  [client.ConflictError, 409],
   [client.RateLimitedError, 429],
   [client.ServerError, 500, 501],
   [client.ServiceUnavailableError, 502, 503, 504],

@@ -79,7 +79,16 @@ interface Call extends Pick<RequestAttempt, 'operation' | 'method' | 'url'> {
   readonly body?: string | undefined
 }
 
-/** Throws {@link InvalidResponse} for a response of another shape. */
+interface OperationCall extends Call {
+  /** Default: 200. */
+  readonly successStatus?: number
+  /** Not to be repeated after an attempt that may have been executed. */
+  readonly onlyOnce?: boolean
+  /** The error code that is a success after such an attempt. */
+  readonly doneCode?: string
+}
+
+/** `body` is undefined for a 204. Throws {@link InvalidResponse} for a response of another shape. */
 type Read<T> = (body: unknown, headers: Headers) => T
 
 interface Received {
@@ -97,12 +106,19 @@ export function responseOf(petOrPage: object): ResponseDetails | undefined {
 }
 
 /** Sends a request, with retries. Returns what `read` makes of the response. */
-export async function send<T extends object>(call: Call, settings: RequestSettings, read: Read<T>): Promise<T> {
+export async function send<T>(call: OperationCall, settings: RequestSettings, read: Read<T>): Promise<T> {
+  let mayBeExecuted = false
   for (let attempt = 1; ; attempt++) {
     const received = await attemptOnce(call, settings, attempt)
     const result =
       received instanceof errors.PetstoreError ? received : readResult(call, received, settings.apiKey, read)
     if (!(result instanceof errors.PetstoreError)) return result
+    if (mayBeExecuted && result.code === call.doneCode) return read(undefined, new Headers())
+    mayBeExecuted ||= isOutcomeUnknown(result)
+    if (mayBeExecuted && call.onlyOnce) {
+      const message = `The change may be stored: fetch the animal, then decide (${result.message})`
+      throw new errors.OutcomeUnknownError(message, { ...result, code: 'outcome_unknown', cause: result })
+    }
     const waitMs = waitMsBeforeRetry(result, attempt, settings)
     if (waitMs === undefined) throw result
     await settings.onRetry({ error: result, waitMs })
@@ -210,12 +226,17 @@ function mask(text: string, apiKey: string): string {
 
 /** Node's own message is only `fetch failed`: the reason is in its cause, which may have a code and no message. */
 function findReason(error: unknown): string {
-  const { cause, message, code, name } = Object(error)
-  return cause instanceof Error ? findReason(cause) : String(message || code || name || error)
+  const { message, code, name } = findInnermost(error)
+  return String(message || code || name || error)
+}
+
+function findInnermost(error: unknown): Partial<Readonly<Record<'message' | 'code' | 'name', unknown>>> {
+  const { cause } = Object(error)
+  return cause instanceof Error ? findInnermost(cause) : Object(error)
 }
 
 /** An error unless the response is a success. */
-function readResult<T extends object>(call: Call, received: Received, apiKey: string, read: Read<T>) {
+function readResult<T>(call: OperationCall, received: Received, apiKey: string, read: Read<T>) {
   const { response, bytes } = received
   // Undefined if it is not UTF-8.
   const text = orUndefined(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes))
@@ -241,12 +262,12 @@ function readResult<T extends object>(call: Call, received: Received, apiKey: st
     // Proxies send these with pages of their own.
     return [429, 502, 503, 504].includes(status) ? unexpected(problem, ErrorClass) : unexpected(problem)
   }
-  const expectedStatus = call.method === 'POST' ? 201 : 200
-  if (status !== expectedStatus) return unexpected(`expected ${expectedStatus}`)
-  if (json === undefined) return unexpected(`the body is not JSON ${describe(headers, text, apiKey)}`)
+  const { successStatus = 200 } = call
+  if (status !== successStatus) return unexpected(`expected ${successStatus}`)
+  if (json === undefined && status !== 204) return unexpected(`the body is not JSON ${describe(headers, text, apiKey)}`)
   try {
     const result = read(json, response.headers)
-    responses.set(result, received.details)
+    if (typeof result === 'object' && result !== null) responses.set(result, received.details)
     return result
   } catch (error) {
     if (error instanceof InvalidResponse) return unexpected(error.message)
@@ -259,6 +280,7 @@ const errorClasses = new Map<number, typeof errors.PetstoreError>([
   [403, errors.ForbiddenError],
   [404, errors.NotFoundError],
   [408, errors.TimeoutError],
+  [409, errors.ConflictError],
   [429, errors.RateLimitedError],
   [502, errors.ServiceUnavailableError],
   [503, errors.ServiceUnavailableError],
@@ -277,7 +299,15 @@ function describe(headers: Headers, text: string | undefined, apiKey: string): s
 const permanent = ['ids_exhausted', 'store_damaged']
 const temporary = [errors.ConnectionError, errors.TimeoutError, errors.RateLimitedError, errors.ServiceUnavailableError]
 
-/** Undefined if there is no further attempt. Repeating is safe: every creation carries an Idempotency-Key. */
+/** No connection, or none with TLS. Node and Bun have these codes; browsers have none. */
+const unsentCodes = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPROTO)$|CERT|ALTNAME|UNABLE_TO/
+
+/** Whether the server may have executed the request, although it failed. With a 4xx, it says that it did not. */
+function isOutcomeUnknown({ status = 0, cause }: errors.PetstoreError): boolean {
+  return (status < 400 || status >= 500) && !unsentCodes.test(String(findInnermost(cause).code))
+}
+
+/** Undefined if there is no further attempt. */
 export function waitMsBeforeRetry(error: errors.PetstoreError, attemptsMade: number, settings: RequestSettings) {
   const { retries, backoffMs, backoffMaxMs, retryAfterMaxMs } = settings
   const isTemporary = !permanent.includes(error.code) && temporary.some(ErrorClass => error instanceof ErrorClass)

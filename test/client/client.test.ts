@@ -57,16 +57,41 @@ test('the client waits for a rate limit', async () => {
   expect(error).toMatchObject({ name: 'RateLimitedError', status: 429, retryAfterSeconds: 1, rateLimit })
 })
 
-test('a creation whose responses are lost is retried, and adds one animal', async () => {
-  await using service = await startService()
+/** Loses the first two responses. */
+function lossyFetch() {
   let attempts = 0
-  const lossyFetch: client.Fetch = async (url, init) => {
+  const lossy: client.Fetch = async (url, init) => {
     const response = await fetch(url, init)
     if (++attempts < 3) throw new TypeError('The connection was closed')
     return response
   }
-  const pet = await petsAt(service, { fetch: lossyFetch }).create(rex)
+  return { fetch: lossy, sent: () => attempts }
+}
+
+test('a creation whose responses are lost is retried, and adds one animal', async () => {
+  await using service = await startService()
+  const { fetch, sent } = lossyFetch()
+  const pet = await petsAt(service, { fetch }).create(rex)
   expect(pet).toEqual({ ...rex, id: 1n })
-  expect(attempts).toBe(3)
+  expect(sent()).toBe(3)
   expect(await Array.fromAsync(petsAt(service).list())).toEqual([pet])
+})
+
+test('a change whose response is lost is retried, or its outcome is unknown, and it takes effect', async () => {
+  await using service = await startService()
+  const lossy = () => petsAt(service, { fetch: lossyFetch().fetch })
+  await petsAt(service).create(rex)
+  const sold: client.Pet = { id: 1n, ...rex, status: 'sold' }
+  expect(await lossy().update(1n, { status: 'sold' })).toEqual(sold)
+  const unknown = await lossy()
+    .update(1n, { status: null }, { ifStatus: 'sold' })
+    .catch(error => error)
+  expect(unknown).toBeInstanceOf(client.OutcomeUnknownError)
+  expect(await petsAt(service).get(1n)).toEqual({ id: 1n, name: 'Rex', categoryId: 7n })
+  const refused = await petsAt(service)
+    .remove(1n, { ifStatus: 'sold' })
+    .catch(error => error)
+  expect(refused).toMatchObject({ name: 'ConflictError', status: 409, code: 'status_changed' })
+  expect(await lossy().remove(1n)).toBeUndefined()
+  expect(await Array.fromAsync(petsAt(service).list())).toEqual([])
 })
