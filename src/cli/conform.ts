@@ -18,7 +18,7 @@ export const conformCommand = command({
     json: switchOption('--json', 'Print one JSON document'),
     yes: switchOption('--yes, -y', 'Add animals without asking; needed without a terminal'),
   },
-  details: `Without --read-only, it adds up to ${addedMax} animals, which clients cannot delete.
+  details: `Without --read-only, it adds up to ${addedMax} animals and removes none.
 It says so on stderr and asks first.`,
   examples: [
     'petstore conform http://127.0.0.1:8080/v1 --read-only',
@@ -47,7 +47,7 @@ It says so on stderr and asks first.`,
 
 /** Says what will be added. Asks, unless `yes`, and rejects unless the answer is yes. */
 async function confirmWriting(baseUrl: string, yes: boolean, io: Io) {
-  await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl}. Clients cannot delete them.\n`)
+  await io.err(`This adds up to ${addedMax} animals, named "conform ...", to ${baseUrl} and removes none.\n`)
   if (yes || (await isConfirmed('Continue?', io))) return
   throw new SetupError('Nothing was added: answer y, use --yes, or check with --read-only')
 }

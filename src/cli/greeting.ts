@@ -64,9 +64,9 @@ interface KeyHint {
 
 /** Undefined if the store has, or had, a key. */
 async function createFirstKey(keys: KeyStore): Promise<(KeyHint & { readonly id: bigint }) | undefined> {
-  const { key, record } = issueApiKey({ name: 'first', permission: 'read-write', createdAt: new Date() })
+  const { key, record } = issueApiKey({ name: 'first', permission: 'manage', createdAt: new Date() })
   const created = await keys.createFirst(record)
-  const row = ['API key', `${key} (shown only this once)`] as const
+  const row = ['API key', `${key} (permission manage, shown only this once)`] as const
   return created && { id: created.id, row, header: `'Authorization: Bearer ${key}'` }
 }
 
@@ -94,7 +94,7 @@ function formatTrial(origin: string, { header, isReadOnly }: KeyHint): string {
 /** What the operator's own key may do with animals. Warns if the store knows the key: its record decides. */
 async function findPermission(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
   const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
-  if (!known) return 'read-write'
+  if (!known) return 'manage'
   const refusal = whyInvalid(known, new Date())
   const access = [known.permission, refusal].filter(Boolean).join(', ')
   const what = `the stored key "${known.name}" (${access})`

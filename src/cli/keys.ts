@@ -35,7 +35,7 @@ const createCommand = command({
     },
     permission: {
       flag: '--permission <permission>',
-      help: 'read-write, read-only (list and fetch) or metrics (only /metrics)',
+      help: 'manage (also changes and removes animals), read-write, read-only (list and fetch) or metrics (only /metrics)',
       default: 'read-write',
       ...oneOf(permissions),
     },

@@ -24,8 +24,8 @@ async function run(args: readonly string[], env: Io['env'] = {}, program = 'pets
 
 const commands = [
   ...['', 'serve', 'demo', 'keys', 'keys create', 'keys list', 'keys revoke', 'pets', 'pets list', 'pets add'],
-  ...['pets get', 'correct', 'remove', 'backup', 'restore', 'export', 'import', 'openapi', 'conform', 'health'],
-  'version',
+  ...['pets get', 'pets update', 'pets remove', 'backup', 'restore', 'export', 'import', 'openapi', 'conform'],
+  ...['health', 'version'],
 ]
 
 test.each(commands)('the help of "%s" has a summary, a usage line and examples', async name => {
@@ -48,7 +48,8 @@ test.each([
   ['keys', 'create', 'list', 'revoke'],
   ['serve', '--port, -p <number>', '(default: 8080) [PORT]'],
   ['keys create', '--name, -n <name>', '(required)', '(default: never)', '[DATABASE_URL]'],
-  ['remove', '<id>...', '--yes, -y'],
+  ['keys create', 'manage (also changes and removes animals), read-write'],
+  ['pets remove', '<id>...', '--yes, -y'],
   ['export', 'export [file] [options]'],
   ['conform', '<url>', '--api-key, --key <key>', '[PETSTORE_API_KEY]'],
 ])('the help of "%s" lists %s', async (name, ...listed) => {
@@ -74,14 +75,14 @@ test.each<[string, ...problems: string[]]>([
   ['keys rotate', 'Unknown command rotate: create a key, let the clients switch to it, then revoke the old one'],
   ['conform http://127.0.0.1:1/v1', 'Cannot ask without a terminal: use --yes, or --read-only to add nothing'],
   ['restore backup.db', 'Cannot ask without a terminal: use --yes'],
-  ['remove 7', 'Cannot ask without a terminal: use --yes'],
+  ['pets remove 7', 'Cannot ask without a terminal: use --yes'],
   ['keys create --expires 0d', `--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
   ['keys create --name ', `--name is "": ${keyName}`],
   ['keys create --name \u2003', `--name is "\u2003": ${keyName}`],
   ['keys create --name a\nb', `--name is "a\\nb": ${keyName}`],
   ['keys create --name=-x', `--name is "-x": ${keyName}`],
   [`keys create --name ${'x'.repeat(101)}`, '--name is "xxx'],
-  ['keys create --name=x --permission all', 'expected read-write, read-only or metrics'],
+  ['keys create --name=x --permission all', 'expected manage, read-write, read-only or metrics'],
   ['pets list --all --limit 3', '--all contradicts --limit: remove one of them'],
   ['pets add Rex', '--category is missing: expected a 64-bit integer'],
   ['pets add Rex --category 1.5 --status x', '--category is "1.5"', '--status is "x"'],
@@ -95,15 +96,16 @@ test.each<[string, ...problems: string[]]>([
   ...['me:secret@localhost:8080', 'localhost:8080?secret', 'localhost:8080#secret', 'secret'].map(
     (url): [string, string] => [`pets list --url ${url}`, `--url ${notUrl}`],
   ),
-  ['correct 4', 'Nothing to correct: expected --name, --category, --status or --no-status'],
-  ['correct 4 --name=', '--name is empty: expected 1 to 1,000 characters'],
-  ['correct 4 --category 9223372036854775808', '--category is too large: expected at most 9223372036854775807'],
-  ['correct 4 --status sold --no-status', '--status contradicts --no-status: remove one of them'],
-  ['correct four --status lost', '<id> is "four": expected a 64-bit integer', '--status is "lost"'],
-  ['remove --yes', '<id>... is missing: expected the ids of 1 to 100 animals'],
-  ['remove --yes 4 postgres://u:secret@h', '<id>... is "postgres://…@h": expected a 64-bit integer'],
+  ['pets update 4 --if-status sold', 'Nothing to change: expected --name, --category, --status or --no-status'],
+  ['pets update 4 --name=', '--name is empty: expected 1 to 1,000 characters'],
+  ['pets update 4 --category 9223372036854775808', '--category is too large: expected at most 9223372036854775807'],
+  ['pets update 4 --status sold --no-status', '--status contradicts --no-status: remove one of them'],
+  ['pets update four --status lost', '<id> is "four": expected a 64-bit integer', '--status is "lost"'],
+  ['pets update 4 --no-status --if-status lost', '--if-status is "lost": expected available, pending or sold'],
+  ['pets remove --yes', '<id>... is missing: expected the ids of 1 to 100 animals'],
+  ['pets remove --yes 4 postgres://u:secret@h', '<id>... is "postgres://…@h": expected a 64-bit integer'],
   [
-    `remove --yes ${Array.from({ length: 101 }, (_, id) => id).join(' ')}`,
+    `pets remove --yes ${Array.from({ length: 101 }, (_, id) => id).join(' ')}`,
     '<id>... has too many ids: expected at most 100',
   ],
 ])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
@@ -165,7 +167,11 @@ test('a variable that no command has is reported on stderr, and the command runs
 })
 
 test('messages name the program as it was called', async () => {
-  const quoted = await run(['correct', '1', '--status', 'petstore keys'], {}, 'bin/petstore')
+  const quoted = await run(
+    ['pets', 'update', '1', '--status', 'petstore keys'],
+    { PETSTORE_API_KEY: 'a' },
+    'bin/petstore',
+  )
   expect(quoted.stderr).toStartWith('petstore: --status is "petstore keys": ')
   const backup = await run(['backup', 'pets.db'], { DATABASE_URL: 'postgres://db/pets' }, './petstore')
   expect(backup.stderr).toEndWith(': use pg_dump, or ./petstore export for the animals alone\n')

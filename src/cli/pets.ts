@@ -2,8 +2,10 @@ import { addressSuggestion } from '../client/client.ts'
 import {
   type ClientOptions,
   type Fetch,
+  NotFoundError,
   type Pet,
   type PetPage,
+  type Pets,
   PetstoreClient,
   PetstoreError,
   RateLimitedError,
@@ -11,9 +13,11 @@ import {
   UnexpectedResponseError,
 } from '../client/index.ts'
 import { SetupError } from '../errors.ts'
+import { oneOfText, show } from '../field.ts'
+import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault, limitMax } from '../page.ts'
-import { petStatus } from '../pet.ts'
+import { petName, petStatus } from '../pet.ts'
 import { connectionProblem } from './advice.ts'
 import {
   argument,
@@ -24,8 +28,18 @@ import {
   setting,
   switchOption,
   type Values,
+  withoutUser,
 } from './arguments.ts'
-import { announceIfSlow, type Io, petTable, silentMsMax, visible } from './output.ts'
+import {
+  animals,
+  announceIfSlow,
+  confirmationProblems,
+  type Io,
+  isConfirmed,
+  petTable,
+  silentMsMax,
+  visible,
+} from './output.ts'
 import { baseUrl } from './settings.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
@@ -53,7 +67,10 @@ const serverOptions = {
   apiKey: apiKeyOption,
 }
 
+const id = { ...argument('<id>', "the animal's id"), ...int64Text }
+const category = { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...int64Text }
 const status = { ...petStatus, flag: '--status, -s <status>', optional: true } as const
+const unchanged = { default: 'unchanged', optional: true } as const
 const limit = integer(1, 999_999_999)
 const json = switchOption('--json', 'Print a JSON object')
 
@@ -89,7 +106,7 @@ const addCommand = command({
   summary: 'Add an animal and print it with its new id',
   options: {
     name: argument('<name>', "the animal's name"),
-    categoryId: { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...int64Text },
+    categoryId: category,
     status: { ...status, help: petStatus.expected, default: 'none' },
     json,
     ...serverOptions,
@@ -104,7 +121,7 @@ const addCommand = command({
 const getCommand = command({
   name: 'pets get',
   summary: 'Print one animal (deprecated: will be removed on 5 December 2030)',
-  options: { id: { ...argument('<id>', "the animal's id"), ...int64Text }, json, ...serverOptions },
+  options: { id, json, ...serverOptions },
   examples: ['petstore pets get 1'],
   async run({ id, json, ...server }, io) {
     await withClient(server, io, async client => {
@@ -117,10 +134,84 @@ const getCommand = command({
   },
 })
 
+const updateCommand = command({
+  name: 'pets update',
+  summary: 'Change the name, the category or the status of an animal (experimental)',
+  options: {
+    id,
+    name: { flag: '--name, -n <name>', help: "The animal's name", ...petName, ...unchanged },
+    categoryId: { ...category, ...unchanged },
+    status: { ...status, help: petStatus.expected, ...unchanged },
+    noStatus: switchOption('--no-status', 'Remove the status'),
+    ifStatus: { ...status, flag: '--if-status <status>', help: 'Only if the animal has this status', default: 'any' },
+    json,
+    ...serverOptions,
+  },
+  details: 'Prints the animal after the change. The API key needs the permission manage.',
+  examples: [
+    'petstore pets update 7 --status sold --if-status pending',
+    'petstore pets update 7 --name Rex --no-status',
+  ],
+  check(_, isGiven) {
+    if (isGiven('status') && isGiven('noStatus')) return ['--status contradicts --no-status: remove one of them']
+    const isAnyGiven = (['name', 'categoryId', 'status', 'noStatus'] as const).some(isGiven)
+    return isAnyGiven ? [] : ['Nothing to change: expected --name, --category, --status or --no-status']
+  },
+  async run({ id, name, categoryId, status, noStatus, ifStatus, json, ...server }, io) {
+    const changes = { name, categoryId, status: noStatus ? null : status }
+    await withClient(server, io, async ({ pets }) =>
+      printPets([await pets.update(id, changes, { ifStatus })], json, io),
+    )
+  },
+})
+
+const idsMax = 100
+
+const removeCommand = command({
+  name: 'pets remove',
+  summary: 'Remove animals for good; none if one of them is missing (experimental)',
+  options: {
+    ids: {
+      ...argument('<id>...', `the ids of 1 to ${idsMax} animals`),
+      read(text) {
+        const ids = [...new Set(text.split(' ').map(parseInt64))]
+        return ids.length <= idsMax && ids.every(id => id !== undefined) ? ids : undefined
+      },
+      problem(text) {
+        const wrong = text.split(' ').find(id => parseInt64(id) === undefined)
+        if (wrong === undefined) return `has too many ids: expected at most ${idsMax}`
+        return `is ${show(withoutUser(wrong))}: expected ${int64Text.expected}`
+      },
+    },
+    yes: switchOption('--yes, -y', 'Skip the question; needed without a terminal'),
+    ...serverOptions,
+  },
+  details: 'Shows the animals and asks first. The API key needs the permission manage.',
+  examples: ['petstore pets remove 7', 'petstore pets remove --yes 7 8 12'],
+  check: ({ yes }) => confirmationProblems(yes),
+  async run({ ids, yes, ...server }, io) {
+    await withClient(server, io, async ({ pets }) => {
+      const found = await fetchAll(ids, pets)
+      await io.err(petTable(found, 2))
+      const question = `Remove ${animals(ids.length)} from ${server.baseUrl} for good?`
+      if (!yes && !(await isConfirmed(question, io)))
+        throw new SetupError('Nothing was removed: answer y, or use --yes')
+      for (const { id, status } of found) {
+        // Only as shown: it may be sold meanwhile.
+        await pets.remove(id, { ifStatus: status }).catch(error => {
+          io.err(`Stopped at animal ${id}\n`)
+          throw error
+        })
+        io.err(`Removed animal ${id}\n`)
+      }
+    })
+  },
+})
+
 export const petsCommands: CommandGroup = {
   name: 'pets',
-  summary: 'List, add and get animals of any pet store over HTTP',
-  commands: [listCommand, addCommand, getCommand],
+  summary: 'List, add, get, change and remove animals of any pet store over HTTP',
+  commands: [listCommand, addCommand, getCommand, updateCommand, removeCommand],
   examples: ['petstore pets list', 'petstore pets add Rex --category 7'],
 }
 
@@ -149,6 +240,22 @@ async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<v
   if (pets.length > 0) await io.out(json ? pets.map(formatLine).join('') : petTable(pets, 1))
 }
 
+/** The animals with these ids. Rejects if one of them is missing. */
+async function fetchAll(ids: readonly bigint[], pets: Pets): Promise<Pet[]> {
+  const found: Pet[] = []
+  const missing: string[] = []
+  for (const id of ids) {
+    try {
+      found.push(await pets.get(id))
+    } catch (error) {
+      if (!(error instanceof NotFoundError) || error.code !== 'pet_not_found') throw error
+      missing.push(`${id}`)
+    }
+  }
+  if (missing.length > 0) throw new SetupError(`No animal has id ${oneOfText(missing)}: nothing was removed`)
+  return found
+}
+
 async function withClient(server: Values<typeof serverOptions>, io: Io, work: (client: PetstoreClient) => unknown) {
   const fetch: Fetch = (url, init) => announceIfSlow(globalThis.fetch(url, init), io, `Waiting for ${server.baseUrl}`)
   const onRetry: ClientOptions['onRetry'] = ({ error, waitMs }) => {
@@ -171,6 +278,9 @@ function adviceFor(error: PetstoreError, baseUrl: string): string {
   }
   if (status === 401) {
     return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with petstore keys create --name NAME`
+  }
+  if (code === 'insufficient_permission') {
+    return `${message}; create one with petstore keys create --name NAME --permission PERMISSION`
   }
   if (status === 403) return `${message}; set PETSTORE_API_KEY to it`
   return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message

@@ -21,7 +21,7 @@ test('our server passes, with its address without /v1, and the key from the envi
   const env = { PETSTORE_API_KEY: apiKey }
   await using server = await startServer({ env })
   const ours = await petstore(['conform', '-y', server.url.replace('v1', '')], { cwd: tmpdir(), env })
-  const warning = `This adds up to 30 animals, named "conform ...", to ${server.url}. Clients cannot delete them.\n`
+  const warning = `This adds up to 30 animals, named "conform ...", to ${server.url} and removes none.\n`
   expect(ours).toMatchObject({ exitCode: 0, stderr: warning })
   const lines = ours.stdout.split('\n')
   expect(lines.slice(0, contractChecks.length)).toEqual(contractChecks.map(({ name }) => `✓ ${name}`))

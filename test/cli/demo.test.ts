@@ -26,6 +26,7 @@ describe('demo', () => {
     const pets = (await (await server.fetch('/pets?limit=100', key)).json()) as { id: number; status?: string }[]
     expect(pets.map(({ id }) => id)).toEqual(Array.from({ length: 30 }, (_, index) => index + 1))
     expect(new Set(pets.map(({ status }) => status))).toEqual(new Set(['available', 'pending', 'sold', undefined]))
+    expect((await server.fetch('/pets/1', key, { method: 'PATCH', body: '{}' })).status).toBe(200)
     expect((await server.stop('SIGINT')).exitCode).toBe(0)
     expect(readdirSync(folder.path)).toEqual([])
   })

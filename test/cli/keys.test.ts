@@ -59,7 +59,7 @@ test('with a closed stdout no key is created', async () => {
 })
 
 /** All commands that open a store and create none. */
-const readers = ['keys list', 'keys revoke till', 'export', 'correct 1 --name Rex', 'remove --yes 1', 'backup copy.db']
+const readers = ['keys list', 'keys revoke till', 'export', 'backup copy.db']
 
 test.each(readers)('%s creates no store, and makes none of an empty file', async line => {
   using folder = temporaryFolder()
@@ -79,6 +79,7 @@ test('keys revoke revokes one key, once; keys list shows all keys, by their firs
   const till = await createKey(folder.path, 'till')
   const screen = await createKey(folder.path, 'Schaufenster 🐈', '--permission', 'read-only', '--expires', '12h')
   const metrics = await createKey(folder.path, 'prometheus', '--permission', 'metrics')
+  const owner = await createKey(folder.path, 'owner', '--permission', 'manage')
   expect(await revokeKey(folder.path, till)).toEqual({
     exitCode: 0,
     stdout: '',
@@ -97,6 +98,7 @@ test('keys revoke revokes one key, once; keys list shows all keys, by their firs
     ['till', `${firstCharacters(till)}…`, 'read-write', minute, revoked, 'never', 'none'],
     ['Schaufenster 🐈', `${firstCharacters(screen)}…`, 'read-only', minute, minute, 'never', 'none'],
     ['prometheus', `${firstCharacters(metrics)}…`, 'metrics', minute, 'never', 'never', 'none'],
+    ['owner', `${firstCharacters(owner)}…`, 'manage', minute, 'never', 'never', 'none'],
   ])
   const expiresAt = (await listKeys(folder.path))[1]?.expiresAt ?? ''
   expect(Date.parse(expiresAt) - Date.now()).toBeWithin(11 * 3_600_000, 12 * 3_600_000 + 1)

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { errorAnswer, startScriptedServer } from '../client/scripted-server.ts'
-import { type Ended, petstore, program, refusal } from '../support/process.ts'
+import { type Ended, petstore, program, refusal, until } from '../support/process.ts'
 import { type Service, startService } from '../support/service.ts'
+import { spawnOnTerminal } from './child.ts'
 
 let service: Service
 
@@ -100,6 +101,92 @@ test('pets get prints one animal, or that none has the id, and after a success t
     const message = expect.stringMatching(new RegExp(`^petstore: .*${id}.*\n$`))
     expect(await pets(['get', id])).toEqual({ exitCode: 1, stdout: '', stderr: message })
   }
+})
+
+/** A service with the animals 1 to 4, which are pending. */
+async function fourPending() {
+  const own = await startService()
+  for (const name of ['Rex', 'Mia', 'Tom', 'Kim'])
+    await own.stores.pets.create({ name, categoryId: 7n, status: 'pending' })
+  const asTill = { ...readEnvironment(own), PETSTORE_API_KEY: await own.newKey({ permission: 'read-write' }) }
+  const ids = async () => (await own.call('/v1/pets')).json.map(({ id }: { id: number }) => id)
+  return Object.assign(own, { env: readEnvironment(own), asTill, ids })
+}
+
+const lacksManage = `petstore: The API key lacks the permission manage: use a key that has it; create one with ${program} keys create --name NAME --permission PERMISSION\n`
+const head = 'ID  STATUS   CATEGORY  NAME\n'
+
+test('pets update changes what is given and prints the animal, or says why nothing has changed', async () => {
+  await using own = await fourPending()
+  const update = (line: string, env = own.env) => pets(['update', ...line.split(' ')], env)
+  const sold = 'ID  STATUS  CATEGORY  NAME\n1   sold    7         Rex\n'
+  expect(await update('1 --status sold --if-status pending')).toEqual({ exitCode: 0, stdout: sold, stderr: '' })
+  const bare = { exitCode: 0, stdout: '{"id":1,"name":"-Kim","categoryId":-9}\n', stderr: '' }
+  expect(await update('1 --name -Kim -c -9 --no-status --json')).toEqual(bare)
+  for (const [line, message, env] of [
+    ['1 --name Tom --if-status pending', 'petstore: Animal 1 has no status now, not pending: nothing has changed\n'],
+    ['9 --name Tom', 'petstore: No animal has id 9\n'],
+    ['1 --name Tom', lacksManage, own.asTill],
+  ] as const) {
+    expect(await update(line, env)).toEqual({ exitCode: 1, stdout: '', stderr: message })
+  }
+  expect((await own.call('/v1/pets/1')).text).toBe(bare.stdout.trimEnd())
+})
+
+test('pets update with a condition says that its outcome is unknown', async () => {
+  await using server = startScriptedServer(errorAnswer(503, 'store_unavailable', { 'x-request-id': 'r-1' }))
+  const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: 'a-key-of-this-service' }
+  const { exitCode, stderr } = await pets(['update', '1', '--status', 'sold', '--if-status', 'pending'], env)
+  expect({ exitCode, requests: server.requests.length }).toEqual({ exitCode: 1, requests: 1 })
+  expect(stderr).toMatch(/^petstore: The change may be stored: .*This is store_unavailable.*request id r-1.*\n$/)
+})
+
+test('pets remove shows and removes animals, each once, and none if one is missing', async () => {
+  await using own = await fourPending()
+  const remove = (line: string, env = own.env) => pets(['remove', '--yes', ...line.split(' ')], env)
+  const missing = 'petstore: No animal has id 8 or -9: nothing was removed\n'
+  expect(await remove('1 8 2 -9')).toEqual({ exitCode: 1, stdout: '', stderr: missing })
+  const rex = `${head}1   pending  7         Rex\n`
+  expect(await remove('1', own.asTill)).toEqual({
+    exitCode: 1,
+    stdout: '',
+    stderr: `${rex}Stopped at animal 1\n${lacksManage}`,
+  })
+  expect(await own.ids()).toEqual([1, 2, 3, 4])
+  const stderr = `${head}3   pending  7         Tom\n1   pending  7         Rex\nRemoved animal 3\nRemoved animal 1\n`
+  expect(await remove('3 1 3')).toEqual({ exitCode: 0, stdout: '', stderr })
+  expect(await own.ids()).toEqual([2, 4])
+})
+
+test('pets remove stops at the first failure, and says what it removed', async () => {
+  const found = [5, 6, 7, 8].map(id => Response.json({ id, name: 'Rex', categoryId: 7, status: 'sold' }))
+  const gone = new Response(null, { status: 204 })
+  await using server = startScriptedServer(...found, gone, gone, errorAnswer(500, 'internal_error'))
+  const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: 'a-key-of-this-service' }
+  const { exitCode, stderr } = await pets(['remove', '-y', '5', '6', '7', '8'], env)
+  expect(exitCode).toBe(1)
+  expect(stderr).toEndWith(
+    '\nRemoved animal 5\nRemoved animal 6\nStopped at animal 7\npetstore: This is internal_error\n',
+  )
+  expect(server.requests.map(({ method, path }) => `${method} ${path}`).slice(4)).toEqual(
+    [5, 6, 7].map(id => `DELETE /v1/pets/${id}?status=sold`),
+  )
+})
+
+test.each([
+  ['y\n', 0, 'Removed animal 2', [1, 3, 4]],
+  ['\u0004', 1, 'petstore: Nothing was removed: answer y, or use --yes', [1, 2, 3, 4]],
+])('on a terminal, pets remove shows the animals and asks: %j', async (answer, exitCode, last, left) => {
+  await using own = await fourPending()
+  await using terminal = spawnOnTerminal([program, 'pets', 'remove', '2'], { cwd: tmpdir(), env: own.env })
+  await until('the question', () => terminal.shown.includes('[y/N]') || terminal.hasEnded() || undefined)
+  expect(terminal.shown).toEndWith(
+    `\r\n2   pending  7         Mia\r\nRemove 1 animal from ${own.origin}/v1 for good? [y/N] `,
+  )
+  terminal.type(answer)
+  expect(await terminal.exited()).toBe(exitCode)
+  expect(terminal.shown).toEndWith(`${last}\r\n`)
+  expect(await own.ids()).toEqual(left)
 })
 
 test('a wait of more than a second is announced, and --key is another name of --api-key', async () => {

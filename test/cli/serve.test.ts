@@ -26,7 +26,8 @@ test('the first start creates a private store and shows a key in curl lines; the
   using folder = temporaryFolder()
   await using first = await startServer({ cwd: folder.path })
   expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
-  const [, key = ''] = /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(shown only this once\)$/m.exec(first.stdout) ?? []
+  const [, key = ''] =
+    /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(permission manage, shown only this once\)$/m.exec(first.stdout) ?? []
   expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   expect(readdirSync(folder.path).sort()).toEqual(['data'])
   const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
@@ -42,6 +43,7 @@ test('the first start creates a private store and shows a key in curl lines; the
   expect(second.stdout).not.toContain('pets_')
   expect(second.stdout).toContain(`  New key    ${program} keys create --name NAME\n`)
   expect(await (await second.fetch('/pets', key)).text()).toBe('[{"id":1,"name":"Rex","categoryId":7}]')
+  expect((await second.fetch('/pets/1', key, { method: 'PATCH', body: '{}' })).status).toBe(200)
 })
 
 test.each(hostileNames)('a file %s in the working folder or above it sets nothing and runs nothing', async name => {
