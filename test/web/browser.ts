@@ -48,7 +48,7 @@ const waitMs = 30_000
 
 /** Chromium itself prints these lines about a response that the page handles, or about none. */
 const expectedLine =
-  /^Failed to load resource: (the server responded with a status of (400|401|403|429|503)|net::ERR_INTERNET_DISCONNECTED)/
+  /^Failed to load resource: (the server responded with a status of (400|401|403|404|409|429|503)|net::ERR_INTERNET_DISCONNECTED)/
 
 type Visit = BrowserContextOptions & { readonly settings?: Parameters<typeof startService>[0] }
 
@@ -170,6 +170,17 @@ class Screen {
   async typeKey(key: string): Promise<void> {
     await this.#page.getByLabel('API key').fill(key)
     await this.#page.keyboard.press('Enter')
+  }
+
+  /** The control that shows and changes the status of an animal. */
+  statusOf = (name: string) => this.#page.getByLabel(`Status of ${name}`)
+  /** What the page says about the last change. */
+  said = () => this.#page.locator('#said').textContent()
+
+  /** Chooses from the menu of an animal. */
+  async choose(action: 'Edit' | 'Remove', name: string): Promise<void> {
+    await this.click(`Edit or remove ${name}`)
+    await this.#page.locator('.menu').getByRole('button', { name: action, exact: true }).click()
   }
 
   async addAnimal(name: string, categoryId: string, status?: string): Promise<void> {

@@ -93,6 +93,105 @@ describeInBrowser('the catalogue page', () => {
       await page.getByLabel('API key').waitFor()
     }))
 
+  test('loads the list again if an animal was changed by another, or may have been changed', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 6)
+      const statusNow = () => screen.statusOf('Rex').inputValue()
+      await service.stores.pets.update(1n, { status: 'pending' })
+      await screen.statusOf('Rex').focus()
+      await screen.statusOf('Rex').selectOption('sold')
+      await screen.says('Rex has another status now, so it was not changed.')
+      expect([await statusNow(), await screen.focused()]).toEqual(['pending', 'pet-1'])
+      await screen.expectAccessible()
+      await service.stores.pets.update(1n, { status: 'sold' })
+      await screen.choose('Remove', 'Rex')
+      await page.locator('.danger').click()
+      await screen.says('Rex has another status now, so it was not changed.')
+      expect(await statusNow()).toBe('sold')
+      // The animal is changed, but the response is lost on its way.
+      await page.route(/pets.1/, async route => {
+        await route.fetch()
+        await route.fulfill({ status: 503, body: 'Bad' })
+      })
+      for (const status of ['', 'available']) {
+        await screen.statusOf('Rex').selectOption(status)
+        await screen.says('Rex may have been changed: look at its status.')
+        expect(await statusNow()).toBe(status)
+      }
+      await screen.choose('Remove', 'Rex')
+      await page.locator('.danger').click()
+      await page.locator('dialog').getByText('Something went wrong').waitFor()
+      await page.unroute(/pets.1/)
+      await page.locator('.danger').click()
+      await screen.says('Removed Rex.')
+      await screen.waitForCards(5)
+      await screen.choose('Edit', 'Misty')
+      await service.stores.pets.remove(2n)
+      await screen.click('Save')
+      await screen.says('Misty was removed meanwhile.')
+      await screen.waitForCards(4)
+      expect(await screen.focused()).toBe('heading')
+    }))
+
+  test('puts the old status back and keeps what was typed after another failure, and sends each change once', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 2)
+      const { promise: held, resolve: release } = Promise.withResolvers<void>()
+      let requests = 0
+      await page.route('**/v1/pets/*', async route => {
+        requests++
+        await held
+        await route.fulfill({ status: 429, body: 'Slow down' })
+      })
+      await screen.statusOf('Rex').selectOption('sold')
+      expect(await page.locator('#pet-1 :is(select, button):enabled').count()).toBe(0)
+      release()
+      await screen.says('Too many requests. Wait a moment, then try again.')
+      expect(await screen.statusOf('Rex').inputValue()).toBe('available')
+      await screen.choose('Edit', 'Rex')
+      await page.locator('#edit-name').fill('Max')
+      await screen.click('Save')
+      await page.locator('dialog').getByText('Too many requests').waitFor()
+      await screen.expectAccessible()
+      expect(requests).toBe(2)
+      await page.unroute('**/v1/pets/*')
+      await screen.click('Save')
+      await screen.says('Changed Max.')
+      await page.route('**/v1/pets/*', route => route.fulfill({ status: 401, body: 'Over' }))
+      await screen.choose('Remove', 'Max')
+      await page.locator('.danger').click()
+      await screen.says('This key is not accepted')
+      expect(await screen.focused()).toBe('key')
+    }))
+
+  test('has no controls with a key that may not change animals, once it knows', () =>
+    visit(desktop, async (page, service, screen) => {
+      await screen.enterStocked(service, 2)
+      await screen.click('Change key')
+      await screen.typeKey(await service.newKey())
+      await screen.waitForCards(2)
+      await screen.choose('Remove', 'Rex')
+      await page.locator('.danger').click()
+      await screen.says('This key may not change animals.')
+      const visible = async () => [
+        await page.locator('#pets :is(select, button):visible').count(),
+        await page.locator('.plain:visible').count(),
+      ]
+      expect([await visible(), await screen.focused()]).toEqual([[0, 2], 'view-only'])
+      await screen.expectAccessible()
+      await screen.addAnimal('Bella', '7')
+      await screen.waitForCards(3)
+      await screen.click('Refresh')
+      await screen.untilTrue("document.querySelector('.new') === null && pets.ariaBusy === 'false'")
+      expect([await visible(), await page.locator('#view-only').isVisible()]).toEqual([[0, 3], true])
+      await page.route('**/v1/pets', route => route.fulfill({ status: 401, body: 'Over' }), { times: 1 })
+      await screen.click('Refresh')
+      await screen.typeKey(service.key)
+      await screen.statusOf('Rex').selectOption('sold')
+      await screen.says('Rex is sold.')
+      expect(await page.locator('#view-only').isVisible()).toBe(false)
+    }))
+
   test('keeps the key for the tab only, and asks for another when it has expired', () =>
     visit(desktop, async (page, service, screen) => {
       const expiresAt = new Date(Date.now() + 3_600_000)
@@ -178,7 +277,7 @@ describeInBrowser('the catalogue page', () => {
       await screen.waitForCards(1)
       releaseSold()
       await screen.untilTrue("performance.getEntriesByName(new URL('v1/pets?status=sold', location).href).length === 1")
-      expect(await page.locator('.status').allTextContents()).toEqual(['Pending'])
+      expect(await page.locator('.plain').allTextContents()).toEqual(['Pending'])
       const releasePending = await screen.hold('**/v1/pets?status=pending')
       await page.reload()
       await page.locator('#count').getByText('Loading…').waitFor()

@@ -32,13 +32,13 @@ describeInBrowser('the catalogue page', () => {
 
         await screen.filter('Sold')
         await screen.waitForCards(9)
-        expect(new Set(await page.locator('.status').allTextContents())).toEqual(new Set(['Sold']))
+        expect(new Set(await page.locator('.plain').allTextContents())).toEqual(new Set(['Sold']))
         await screen.filter('Available')
         await screen.waitForCards(19)
         expect(await screen.cards.first().textContent()).toContain('Rex')
         expect(await screen.overflowPx()).toBe(0)
         await screen.filter('All')
-        await page.locator('#pets').getByText('No status').first().waitFor()
+        await page.locator('.plain').getByText('No status').first().waitFor({ state: 'attached' })
         await screen.expectAccessible()
       }),
   )
@@ -101,8 +101,8 @@ describeInBrowser('the catalogue page', () => {
       await page.keyboard.press('Enter')
       await screen.says('Added Max the Dog Who Was Given a Very Long Na… as No. 27.')
       const [first, second, third] = await screen.cards.allTextContents()
-      expect(first).toMatch(/Max.*No\. 27 · Category 42\s*NewSold/s)
-      expect(second).toMatch(/Bella.*NewSold/s)
+      expect(first).toMatch(/Max.*No\. 27 · Category 42\s*New\s*Sold/s)
+      expect(second).toMatch(/Bella.*New\s*Sold/s)
       expect(third).not.toContain('New')
       // The second click of a double click is not another submission.
       await page.getByLabel('Name').fill('Moon')
@@ -181,6 +181,67 @@ describeInBrowser('the catalogue page', () => {
       await screen.untilTrue(isListed('sold'))
     }))
 
+  test.each(looks)('changes an animal, and removes it after a question, all readable (%s)', (_, options) =>
+    visit(options, async (page, service, screen) => {
+      const sent: string[] = []
+      page.on('request', request => {
+        const [, path] = request.url().split('/v1/pets')
+        if (request.method() !== 'GET') sent.push(`${request.method()} ${path} ${request.postData() ?? ''}`.trim())
+      })
+      await screen.enterStocked(service, 6)
+      await screen.filter('Available')
+      await screen.waitForCards(3)
+      await screen.statusOf('Rex').selectOption('sold')
+      await screen.says('Rex is sold. The filter hides it after a reload.')
+      expect(await screen.cards.first().locator('.plain').textContent()).toBe('Sold')
+      await screen.filter('All')
+      await screen.waitForCards(6)
+      await screen.statusOf('Rex').selectOption('')
+      await screen.says('Rex has no status.')
+      await screen.statusOf('Rex').selectOption('pending')
+      await screen.says('Rex is pending.')
+      await screen.expectAccessible()
+
+      await screen.click('Edit or remove Rex')
+      await screen.expectAccessible()
+      await screen.choose('Edit', 'Misty')
+      await page.locator('#edit-name').fill(' ')
+      await screen.click('Save')
+      await screen.says('Enter a name')
+      expect(await screen.focused()).toBe('edit-name')
+      await screen.expectAccessible()
+      expect(await screen.overflowPx()).toBe(0)
+      const name = '<b>\u202eMax the Dog Who Was Given a Very Long Name'
+      await page.locator('#edit-name').fill(name)
+      await screen.click('Save')
+      await screen.says(`Changed ${name.slice(0, 40)}….`)
+      await screen.choose('Edit', '<b>')
+      await page.locator('#edit-categoryId').fill('9223372036854775807')
+      await screen.click('Save')
+      await screen.cards.getByText('Category 9223372036854775807').waitFor()
+      expect(await screen.cards.nth(1).locator('details p').allTextContents()).toEqual([name])
+
+      await screen.choose('Remove', 'Bruno')
+      await page.getByRole('alertdialog', { name: 'Remove Bruno?' }).waitFor()
+      expect(await screen.focused()).toBe('Cancel')
+      await screen.expectAccessible()
+      await screen.click('Cancel')
+      await screen.choose('Remove', 'Bruno')
+      await page.locator('dialog').getByText('Remove', { exact: true }).click()
+      await screen.says('Removed Bruno.')
+      expect(await screen.focused()).toBe('pet-4')
+      expect(await page.locator('#count').textContent()).toBe('5 animals')
+      expect(sent).toEqual([
+        'PATCH /1?status=available {"status":"sold"}',
+        'PATCH /1?status=sold {"status":null}',
+        'PATCH /1 {"status":"pending"}',
+        `PATCH /2 {"name":"${name}"}`,
+        'PATCH /2 {"categoryId":9223372036854775807}',
+        'DELETE /3?status=pending',
+      ])
+    }),
+  )
+
   test('works with the keyboard alone', () =>
     visit(phone, async (page, service, screen) => {
       await stock(service, 21)
@@ -220,9 +281,26 @@ describeInBrowser('the catalogue page', () => {
       await press('Tab', 'ArrowDown', 'Tab', 'Enter')
       await screen.says('Added Kim as No. 22.')
       expect(await screen.focused()).toBe('name')
+
+      // An arrow key opens the choices, and only the last one is sent.
+      const focusedLabel = 'document.activeElement.ariaLabel'
+      await press('Tab', 'Tab', 'Tab', 'Tab', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter')
+      await screen.says('Kim has no status.')
+      expect(await page.evaluate(focusedLabel)).toBe('Status of Kim')
+      await press('Tab', 'Enter', 'Tab', 'Enter', 'Control+a')
+      await page.keyboard.type('Tim')
+      await press('Enter')
+      await screen.says('Changed Tim.')
+      expect(await page.evaluate(focusedLabel)).toBe('Edit or remove Tim')
+      await press('Enter', 'Tab', 'Tab', 'Enter', 'Escape')
+      expect(await page.evaluate(focusedLabel)).toBe('Edit or remove Tim')
+      await press('Enter', 'Tab', 'Tab', 'Enter', 'Shift+Tab', 'Enter')
+      await screen.says('Removed Tim.')
+      expect(await screen.focused()).toBe('pet-1')
+
       // The focus is on the button that loads more, and goes to the first animal that it loads.
-      await press('Tab', 'Tab', 'Tab', 'Tab')
-      await screen.waitForCards(22)
+      await page.locator('#more').focus()
+      await screen.waitForCards(21)
       expect(await screen.focused()).toBe('pet-21')
     }))
 })

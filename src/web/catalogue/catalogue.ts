@@ -29,24 +29,39 @@ const find = (within: Element, selector: string) => within.querySelector(selecto
 const copyTemplate = (id: string) =>
   (byId(id) as HTMLTemplateElement).content.firstElementChild?.cloneNode(true) as HTMLElement
 
-function buildCard({ id, name, categoryId, status }: Pet) {
-  const card = copyTemplate('card')
+const buildCard = (pet: Pet) => fillCard(copyTemplate('card'), pet)
+
+const findCard = ({ id }: Pet) => document.getElementById(`pet-${id}`)
+
+/** Shows an animal on a card, which may have shown it before. */
+function fillCard(card: HTMLElement, pet: Pet) {
+  const { id, name, categoryId, status = '' } = pet
   card.id = `pet-${id}`
   const badge = find(card, '.badge')
   badge.textContent = /[\p{L}\p{N}]/u.exec(name)?.[0].toLocaleUpperCase() ?? '•'
   // The same category always has the same colour, and the next one a very different one.
   badge.style.setProperty('--hue', String(Number(categoryId % 360n) * 137))
   find(card, '.name').textContent = shortName(name)
+  card.querySelector('details')?.remove()
   if (shortName(name) !== name) {
     const whole = copyTemplate('whole')
     find(whole, 'p').textContent = name
     find(card, '.name').after(whole)
   }
-  const label = find(card, '.status')
-  label.textContent = status ? status.charAt(0).toUpperCase() + status.slice(1) : 'No status'
-  label.dataset['status'] = status ?? ''
   find(card, '[title=id]').textContent = `No. ${id}`
   find(card, '[title=categoryId]').textContent = `Category ${categoryId}`
+  const select = find(card, 'select') as HTMLSelectElement
+  select.value = status
+  select.ariaLabel = `Status of ${shortName(name)}`
+  select.onchange = () => changeStatus(card, pet, select.value as PetStatus | '')
+  const label = find(card, '.plain')
+  label.textContent = select.selectedOptions[0]?.textContent ?? ''
+  label.dataset['status'] = select.dataset['status'] = status
+  const opener = find(card, '.opener') as HTMLButtonElement
+  opener.ariaLabel = `Edit or remove ${shortName(name)}`
+  opener.popoverTargetElement = find(card, '.menu')
+  find(card, '.edit').onclick = () => edit(pet)
+  find(card, '.remove').onclick = () => remove(pet)
   return card
 }
 
@@ -75,6 +90,13 @@ function explain({ status, code, message, requestId }: PetstoreError): [title: s
   return ['Something went wrong', `${what}. Try again. If it happens again, tell the operator${id}.`]
 }
 
+/** Isolated, so that a name in another direction does not turn the sentence around. */
+function isolate(name: string) {
+  const isolated = document.createElement('bdi')
+  isolated.textContent = shortName(name)
+  return isolated
+}
+
 const explanation = (error: PetstoreError) => explain(error).filter(Boolean).join('. ')
 
 function shortName(name: string) {
@@ -101,7 +123,10 @@ function ask<T extends object>(call: (pets: Pets) => Promise<T>): Promise<T | Pe
 function welcome(problem: string) {
   site.forgetKey()
   listNumber++
+  document.querySelector('dialog')?.close()
+  say()
   showForm(true)
+  showControls(true)
   show('welcome')
   showProblem('key', problem)
   keyInput.focus()
@@ -137,6 +162,7 @@ function open() {
 /** Shows the first page of a list. False if it failed, or another list has begun. */
 async function list(wanted: string): Promise<boolean> {
   byId('done').textContent = ''
+  say()
   const mine = begin(wanted)
   // They stay until the new list is there.
   const old = [...pets.children]
@@ -251,20 +277,33 @@ const checks: Readonly<Record<string, (typed: string) => string>> = {
 
 /** Shows what is wrong with a field. False if something is. */
 function check(field: string) {
-  const problem = checks[field]?.(inputById(field).value) ?? ''
+  const { name, value } = inputById(field)
+  const problem = checks[name]?.(value) ?? ''
   showProblem(field, problem)
   return problem === ''
+}
+
+/** A problem goes away while the person corrects it. */
+function checkAgain({ target }: Event) {
+  const field = target as HTMLElement
+  if (field.ariaInvalid === 'true') check(field.id)
+}
+
+/** What was typed in a form. Undefined if something is wrong: then that field has the focus. */
+function readFields(prefix: '' | 'edit-') {
+  const [invalid] = Object.keys(checks).filter(name => !check(prefix + name))
+  if (invalid) return void byId(prefix + invalid).focus()
+  return { name: inputById(`${prefix}name`).value, categoryId: BigInt(inputById(`${prefix}categoryId`).value) }
 }
 
 async function save() {
   if (saving) return
   byId('done').textContent = ''
   showProblem('form', '')
-  const [invalid] = Object.keys(checks).filter(field => !check(field))
-  if (invalid) return byId(invalid).focus()
-  const name = inputById('name').value
-  const categoryId = BigInt(inputById('categoryId').value)
-  const pet = { name, categoryId, status: (inputById('status').value || undefined) as PetStatus | undefined }
+  const typed = readFields('')
+  if (!typed) return
+  const { name } = typed
+  const pet = { ...typed, status: (inputById('status').value || undefined) as PetStatus | undefined }
   const body = stringify(pet)
   if (attempt.body !== body) attempt = { body, idempotencyKey: newIdempotencyKey() }
   const { key } = session
@@ -303,11 +342,8 @@ function showAdded(pet: Pet, sentName: string) {
   // Unless the person has typed the next name already.
   if (inputById('name').value === sentName) inputById('name').value = ''
   const isListed = ['', pet.status].includes(wantedStatus())
-  // Isolated, so that a name in another direction does not turn the sentence around.
-  const name = document.createElement('bdi')
-  name.textContent = shortName(pet.name)
   const where = isListed ? 'After a reload, it is at the end of the list.' : 'The filter hides it.'
-  byId('done').replaceChildren('Added ', name, ` as No. ${pet.id}. ${where}`)
+  byId('done').replaceChildren('Added ', isolate(pet.name), ` as No. ${pet.id}. ${where}`)
   byId('name').focus({ preventScroll: true })
   if (!isListed) return
   document.getElementById(`pet-${pet.id}`)?.remove()
@@ -316,6 +352,129 @@ function showAdded(pet: Pet, sentName: string) {
   find(card, '.labels').prepend(copyTemplate('new'))
   pets.prepend(card)
   if (!loading) count()
+}
+
+/** The focused element is gone, or was disabled. */
+const isUnfocused = () => document.activeElement === document.body
+
+/** Shows and announces the outcome of a change. */
+function say(...text: (string | Node)[]) {
+  byId('said').replaceChildren(...text)
+}
+
+/** A key that may not change animals gets a sentence in place of the controls. */
+function showControls(mayChange: boolean) {
+  byId('list').classList.toggle('view-only', !mayChange)
+  byId('view-only').hidden = mayChange
+}
+
+/** Sends a change from a card or a dialog, whose controls are disabled meanwhile. Undefined if it failed. */
+async function change(from: HTMLElement, pet: Pet, call: (client: Pets) => Promise<Pet>): Promise<Pet | undefined> {
+  const { key } = session
+  const focused = document.activeElement as HTMLElement
+  const controls = from.querySelectorAll<HTMLButtonElement | HTMLSelectElement>('button, select')
+  say()
+  for (const control of controls) control.disabled = true
+  const result = await ask(call)
+  for (const control of controls) control.disabled = false
+  if (key !== session.key) return undefined
+  // A disabled control has lost the focus.
+  if (isUnfocused()) focused.focus({ preventScroll: true })
+  if (result instanceof PetstoreError) return void (await showFailure(from, pet, result))
+  from.closest('dialog')?.close()
+  return result
+}
+
+/** Failures after which the page is out of date, and how the sentence about the animal ends. */
+const outdated: Readonly<Record<string, string>> = {
+  status_changed: ' has another status now, so it was not changed.',
+  pet_not_found: ' was removed meanwhile.',
+  outcome_unknown: ' may have been changed: look at its status.',
+}
+
+async function showFailure(from: HTMLElement, pet: Pet, error: PetstoreError) {
+  const { status } = error
+  const dialog = from.closest('dialog')
+  // In a dialog, the person can send the same change again.
+  const isUnknown = !dialog && (status === undefined || status === 503)
+  const code = isUnknown ? 'outcome_unknown' : error.code
+  const ending = outdated[code]
+  const mayNotChange = code === 'insufficient_permission'
+  if (dialog?.open && !mayNotChange && !ending && status !== 401) {
+    find(dialog, '.problem[role]').textContent = explanation(error)
+    return
+  }
+  dialog?.close()
+  if (!dialog) fillCard(from, pet)
+  if (status === 401) return welcome(explanation(error))
+  if (mayNotChange) {
+    showControls(false)
+    return byId('view-only').focus({ preventScroll: true })
+  }
+  if (ending && (await list(wantedStatus())) && isUnfocused()) (findCard(pet) ?? byId('heading')).focus()
+  if (ending) say(isolate(pet.name), ending)
+  else say(explanation(error))
+}
+
+/** Shows an animal after a change. */
+function showChanged(pet: Pet, ...text: (string | Node)[]) {
+  const card = findCard(pet)
+  if (card) fillCard(card, pet)
+  say(...text, ['', pet.status].includes(status) ? '' : ' The filter hides it after a reload.')
+}
+
+/** Only if the animal still has the status that the page shows. */
+async function changeStatus(card: HTMLElement, pet: Pet, chosen: PetStatus | '') {
+  const changes = { status: chosen || null }
+  const changed = await change(card, pet, client => client.update(pet.id, changes, { ifStatus: pet.status }))
+  if (changed) showChanged(changed, isolate(changed.name), chosen ? ` is ${chosen}.` : ' has no status.')
+}
+
+function openDialog(template: 'edit' | 'remove', { name }: Pet, act: (dialog: HTMLElement) => void) {
+  // The browser returns the focus to the menu's button, now and after the dialog.
+  document.querySelector<HTMLElement>(':popover-open')?.hidePopover()
+  const dialog = copyTemplate(template) as HTMLDialogElement
+  find(dialog, 'bdi').textContent = shortName(name)
+  find(dialog, '.quiet').onclick = () => dialog.close()
+  dialog.oninput = checkAgain
+  dialog.onclose = () => dialog.remove()
+  onSubmit(dialog, () => act(dialog))
+  document.body.append(dialog)
+  dialog.showModal()
+}
+
+function edit(pet: Pet) {
+  openDialog('edit', pet, async dialog => {
+    const typed = readFields('edit-')
+    if (!typed) return
+    // Only what the person has edited: another person may have changed the rest.
+    const name = typed.name === shown?.name ? undefined : typed.name
+    const categoryId = typed.categoryId === shown?.categoryId ? undefined : typed.categoryId
+    const changed = await change(dialog, pet, client => client.update(pet.id, { name, categoryId }))
+    if (changed) showChanged(changed, 'Changed ', isolate(changed.name), '.')
+  })
+  inputById('edit-name').value = pet.name
+  inputById('edit-categoryId').value = String(pet.categoryId)
+  const shown = readFields('edit-')
+}
+
+/** Only if the animal still has the status that the page shows: it may be sold meanwhile. */
+function remove(pet: Pet) {
+  openDialog('remove', pet, async dialog => {
+    const removal = async (client: Pets) => {
+      const removing = client.remove(pet.id, { ifStatus: pet.status })
+      // Perhaps by an earlier attempt whose response was lost.
+      await removing.catch(error => (error.code === 'pet_not_found' ? undefined : Promise.reject(error)))
+      return pet
+    }
+    if (!(await change(dialog, pet, removal))) return
+    const card = findCard(pet)
+    const next = card?.nextElementSibling ?? card?.previousElementSibling ?? byId('heading')
+    card?.remove()
+    if (isUnfocused()) (next as HTMLElement).focus()
+    if (!loading) count()
+    say('Removed ', isolate(pet.name), '.')
+  })
 }
 
 async function refresh() {
@@ -327,10 +486,7 @@ async function refresh() {
 
 onSubmit(byId('welcome'), enter)
 onSubmit(form, save)
-form.addEventListener('input', ({ target }) => {
-  const field = target as HTMLElement
-  if (field.ariaInvalid === 'true') check(field.id)
-})
+form.addEventListener('input', checkAgain)
 byId('save').addEventListener('click', event => {
   // The second click of a double click would submit the emptied form.
   if (event.detail > 1) event.preventDefault()
@@ -338,6 +494,17 @@ byId('save').addEventListener('click', event => {
 more.addEventListener('click', loadMore)
 byId('refresh').addEventListener('click', refresh)
 byId('filter').addEventListener('change', () => list(wantedStatus()))
+pets.addEventListener('keydown', event => {
+  const { target, key, ctrlKey, metaKey, altKey } = event
+  const isChoosing = /^(Arrow.*|Home|End|Page.*|.)$/.test(key) && !ctrlKey && !metaKey && !altKey
+  // Browsers without showPicker open the choices themselves.
+  if (!isChoosing || !(target instanceof HTMLSelectElement) || !('showPicker' in target)) return
+  // A closed select would choose, and so send, each status on the way to the wanted one.
+  event.preventDefault()
+  target.showPicker()
+})
+// A message is there until the next click.
+addEventListener('click', () => say())
 addEventListener('online', () => {
   if (!banner.hidden) find(banner, 'button').click()
 })
