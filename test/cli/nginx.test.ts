@@ -7,6 +7,8 @@ import { describeWithOwnPostgres, describeWithPostgres, startCluster } from '../
 import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
 import {
   documentedConfiguration,
+  expectChangesPassed,
+  expectChangesSentOnce,
   expectOthersReplace,
   expectOutageSurvived,
   nginx,
@@ -128,6 +130,20 @@ testBehindNginx('behind nginx, the documented restart fails no read and no repea
   await load.expectEachOnceBehindNginx(client)
 })
 
+/** nginx as documented, but for its time-out, in front of these instances. Gives its port. */
+async function startBalancer(stack: AsyncDisposableStack, hosts: readonly string[], timeout = '12s') {
+  const port = freePort()
+  const text = documentedConfiguration(port, ...hosts)
+  stack.use(await startNginx(text.replace('proxy_read_timeout 12s', `proxy_read_timeout ${timeout}`), port))
+  return port
+}
+
+testBehindNginx('behind nginx, each change is sent once, and a read that fails is repeated', () =>
+  expectChangesSentOnce(startBalancer),
+)
+
+testBehindNginx('behind nginx, changes and their outcomes are unchanged', () => expectChangesPassed(startBalancer))
+
 describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a while', () => {
   testBehindNginx('clients get 503 with our Error body meanwhile, and nothing else', async () => {
     await using cluster = await startCluster()
@@ -142,11 +158,5 @@ describeWithOwnPostgres('instances behind nginx, and PostgreSQL stops for a whil
 })
 
 describeWithPostgres('instances behind nginx, of which one alone loses the database', () => {
-  testBehindNginx('reads succeed, and creations but for a share of one', () =>
-    expectOthersReplace(async (stack, hosts) => {
-      const port = freePort()
-      stack.use(await startNginx(documentedConfiguration(port, ...hosts), port))
-      return port
-    }),
-  )
+  testBehindNginx('reads succeed, and creations but for a share of one', () => expectOthersReplace(startBalancer))
 })

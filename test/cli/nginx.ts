@@ -1,11 +1,12 @@
 import { expect } from 'bun:test'
 import { writeFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { exchange, KeepAliveClient, withClients } from '../support/connections.ts'
 import { nginx as findNginx } from '../support/debian.ts'
 import { key, Load, serveFrom } from '../support/load.ts'
 import { type Cluster, sharedDatabase } from '../support/postgres.ts'
-import { outputFile, readProjectFile, temporaryFolder, until } from '../support/process.ts'
+import { freePort, outputFile, readProjectFile, startServer, temporaryFolder, until } from '../support/process.ts'
 import { startProxy } from '../support/tcp-proxy.ts'
 
 /** The path of the program; undefined if it is not installed. */
@@ -61,13 +62,14 @@ export async function expectOutageSurvived(port: number, cluster: Cluster, downM
   await load.expectEachOnce(client)
 }
 
+/** Starts a balancer as documented in front of these hosts, but for its time-out. Gives its port. */
+type StartBalancer = (stack: AsyncDisposableStack, hosts: readonly string[], timeout?: string) => Promise<number>
+
 /**
- * One of four instances of a database loses it, behind the balancer that `start` starts in front of these hosts: no read
- * fails, and of the creations at most the share of one instance.
+ * One of four instances of a database loses it, behind a balancer: no read fails, and of the creations at most the share
+ * of one instance.
  */
-export async function expectOthersReplace(
-  start: (stack: AsyncDisposableStack, hosts: readonly string[]) => Promise<number>,
-): Promise<void> {
+export async function expectOthersReplace(start: StartBalancer): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const { url } = stack.use(await sharedDatabase())
   const { host, port: databasePort } = new URL(url)
@@ -97,6 +99,73 @@ export async function expectOthersReplace(
   expect(others).toEqual({})
   // By turns. Each client may have begun one turn early.
   expect(refused).toBeLessThanOrEqual((created + refused) / servers.length + 8)
+}
+
+interface Upstream {
+  readonly name: string
+  /** After it has read the request. */
+  answer(response: ServerResponse): unknown
+  /** How often it is sent the same read. */
+  readonly reads: number
+  /** How long the balancer waits for a response, unless as documented. */
+  readonly timeout?: string
+}
+
+const upstreams: readonly Upstream[] = [
+  { name: 'succeeds', answer: response => response.end(), reads: 1 },
+  { name: 'responds with 503', answer: response => response.writeHead(503).end(), reads: 2 },
+  { name: 'closes the connection', answer: ({ socket }) => socket?.destroy(), reads: 2 },
+  { name: 'does not respond', answer: () => {}, reads: 2, timeout: '1s' },
+]
+
+/** A balancer repeats a read that fails once, and sends each change to one instance only. */
+export async function expectChangesSentOnce(start: StartBalancer): Promise<void> {
+  const counting = upstreams.map(async ({ name, answer, timeout }) => {
+    await using stack = new AsyncDisposableStack()
+    const received: Record<string, number> = {}
+    const server = createServer((request, response) => {
+      const { url = '', method = '' } = request
+      if (!url.startsWith('/v1/')) return void response.setHeader('Connection', 'close').end()
+      request.resume().on('end', () => {
+        received[method] = (received[method] ?? 0) + 1
+        answer(response)
+      })
+    })
+    stack.defer(() => void server.close().closeAllConnections())
+    const own = freePort()
+    await new Promise(resolve => server.listen(own, '127.0.0.1', () => resolve(undefined)))
+    const host = `127.0.0.1:${own}`
+    // For the balancer, these are two instances.
+    const port = await start(stack, [host, host], timeout)
+    // Without `keepalive`, because a client repeats a request itself if its reused connection is closed.
+    const send = (method: string, body: string | null = null) =>
+      fetch(`http://127.0.0.1:${port}/v1/pets/7`, { method, body, keepalive: false })
+    await Promise.all([send('GET'), send('HEAD'), send('POST', '{}'), send('PATCH', '{}'), send('DELETE')])
+    return [name, received]
+  })
+  const once = { POST: 1, PATCH: 1, DELETE: 1 }
+  const expected = upstreams.map(({ name, reads }) => [name, { GET: reads, HEAD: reads, ...once }])
+  expect(await Promise.all(counting)).toEqual(expected)
+}
+
+/** A balancer passes changes and their outcomes on unchanged. */
+export async function expectChangesPassed(start: StartBalancer): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const server = stack.use(await startServer({ env: { PETSTORE_API_KEY: key } }))
+  const port = await start(stack, [new URL(server.url).host])
+  const headers = { authorization: `Bearer ${key}` }
+  const send = async (method: string, path: string, body: string | null = null) => {
+    const response = await fetch(`http://127.0.0.1:${port}/v1/pets${path}`, { method, headers, body })
+    return [response.status, await response.text()]
+  }
+  await send('POST', '', '{"name":"Rex","categoryId":7}')
+  const code = (text: string) => expect.stringContaining(`"code":"${text}"`)
+  expect(await send('PATCH', '/1', '{"status":"sold"}')).toEqual([200, expect.stringContaining('"status":"sold"')])
+  expect(await send('PATCH', '/1?status=pending', '{"status":null}')).toEqual([409, code('status_changed')])
+  expect(await send('PATCH', '/1', '{"name":7}')).toEqual([400, code('invalid_request')])
+  expect(await send('DELETE', '/1?status=pending')).toEqual([409, code('status_changed')])
+  expect(await send('DELETE', '/1')).toEqual([204, ''])
+  expect(await send('DELETE', '/1')).toEqual([404, code('pet_not_found')])
 }
 
 /** Requests that the runtime drops or refuses itself, and those whose response can be lost; none adds an animal. */

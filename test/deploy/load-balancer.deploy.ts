@@ -1,7 +1,14 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expectOthersReplace, expectOutageSurvived, restartPauseMs, sendOddRequests } from '../cli/nginx.ts'
+import {
+  expectChangesPassed,
+  expectChangesSentOnce,
+  expectOthersReplace,
+  expectOutageSurvived,
+  restartPauseMs,
+  sendOddRequests,
+} from '../cli/nginx.ts'
 import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { expectOthersServed, key, serveFrom } from '../support/load.ts'
@@ -14,12 +21,13 @@ const programs = await findPrograms('the tests of load balancers', { haproxy: 'h
 const serverLine = (number: number, host: string, options: string) =>
   `  server petstore-${number} ${host}${options.replace(/1$/, String(number))}\n`
 
-/** HAProxy as documented, in front of these instances. Gives its port and its log. */
-async function startHaproxy(stack: AsyncDisposableStack, hosts: readonly string[]) {
+/** HAProxy as documented, but for its time-out, in front of these instances. Gives its port and its log. */
+async function startHaproxy(stack: AsyncDisposableStack, hosts: readonly string[], timeout = '12s') {
   const folder = stack.use(new ProcessFolder())
   const port = freePort()
   const text = readProjectFile('deploy/haproxy.cfg')
     .replace('127.0.0.1:8080', `127.0.0.1:${port}`)
+    .replace('timeout server 12s', `timeout server ${timeout}`)
     .replace(/^ {2}server petstore-1 127.0.0.1:8081(.*)\n.*petstore-2 .*\n/gm, (_, options: string) =>
       hosts.map((host, index) => serverLine(index + 1, host, options)).join(''),
     )
@@ -31,6 +39,8 @@ async function startHaproxy(stack: AsyncDisposableStack, hosts: readonly string[
   })
   return { port, log: () => folder.log('haproxy') }
 }
+
+const startBalancer = async (...parts: Parameters<typeof startHaproxy>) => (await startHaproxy(...parts)).port
 
 /** Two instances on one PostgreSQL server, behind HAProxy as documented. */
 async function deploy() {
@@ -57,7 +67,7 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
   })
 
   test('of four instances, one alone loses the database: reads succeed, and creations but for a share of one', () =>
-    expectOthersReplace(async (stack, hosts) => (await startHaproxy(stack, hosts)).port))
+    expectOthersReplace(startBalancer))
 
   test('an instance that stops or freezes fails no read, and without any instance the error is an Error body', async () => {
     await using deployed = await deploy()
@@ -88,7 +98,14 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
     await using deployed = await deploy()
     const { port } = deployed
     await expectOthersServed({ port, key }, () => sendOddRequests(port, key))
+    const { replies } = await exchange(port, ['TRACE /v1/pets/7 HTTP/1.1\r\nHost: x\r\n\r\n'], { expected: 1 })
+    const allowed = replies.map(({ status, headers }) => [status, headers.get('allow')])
+    expect(allowed).toEqual([[405, 'GET, HEAD, POST, PATCH, DELETE']])
   })
+
+  test('each change is sent once, and a read that fails is repeated', () => expectChangesSentOnce(startBalancer))
+
+  test('changes and their outcomes are unchanged', () => expectChangesPassed(startBalancer))
 
   test('clients do not reach the metrics, however the path is written', async () => {
     await using deployed = await deploy()

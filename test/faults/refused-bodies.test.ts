@@ -102,6 +102,7 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
     ['a long path', 414, 'bad_request', ask(`GET /v1/pets?${long}`)],
     ['a long header', 431, 'headers_too_large', ask('GET /v1/pets', `X: ${long}`)],
     ['20 KB of headers', 431, 'headers_too_large', ask('GET /v1/pets', `X: ${'a'.repeat(5_000)}\r\n`.repeat(4))],
+    ['300 headers of a removal', 431, 'headers_too_large', ask('DELETE /v1/pets/1', 'X: 1\r\n'.repeat(300))],
     ['300 headers', 431, 'headers_too_large', ask('GET /v1/pets', 'X: 1\r\n'.repeat(300))],
     ['an invalid chunk', 400, 'bad_request', `${ask('POST /v1/pets', 'Transfer-Encoding: chunked')}zz\r\n\r\n`],
     ['another Transfer-Encoding', 501, 'bad_request', ask('POST /v1/pets', 'Transfer-Encoding: gzip')],
@@ -117,7 +118,8 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
 
   test.each([
     ['an unknown method', 'FOO', '/v1/pets?limit=1', 'GET, HEAD, POST'],
-    ['an unknown method elsewhere', 'FOO', '/v1/pets/1', 'GET, HEAD'],
+    ['an unknown method at an animal', 'FOO', '/v1/pets/1?status=sold', 'GET, HEAD, PATCH, DELETE'],
+    ['an unknown method elsewhere', 'FOO', '/docs', 'GET, HEAD'],
   ])('%s is 405 in the words of the service, with Allow and the request id', async (_, method, path, allow) => {
     const request = ask(`${method} ${path}`, 'X-Request-Id: find-me')
     const [reply] = (await exchange(port, [request], { expected: 1 })).replies
