@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { SQL } from 'bun'
 import { issueApiKey } from '../../src/api-key.ts'
 import { StoreUnavailable } from '../../src/errors.ts'
@@ -300,7 +300,9 @@ describeWithOwnPostgres('on a clock that stands still', () => {
       )
     await send()
     using _frozen = cluster.freeze()
+    using received = spyOn(App.prototype, 'fetch')
     void send()
+    await eventually('both requests', () => received.mock.calls.length === 2 || undefined)
     await served.signal()
     let ms = 0
     while ((await served.advance(100)) === undefined) ms += 100
