@@ -58,12 +58,17 @@ export function residentBytes(pid: number): number {
 }
 
 /** Below the ports that the system gives to clients and to port 0, so that none of them takes a port first. */
-const testPorts = { first: 20_000, count: 12_000 }
+const firstTestPort = 20_000
+/** Each of up to 8 workers has ports of its own, so that none takes the port of another before it is used. */
+const workerPorts = 1_500
+let nextPort = Math.floor(Math.random() * workerPorts)
 
-/** A port of 127.0.0.1 that is free now. */
+/** A port of 127.0.0.1 that is free now, and was not given before. */
 export function freePort(): number {
+  const worker = Number(process.env['BUN_TEST_WORKER_ID'] ?? 0) % 8
   for (let attempts = 100; ; attempts--) {
-    const port = testPorts.first + Math.floor(Math.random() * testPorts.count)
+    nextPort = (nextPort + 1) % workerPorts
+    const port = firstTestPort + worker * workerPorts + nextPort
     try {
       Bun.listen({ hostname: '127.0.0.1', port, exclusive: true, socket: { data() {} } }).stop(true)
       return port
