@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const outfile = resolve(process.argv[2] ?? join(root, 'dist/petstore'))
 // A module that runs in a thread is a separate entry point.
-const entries = ['cli/main.ts', 'store/sqlite/writer-thread.ts', 'store/sqlite/backup-thread.ts']
+const entries = ['cli/main.ts', 'store/sqlite/writer-thread.ts', 'store/sqlite/backup.ts']
 
 mkdirSync(dirname(outfile), { recursive: true })
 // Otherwise SIGINT would skip the removal of the folder.

@@ -6,38 +6,30 @@ import { network, projectFolder, readOutput, temporaryFolder } from '../support/
 
 setDefaultTimeout(120_000)
 
-test('two builds of a release give the same packages, executable, checksums and bill of materials', async () => {
+interface Workflow {
+  readonly jobs: { readonly build: { readonly steps: readonly { readonly run?: string }[] } }
+}
+
+test("the release's workflow builds the packages, an executable that runs and a bill of materials", async () => {
   using folder = temporaryFolder()
   const clone = join(folder.path, 'petstore')
+  const tag = `v${manifest.version}`
   const shell = (command: string, cwd = clone) =>
-    readOutput(['bash', '-euc', command], { cwd, env: network, waitMs: 60_000 })
-  const git = "git -c safe.directory='*'"
-  await shell(`${git} clone -q '${projectFolder}' petstore`, folder.path)
+    readOutput(['bash', '-euc', command], { cwd, env: { ...network, GITHUB_REF_NAME: tag }, waitMs: 60_000 })
+  await shell(`git -c safe.directory='*' clone -q '${projectFolder}' petstore`, folder.path)
   await shell(`cp -al '${projectFolder}/node_modules' .`)
-  await shell(`sed -i 's/ - unreleased$/ - 2030-01-31/; /published yet/d' $(${git} ls-files '*.md')`)
-  await shell(`${git} -c user.name=Ada -c user.email=ada@example.com commit -q --allow-empty --all -m Release`)
-  await shell(`${git} tag --force v${manifest.version}`)
+  await shell("sed -i 's/ - unreleased$/ - 2030-01-31/' CHANGELOG.md")
+  const workflow = Bun.YAML.parse(await Bun.file(join(clone, '.github/workflows/release.yml')).text()) as Workflow
+  const [build = 'false'] = workflow.jobs.build.steps.flatMap(({ run }) => run ?? [])
+  await shell(build)
 
-  const release = join(clone, 'dist/release')
-  const build = async () => {
-    await shell('npm run release')
-    return await Bun.file(join(release, 'SHA256SUMS')).text()
-  }
-  const sums = await build()
-  expect(await build()).toBe(sums)
-  await shell('sha256sum -c --quiet SHA256SUMS', release)
   const name = `petstore-${manifest.version}`
   const archive = `${name}-${process.platform}-${process.arch}.tar.gz`
-  const files = [archive, `${name}.sbom.json`, `${name}.tgz`, `petstore-client-${manifest.version}.tgz`, 'SHA256SUMS']
+  const release = join(clone, 'release')
+  const files = [archive, `${name}.sbom.json`, `${name}.tgz`, `petstore-client-${manifest.version}.tgz`]
   expect(readdirSync(release).toSorted()).toEqual(files.toSorted())
-
   const bill = await Bun.file(join(release, `${name}.sbom.json`)).json()
-  const metadata = { component: { name: 'petstore', version: manifest.version } }
-  expect(bill).toMatchObject({ bomFormat: 'CycloneDX', metadata })
-  const { bun } = manifest.dependencies
-  expect(bill.components).toContainEqual(expect.objectContaining({ name: 'bun', version: bun }))
-  expect(JSON.stringify(bill)).not.toContain(folder.path)
-  const commit = (await shell(`${git} rev-parse --short=7 HEAD`)).trim()
+  expect(bill.components).toContainEqual(expect.objectContaining({ name: 'bun', version: manifest.dependencies.bun }))
   const printed = await shell(`tar -xf ${archive} && ./petstore --version`, release)
-  expect(printed).toStartWith(`petstore ${manifest.version} (commit ${commit}, `)
+  expect(printed).toStartWith(`petstore ${manifest.version} (commit `)
 })
