@@ -1,11 +1,10 @@
-import { describe, expect, mock, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type * as Domain from '../pet.ts'
 import { petStatus, readNewPet } from '../pet.ts'
 import type { NewPet, Pet, PetStatus } from './json.ts'
-import * as json from './json.ts'
+import { fieldsToJson, parseJson, readError, readInteger, readPet, readPets, stringify, toInt64 } from './json.ts'
 
-const { readInteger, newPetToJson, parseJson, readError, readPet, readPets } = json
 const int64 = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
 /** Looks like the text around an integer. */
 const baitText = fc
@@ -50,15 +49,13 @@ describe('an integer', () => {
 })
 
 describe('stringify', () => {
-  const { stringify } = json
-
   test('writes what JSON.stringify writes, and every bigint exactly', () => {
     const keys = fc.oneof(fc.constantFrom('id', 'categoryId', '__proto__', 'toString'), baitText)
     const { value } = fc.letrec<{ value: unknown }>(tie => ({
       value: fc.oneof(
         { maxDepth: 3 },
         fc.bigInt(),
-        fc.constantFrom(undefined, null, true, new Date(0), { toJSON: () => 2n ** 64n }),
+        fc.constantFrom(undefined, null, true, new Date(0)),
         fc.oneof(fc.double(), fc.string({ unit: 'binary' }), baitText),
         fc.array(tie('value')),
         fc.dictionary(keys, tie('value')),
@@ -78,69 +75,39 @@ describe('stringify', () => {
   test('is not changed by a program that defines BigInt.prototype.toJSON', () => {
     Object.assign(BigInt.prototype, { toJSON: () => 'changed' })
     try {
-      const value = [{ id: 2n ** 63n }, -1n, Object(5n), { toJSON: () => 6n }]
-      expect(stringify(value)).toBe('[{"id":9223372036854775808},-1,5,6]')
+      expect(stringify([{ id: 2n ** 63n }, -1n])).toBe('[{"id":9223372036854775808},-1]')
     } finally {
       Reflect.deleteProperty(BigInt.prototype, 'toJSON')
     }
   })
-
-  test('writes a bigint object as its integer, and calls a getter once', () => {
-    const get = mock(() => 1n)
-    expect(stringify([Object(5n), Object.defineProperty({}, 'id', { get, enumerable: true })])).toBe('[5,{"id":1}]')
-    expect(get).toHaveBeenCalledTimes(1)
-  })
 })
 
 describe('an animal to send', () => {
-  test('comes back as the same animal', () => {
-    const status = fc.option(fc.constantFrom('available', 'pending', 'sold'), { nil: undefined })
-    fc.assert(
-      fc.property(int64, fc.string({ unit: 'binary' }), int64, status, (id, name, categoryId, given) => {
-        const returned = newPetToJson({ name, categoryId, status: given }).replace('{', `{"id":${id},`)
-        const pet = given === undefined ? { id, name, categoryId } : { id, name, categoryId, status: given }
-        expect(readPet(parseJson(returned))).toStrictEqual(pet)
-      }),
-    )
-  })
-
   test('may have integers as numbers', () => {
-    expect(newPetToJson({ name: 'Rex', categoryId: -7 })).toBe('{"name":"Rex","categoryId":-7}')
-    expect(json.toInt64('id', 2 ** 53 - 1)).toBe(9007199254740991n)
-    expect(json.toInt64('id', -0)).toBe(0n)
+    expect(fieldsToJson({ name: 'Rex', categoryId: -7 })).toBe('{"name":"Rex","categoryId":-7}')
+    expect([toInt64('id', 2 ** 53 - 1), toInt64('id', -0)]).toEqual([9007199254740991n, 0n])
   })
 
   test('is valid for the service, which has the same types', () => {
     type Same<A, B> = [A, B] extends [B, A] ? true : never
     const same: [Same<Pet, Domain.Pet>, Same<PetStatus, Domain.PetStatus>] = [true, true]
     const pet: NewPet & Domain.NewPet = { name: 'Rex "the dog"\n', categoryId: 7n, status: 'sold' }
-    expect(readNewPet(JSON.parse(newPetToJson(pet)))).toEqual({ ok: true, pet })
+    expect(readNewPet(JSON.parse(fieldsToJson(pet)))).toEqual({ ok: true, pet })
     expect(petStatus.schema['enum']).toEqual(['available', 'pending', 'sold'] satisfies PetStatus[])
     expect(same).toEqual([true, true])
   })
 
-  test.each<[field: string, expected: string, invalid: Record<string, unknown>]>([
-    ['categoryId', 'a 64-bit bigint or a number that is a safe integer', { 1.5: 1.5, 9007199254740992: 2 ** 53 }],
-    ['categoryId', 'a 64-bit bigint', { [`${2n ** 63n}`]: 2n ** 63n, '-9223372036854775809': -(2n ** 63n) - 1n }],
-    ['categoryId', 'a 64-bit bigint', { NaN: Number.NaN, '"7"': '7', null: null, 'an object': {} }],
-    ['name', 'a string', { 7: 7, undefined: undefined }],
-    ['status', 'available, pending or sold', { '"lost"': 'lost', [`"${'x'.repeat(40)}"`]: 'x'.repeat(50), null: null }],
-  ])('with an invalid %s is a TypeError: expected %s', (field, expected, invalid) => {
-    for (const [shown, value] of Object.entries(invalid)) {
-      const write = () => newPetToJson({ name: 'Rex', categoryId: 7n, [field]: value } as NewPet)
-      expect(write).toThrow(TypeError)
-      expect(write).toThrow(`${field} is ${shown}: expected ${expected}`)
-    }
-  })
-
   test.each<[shown: string, value: unknown]>([
-    ['undefined', undefined],
+    ['1.5', 1.5],
+    ['9007199254740992', 2 ** 53],
+    ['9223372036854775808', 2n ** 63n],
+    ['-9223372036854775809', -(2n ** 63n) - 1n],
+    ['"7"', '7'],
     ['null', null],
-    ['"Rex"', 'Rex'],
-    ['an array', [{ name: 'Rex', categoryId: 7n }]],
-  ])('that is %s is a TypeError that says so', (shown, value) => {
-    const error = new TypeError(`The animal is ${shown}: expected an object with name and categoryId`)
-    expect(() => newPetToJson(value as NewPet)).toThrow(error)
+  ])('cannot have the integer %s', (shown, categoryId) => {
+    const expected = 'expected a 64-bit bigint or a number that is a safe integer'
+    const error = new TypeError(`categoryId is ${shown}: ${expected}`)
+    expect(() => fieldsToJson({ name: 'Rex', categoryId: categoryId as bigint })).toThrow(error)
   })
 })
 
@@ -152,18 +119,14 @@ describe('a response', () => {
     expect(readPet(parseJson(`{"id":1,${rex},"age":3}`))).toStrictEqual(pet)
   })
 
-  test.each<[string, ...string[]]>([
-    ['the animal is not an object', 'null', '[]', '"Rex"'],
-    ['id is not a 64-bit integer', `{${rex}}`, `{"id":"1",${rex}}`, `{"id":9223372036854775808,${rex}}`],
-    ['name is not a string', '{"id":1,"categoryId":7}', '{"id":1,"name":9007199254740993,"categoryId":7}'],
-    ['categoryId is not a 64-bit integer', '{"id":1,"name":"","categoryId":-9223372036854775809}'],
-    ['status is not available, pending or sold', `{"id":1,${rex},"status":"lost"}`, `{"id":1,${rex},"status":null}`],
-  ])('is not a Pet: %s', (problem, ...texts) => {
-    for (const text of texts) {
-      expect(() => readPet(parseJson(text))).toThrow(new json.InvalidResponse(problem))
-      const second = `[{"id":1,${rex}},${text}]`
-      expect(() => readPets(parseJson(second))).toThrow(problem.replace(' is not', ' at index 1 is not'))
-    }
+  test.each([
+    ...['null', '[]', '"Rex"', `{${rex}}`, `{"id":"1",${rex}}`, `{"id":9223372036854775808,${rex}}`],
+    ...['{"id":1,"categoryId":7}', '{"id":1,"name":9007199254740993,"categoryId":7}'],
+    '{"id":1,"name":"","categoryId":-9223372036854775809}',
+    ...[`{"id":1,${rex},"status":"lost"}`, `{"id":1,${rex},"status":null}`],
+  ])('is not a Pet: %s', text => {
+    expect(readPet(parseJson(text))).toBeUndefined()
+    expect(readPets(parseJson(`[{"id":1,${rex}},${text}]`))).toBeUndefined()
   })
 
   test('with a code and a message is an Error', () => {

@@ -26,9 +26,6 @@ export interface PetChanges {
   readonly status?: PetStatus | null | undefined
 }
 
-/** Thrown by the functions that read a response; `send` adds which request it was. */
-export class InvalidResponse extends Error {}
-
 // In JSON, a quote after a letter always ends a string, so these digits are outside of strings.
 const longInteger = /([A-Za-z]"\s*:\s*)(-?[1-9]\d{15,})(?=[\s,\]}])/g
 
@@ -60,10 +57,8 @@ export function readInteger(value: unknown): bigint | undefined {
 export function stringify(value: unknown, space?: string | number): string {
   const replacer = function (this: Readonly<Record<string, unknown>>, key: string, converted: unknown) {
     // Programs often define BigInt.prototype.toJSON, which has already converted the integer to a string.
-    const given = 'toJSON' in BigInt.prototype ? this[key] : converted
-    // JSON.stringify treats an object like Object(1n) as a bigint.
-    const integer = [given, converted].find(item => typeof item === 'bigint' || item instanceof BigInt)
-    return integer === undefined ? converted : `${mark}${integer}`
+    const given = this[key]
+    return typeof given === 'bigint' ? `${mark}${given}` : converted
   }
   return JSON.stringify(value, replacer, space)?.replace(markedInteger, '$1')
 }
@@ -81,23 +76,22 @@ export function omitUndefined(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-export function readPets(value: unknown): Pet[] {
-  if (!Array.isArray(value)) throw new InvalidResponse('the body is not an array')
-  return value.map((item, index) => readPet(item, ` at index ${index}`))
+/** Undefined if the value is not a list of animals. */
+export function readPets(value: unknown): Pet[] | undefined {
+  if (!Array.isArray(value)) return undefined
+  const pets = value.map(readPet).filter(pet => pet !== undefined)
+  return pets.length === value.length ? pets : undefined
 }
 
-/** Drops unknown properties. `place` tells a message which animal it is about. */
-export function readPet(value: unknown, place = ''): Pet {
-  const invalid = (what: string, expected: string) => new InvalidResponse(`${what}${place} is not ${expected}`)
-  if (!isObject(value)) throw invalid('the animal', 'an object')
+/** Undefined if the value is not an animal. Drops unknown properties. */
+export function readPet(value: unknown): Pet | undefined {
+  if (!isObject(value)) return undefined
   const { name, status } = value
   const id = readInteger(value['id'])
   const categoryId = readInteger(value['categoryId'])
-  if (id === undefined) throw invalid('id', 'a 64-bit integer')
-  if (typeof name !== 'string') throw invalid('name', 'a string')
-  if (categoryId === undefined) throw invalid('categoryId', 'a 64-bit integer')
+  if (id === undefined || categoryId === undefined || typeof name !== 'string') return undefined
   if (status === undefined) return { id, name, categoryId }
-  if (!isStatus(status)) throw invalid('status', statusesText)
+  if (status !== 'available' && status !== 'pending' && status !== 'sold') return undefined
   return { id, name, categoryId, status }
 }
 
@@ -108,19 +102,8 @@ export function readError(value: unknown) {
   return typeof code === 'string' && typeof message === 'string' ? { code, message } : undefined
 }
 
-/** Throws a TypeError for a value that JSON or the service cannot hold. */
-export function newPetToJson(newPet: NewPet): string {
-  if (!isObject(newPet))
-    throw new TypeError(`The animal is ${show(newPet)}: expected an object with name and categoryId`)
-  const { name, categoryId, status } = newPet
-  if (typeof name !== 'string') throw new TypeError(`name is ${show(name)}: expected a string`)
-  const json = stringify({ name, categoryId: toInt64('categoryId', categoryId), status })
-  if (status === undefined || isStatus(status)) return json
-  throw new TypeError(`status is ${show(status)}: expected ${statusesText}`)
-}
-
 /** Throws a TypeError for an integer that is not exact; the service checks the rest. */
-export function petChangesToJson({ name, categoryId, status }: PetChanges): string {
+export function fieldsToJson({ name, categoryId, status }: NewPet | PetChanges): string {
   return stringify({
     name,
     categoryId: categoryId === undefined ? undefined : toInt64('categoryId', categoryId),
@@ -132,26 +115,14 @@ export function petChangesToJson({ name, categoryId, status }: PetChanges): stri
 export function toInt64(name: string, value: bigint | number): bigint {
   const exact = typeof value === 'bigint' ? isInt64(value) : Number.isSafeInteger(value)
   if (exact) return BigInt(value)
-  throw new TypeError(`${name} is ${show(value)}: expected a 64-bit bigint or a number that is a safe integer`)
+  const shown = typeof value === 'string' ? JSON.stringify(value) : value
+  throw new TypeError(`${name} is ${shown}: expected a 64-bit bigint or a number that is a safe integer`)
 }
 
 function isInt64(value: bigint): boolean {
   return value === BigInt.asIntN(64, value)
 }
 
-const statuses: readonly unknown[] = ['available', 'pending', 'sold'] satisfies PetStatus[]
-const statusesText = 'available, pending or sold'
-
-function isStatus(value: unknown): value is PetStatus {
-  return statuses.includes(value)
-}
-
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function show(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
-  if (Array.isArray(value)) return 'an array'
-  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }

@@ -1,11 +1,11 @@
-import { expect, spyOn, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import * as client from '../../src/client/index.ts'
 import { keepAnimals, type Service, startService } from '../support/service.ts'
 
 const rex = { name: 'Rex', categoryId: 7n, status: 'available' } as const
 
 function petsAt(service: Service, options: Partial<client.ClientOptions> = {}): client.Pets {
-  const base = { baseUrl: `${service.origin}/v1`, apiKey: service.key, backoffMs: 5 }
+  const base = { baseUrl: `${service.origin}/v1`, apiKey: service.key }
   return new client.PetstoreClient({ ...base, ...options } as client.ClientOptions).pets
 }
 
@@ -26,35 +26,10 @@ test('animals come back exactly as they were added, with ids above 2^53, for any
   for (const limit of [undefined, 1, 4, 6, 100]) {
     expect(await Array.fromAsync(pets.list({ limit }))).toStrictEqual(added)
   }
-  const pages = await Array.fromAsync(pets.list({ limit: 4 }).pages())
-  expect(pages.map(page => page.pets.length)).toEqual([4, 2])
   expect(await pets.list({ status: 'sold' }).page()).toStrictEqual({ pets: [kept] })
-  expect(await pets.list({ status: 'pending' }).page()).toStrictEqual({ pets: [] })
   const { nextCursor } = await pets.list({ limit: 4 }).page()
-  expect(await petsAt(service).list({ cursor: nextCursor }).toArray({ max: 9 })).toStrictEqual(added.slice(4))
+  expect(await Array.fromAsync(pets.list({ cursor: nextCursor }))).toStrictEqual(added.slice(4))
   expect(await pets.get(2n ** 53n + 1n)).toStrictEqual(added[1] as client.Pet)
-})
-
-test('the client waits for a rate limit', async () => {
-  // A clock that only a refusal moves on: a slow machine gets the same responses.
-  using clock = spyOn(performance, 'now').mockReturnValue(0)
-  await using service = await startService({ rateLimit: { requests: 2, seconds: 1 } })
-  const statuses: number[] = []
-  const onResponse: client.ClientOptions['onResponse'] = ({ status }) => {
-    statuses.push(status)
-    if (status === 429) clock.mockReturnValue(1_000)
-  }
-  const pets = petsAt(service, { onResponse })
-  const limit = { limit: 2, windowSeconds: 1, resetSeconds: 1 }
-  for (const remaining of [1, 0, 1]) {
-    const headers = { 'x-request-id': `request-${remaining}` }
-    const response = client.responseOf(await pets.create(rex, { headers }))
-    expect(response).toMatchObject({ requestId: headers['x-request-id'], rateLimit: { ...limit, remaining } })
-  }
-  expect(statuses).toEqual([201, 201, 429, 201])
-  const error = await Array.fromAsync(pets.list({ limit: 1, retries: 0 })).catch(error => error)
-  const rateLimit = { ...limit, remaining: 0 }
-  expect(error).toMatchObject({ name: 'RateLimitedError', status: 429, retryAfterSeconds: 1, rateLimit })
 })
 
 /** Loses the first two responses. */
@@ -91,7 +66,7 @@ test('a change whose response is lost is retried, or its outcome is unknown, and
   const refused = await petsAt(service)
     .remove(1n, { ifStatus: 'sold' })
     .catch(error => error)
-  expect(refused).toMatchObject({ name: 'ConflictError', status: 409, code: 'status_changed' })
+  expect(refused).toMatchObject({ name: 'RefusedError', status: 409, code: 'status_changed' })
   expect(await lossy().remove(1n)).toBeUndefined()
   expect(await Array.fromAsync(petsAt(service).list())).toEqual([])
 })
