@@ -19,10 +19,10 @@ const headers = { 'Content-Security-Policy': policy.join('; '), 'Referrer-Policy
 
 /** The files that a browser loads, by their folder in `src`. */
 const files = {
-  'client/': ['client.ts', 'errors.ts', 'headers.ts', 'index.ts', 'json.ts', 'request.ts'],
+  'client/': ['client.ts', 'errors.ts', 'index.ts', 'json.ts', 'options.ts', 'request.ts'],
   'web/': ['favicon.svg', 'site.css', 'site.ts'],
   'web/catalogue/': ['catalogue.css', 'catalogue.ts', 'index.html'],
-  'web/docs/': ['docs.css', 'docs.ts', 'docs-samples.ts', 'index.html'],
+  'web/docs/': ['docs.css', 'docs.ts', 'index.html'],
 }
 
 const indexes = new Map([

@@ -3,37 +3,22 @@
 import { PetstoreClient } from '../client/index.ts'
 
 const keyName = 'petstore-key'
-const tabStorage = openStorage('sessionStorage')
-const deviceStorage = openStorage('localStorage')
-
-/** A browser may block storage. */
-function openStorage(kind: 'sessionStorage' | 'localStorage'): Storage | undefined {
+/** Of this tab and of this device. A browser may block both: then the key lasts as long as the page. */
+function openStorages() {
   try {
-    return window[kind]
+    return [sessionStorage, localStorage]
   } catch {
-    return undefined
+    return []
   }
 }
 
-function store(value: string, storage = tabStorage) {
-  try {
-    storage?.setItem(keyName, value)
-  } catch {
-    // The storage is full: the key lasts as long as the page.
-  }
-}
+const storages = openStorages()
 
-const storages = [tabStorage, deviceStorage].filter(storage => storage !== undefined)
-
-/** The key of this tab, or else of this device; '' if there is none that can be sent. */
-function storedKey() {
-  const key = storages.map(storage => storage.getItem(keyName)).find(Boolean) ?? ''
-  return keyProblem(key) ? '' : key
-}
+const storedKey = () => storages.map(storage => storage.getItem(keyName)).find(Boolean) ?? ''
 
 export const session = {
-  /** The key that the page uses. */
-  key: '',
+  /** The key that the page uses; '' if there is none. */
+  key: storedKey(),
   /** Called after the key is forgotten. By default, nothing of this person remains on the page for the next one. */
   left: () => location.replace(location.pathname),
 }
@@ -59,59 +44,45 @@ export function forgetKey() {
 /** Relative to the page, which a proxy may serve under another path. Without user and password, which fetch refuses. */
 export const resolveUrl = (path: string) => new URL(path, location.origin + location.pathname)
 
-/** Without retries: the page shows each failure at once, and the person decides. TypeError for an invalid key. */
-export function newClient(apiKey = session.key) {
-  return new PetstoreClient({ baseUrl: resolveUrl('v1'), apiKey, retries: 0 })
-}
-
-session.key = storedKey()
+/** Without retries: the page shows each failure at once, and the person decides. */
+export const newClient = () => new PetstoreClient({ baseUrl: resolveUrl('v1'), apiKey: session.key, retries: 0 })
 
 /** Browsers hide the status and the address of a redirect. */
 export const redirected = 'The service redirects requests. Reload this page: you may have to log in again.'
 
 export const byId = (id: string) => document.getElementById(id) as HTMLElement
 export const inputById = (id: string) => byId(id) as HTMLInputElement
+export const find = (within: Element, selector: string) => within.querySelector(selector) as HTMLElement
+export const copyTemplate = (id: string) =>
+  (byId(id) as HTMLTemplateElement).content.firstElementChild?.cloneNode(true) as HTMLElement
 
-export const keyInput = inputById('key')
+const keyInput = inputById('key')
 byId('leave').addEventListener('click', () => {
   for (const storage of storages) storage.removeItem(keyName)
   session.left()
 })
-/** Uses the key in the form, or shows what is wrong with it and returns false. */
-export function useTypedKey() {
-  const typed = keyInput.value.trim()
-  const problem = typed ? keyProblem(typed) : 'Enter a key'
-  showProblem('key', problem)
-  if (problem) keyInput.focus()
-  else session.key = typed
-  return !problem
+
+/** Shows what is wrong with the key, or '', and waits for another. */
+export function askForKey(problem = '') {
+  byId('key-problem').textContent = problem
+  keyInput.ariaInvalid = String(problem !== '')
+  keyInput.focus()
 }
 
-function keyProblem(typed: string) {
-  try {
-    newClient(typed)
-    return ''
-  } catch {
-    return 'A key has no spaces and no accents. Copy it again.'
-  }
+export function useTypedKey() {
+  session.key = keyInput.value.trim()
 }
 
 /** Stores the key as the form says, and empties the form. */
 export function acceptKey() {
-  store(session.key)
-  if (inputById('remember').checked) store(session.key, deviceStorage)
+  storages[inputById('remember').checked ? 1 : 0]?.setItem(keyName, session.key)
   keyInput.value = ''
-}
-
-/** The problem is '' if there is none. */
-export function showProblem(field: string, problem: string) {
-  byId(`${field}-problem`).textContent = problem
-  document.getElementById(field)?.setAttribute('aria-invalid', String(problem !== ''))
 }
 
 export function onSubmit(form: HTMLElement, act: () => unknown) {
   form.addEventListener('submit', event => {
     event.preventDefault()
-    act()
+    // While it sends, a second Enter may still arrive.
+    if (!form.closest('[inert]')) act()
   })
 }

@@ -184,7 +184,7 @@ class Screen {
   }
 
   async addAnimal(name: string, categoryId: string, status?: string): Promise<void> {
-    await this.#page.getByLabel('Name').fill(name)
+    await this.#page.locator('#name').fill(name)
     await this.#page.getByLabel('Category number').fill(categoryId)
     if (status !== undefined) await this.#page.locator('#status').selectOption(status)
     await this.click('Add to the catalogue')

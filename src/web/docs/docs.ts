@@ -1,48 +1,72 @@
 // The reference, made from the OpenAPI document. Its text is set as text, never as HTML.
 
-import type { RawResponse } from '../../client/index.ts'
+import type { PetstoreClient } from '../../client/index.ts'
 import * as site from '../site.ts'
-import { byId, keyInput, onSubmit, resolveUrl, session, showProblem } from '../site.ts'
-import type { Operation, Parameter, Schema } from './docs-samples.ts'
-import { baseUrl, buildRequest, formatCurlSample, guideSamples, indentJson } from './docs-samples.ts'
+import { byId, copyTemplate, find, onSubmit, resolveUrl, session } from '../site.ts'
 
-type Child = string | Node
-type Row = [name: string, facts: string, isRequired?: boolean, description?: string | undefined]
+// The parts of the document that the page shows, with references replaced.
 
-const copiedMs = 2_000
+type Texts<Name extends string> = Readonly<Record<Name, string>>
+type Limits = Readonly<Record<'minimum' | 'maximum' | 'minLength' | 'maxLength', number>>
+
+interface Schema extends Partial<Texts<'type' | 'format' | 'description'> & Limits> {
+  readonly default?: unknown
+  readonly enum?: readonly string[]
+  readonly oneOf?: readonly Schema[]
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+}
+
+interface Parameter extends Texts<'name' | 'in' | 'description'> {
+  readonly schema: Schema
+  readonly required?: boolean
+  readonly example?: unknown
+}
+
+interface Body {
+  readonly content: { readonly 'application/json': { readonly schema: Schema; readonly example: unknown } }
+}
+
+interface Described extends Partial<Body>, Texts<'description'> {
+  readonly headers: Readonly<Record<string, Texts<'description'>>>
+}
+
+interface Operation extends Texts<'method' | 'path' | 'operationId' | 'summary' | 'description'> {
+  readonly tags: readonly string[]
+  readonly deprecated?: boolean
+  readonly 'x-stability'?: string
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: Body
+  readonly responses: Readonly<Record<string, Described>>
+}
+
+/** The server that the page came from. */
+const baseUrl = resolveUrl('v1').href
 
 /** Receives the focus once there is a key. */
 let afterKey = byId('leave')
 
-/** Aborted when the key changes: a late response to one person is not shown to the next. */
-let requests = new AbortController()
-
 function el<T extends keyof HTMLElementTagNameMap>(
   tag: T,
   attributes: Readonly<Record<string, string>>,
-  ...children: readonly (Child | readonly Child[])[]
+  ...children: readonly (string | Node)[]
 ) {
   const element = document.createElement(tag)
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
-  element.append(...children.flat())
+  element.append(...children)
   return element
 }
 
 /** Text with `code` in it. */
-const markUp = (text = '') => text.split('`').map((part, index) => (index % 2 ? el('code', {}, part) : part))
+const markUp = (text: string) => text.split('`').map((part, index) => (index % 2 ? el('code', {}, part) : part))
 
-const fold = (title: string, ...content: Node[]) =>
-  el('details', { class: 'more' }, el('summary', {}, title), ...content)
+const formatJson = (value: unknown) => JSON.stringify(value, null, 2)
 
-const codeBlock = (label: string, text: Child) => el('pre', { tabindex: '0', role: 'group', 'aria-label': label }, text)
-
-function terms(rows: readonly Row[]) {
-  const items = rows.map(([name, facts, isRequired, text]) => {
-    const title = el('dt', {}, el('code', {}, name), ' ', el('span', {}, facts))
-    if (isRequired) title.append(' ', el('b', {}, 'required'))
-    return el('div', {}, title, el('dd', {}, markUp(text)))
-  })
-  return el('dl', { class: 'terms' }, items)
+function buildTerm(name: string, facts: string, text = '', isRequired = false) {
+  const title = el('dt', {}, el('code', {}, name), ' ', el('span', {}, facts))
+  if (isRequired) title.append(' ', el('b', {}, 'required'))
+  return el('div', {}, title, el('dd', {}, ...markUp(text)))
 }
 
 function listFacts(schema: Schema): string {
@@ -55,243 +79,203 @@ function listFacts(schema: Schema): string {
   return facts.join(' · ')
 }
 
-function buildProperties({ properties = {}, required = [] }: Schema) {
-  const row = ([name, one]: [string, Schema]): Row => [name, listFacts(one), required.includes(name), one.description]
-  return terms(Object.entries(properties).map(row))
+/** The properties of a body, or of the items of a list. */
+function buildProperties({ items, properties = items?.properties, required = items?.required }: Schema) {
+  const rows = Object.entries(properties ?? {})
+  return rows.map(([name, one]) => buildTerm(name, listFacts(one), one.description, required?.includes(name)))
 }
 
-const formatJson = (value: unknown) => JSON.stringify(value, null, 2)
-
-function buildResponses({ responses }: Operation) {
-  const rows = Object.entries(responses).map(([status, { description, 'x-error-codes': codes }]) => {
-    const isOther = status === 'default'
-    const intro = isOther ? 'A wrong address, or an error that a later version adds.' : description
-    const lines = Object.entries(codes ?? {}).map(([code, { meaning, action }]) =>
-      el('p', {}, el('code', {}, code), `: ${meaning} ${action}`),
-    )
-    if (isOther || !codes) lines.unshift(el('p', {}, markUp(intro)))
-    const shown = isOther ? 'other' : status
-    return el('div', {}, el('dt', { 'data-status': status.charAt(0) }, shown), el('dd', {}, lines))
-  })
-  const described = Object.values(responses)
-  const headers = new Map(described.flatMap(({ headers }) => Object.entries(headers)))
-  const { schema, example } = described[0]?.content?.['application/json'] ?? {}
-  const body = schema && buildProperties(schema.items ?? schema)
-  return el(
-    'div',
-    {},
-    el('h3', {}, 'Responses'),
-    el('dl', { class: 'responses' }, rows),
-    body ? fold('Response body', body, codeBlock('Example', formatJson(example))) : [],
-    fold('Response headers', terms([...headers].map(([name, { description }]) => [name, '', false, description]))),
-  )
+function buildParameter({ name, in: place, schema, required, description }: Parameter) {
+  // The description of a header says how its characters count.
+  const type = place === 'header' ? schema.type : listFacts(schema)
+  return buildTerm(name, `${place} · ${type}`, description, required)
 }
 
-function buildInputs(operation: Operation) {
-  const row = ({ name, in: place, schema, required = false, description }: Parameter): Row => {
-    // The description of a header says how its characters count.
-    const type = place === 'header' ? schema.type : listFacts(schema)
-    return [name, `${place} · ${type}`, required, description]
-  }
-  const schema = operation.requestBody?.content['application/json'].schema
-  const body = schema ? [el('h3', {}, 'Body'), buildProperties(schema)] : []
-  return el('div', {}, el('h3', {}, 'Parameters'), terms(operation.parameters.map(row)), body)
+function buildResponse([status, { description }]: [string, Described]) {
+  const title = el('dt', { class: status < '3' ? 'done' : 'problem' }, status === 'default' ? 'other' : status)
+  return el('div', {}, title, el('dd', {}, ...markUp(description)))
 }
 
-function buildField(operationId: string, parameter: Parameter) {
-  const { name, schema, required, example } = parameter
+function buildField(operationId: string, { name, schema, required, example }: Parameter) {
   const id = `${operationId}-${name}`
-  const attributes = { id, autocomplete: 'off', spellcheck: 'false' }
+  const attributes = { id, name, autocomplete: 'off', spellcheck: 'false' }
   const options = schema.enum?.map(value => el('option', {}, value))
   const control = options
-    ? el('select', attributes, el('option', { value: '' }, 'Not sent'), options)
+    ? el('select', attributes, el('option', { value: '' }, 'Not sent'), ...options)
     : el('input', { ...attributes, value: required ? String(example ?? '') : '' })
-  const label = el('label', { for: id }, name, required ? '' : [' ', el('span', {}, 'optional')])
-  return { parameter, control, box: el('div', {}, label, control) }
+  const label = el('label', { for: id }, name, ' ', el('span', {}, required ? '' : 'optional'))
+  return el('div', {}, label, control)
 }
 
-/** A form to send a request, its response, and a sample that follows the form. */
-function buildTrial(operation: Operation) {
-  const { operationId, summary, parameters, requestBody } = operation
-  const fields = parameters.map(parameter => buildField(operationId, parameter))
-  const bodyId = `${operationId}-body`
-  const body = requestBody && el('textarea', { id: bodyId, rows: '5', spellcheck: 'false' })
-  if (body) body.value = formatJson(requestBody.content['application/json'].example)
-  const findControl = (name: string) => fields.find(({ parameter }) => parameter.name === name)?.control
-  const cursor = findControl('cursor')
-  const values = () => Object.fromEntries(fields.map(field => [field.parameter.name, field.control.value.trim()]))
-  const request = () => buildRequest(operation, values(), body?.value)
-  const curl = buildSample('curl', summary)
-  const refresh = () => {
-    curl.code.textContent = formatCurlSample(request())
+/** The request that the form describes. Empty parameters are not sent. */
+function readRequest({ method, path, parameters }: Operation, form: HTMLFormElement) {
+  const values = new FormData(form)
+  const body = form.querySelector('textarea')?.value
+  const query: Record<string, string> = {}
+  const headers: Record<string, string> = body === undefined ? {} : { 'Content-Type': 'application/json' }
+  let filled = path
+  for (const { name, in: place } of parameters) {
+    const value = String(values.get(name)).trim()
+    if (!value) continue
+    if (place === 'query') query[name] = value
+    else if (place === 'header') headers[name] = value
+    else filled = filled.replace(`{${name}}`, encodeURIComponent(value))
   }
-  const button = el('button', { type: 'submit' }, 'Send')
-  const answer = el('div', { class: 'answer' }, el('div', { role: 'status' }))
-  const form = el(
-    'form',
-    { novalidate: '', 'aria-label': `Try it: ${summary}` },
-    el('div', { class: 'fields' }, ...fields.map(({ box }) => box)),
-    body ? [el('label', { for: bodyId }, 'Body (JSON)'), body] : [],
-    button,
-  )
-  form.addEventListener('input', ({ target }) => {
-    // A cursor is for a list with the same status.
-    if (cursor && target === findControl('status')) {
-      cursor.value = ''
-      answer.querySelector('button')?.remove()
+  return { method: method.toUpperCase(), path: filled, query, headers, body }
+}
+
+const quoteForShell = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
+
+/** A shell command. The key is a variable, so that it is not shown. */
+function formatCurl({ method, path, query, headers, body }: ReturnType<typeof readRequest>) {
+  const search = String(new URLSearchParams(query))
+  const url = baseUrl + path + (search && `?${search}`)
+  const words = [`curl ${quoteForShell(url)}`, '-H "Authorization: Bearer $PETSTORE_API_KEY"']
+  for (const [name, value] of Object.entries(headers)) words.push(`-H ${quoteForShell(`${name}: ${value}`)}`)
+  // Plain --data would read a file if the body starts with @.
+  if (body !== undefined) words.push(`--data-raw ${quoteForShell(body)}`)
+  // curl itself chooses GET, or POST for a body.
+  if (!/^(GET|POST)$/.test(method)) words.push(`--request ${method}`)
+  return words.join(' \\\n  ')
+}
+
+// TypeScript has no type for it yet.
+const { rawJSON } = JSON as unknown as { rawJSON(text?: string): object }
+
+/** JSON with line breaks, its numbers digit for digit. Any other text as it came; in old browsers, any text. */
+function indentJson(text: string) {
+  const keepDigits = (_key: string, value: unknown, context?: { source?: string }) =>
+    typeof value === 'number' ? rawJSON(context?.source) : value
+  try {
+    return formatJson(JSON.parse(text, keepDigits))
+  } catch {
+    return text
+  }
+}
+
+/** The form sends a request and shows its response; the sample follows the form. */
+function prepareTrial(panel: HTMLElement, operation: Operation) {
+  const form = find(panel, 'form') as HTMLFormElement
+  const send = find(form, 'button')
+  const next = find(panel, '.next')
+  const sample = find(panel, '.sample code')
+  const copy = find(panel, '.sample button')
+  const refresh = () => {
+    sample.textContent = formatCurl(readRequest(operation, form))
+    copy.textContent = 'Copy'
+  }
+  refresh()
+  form.addEventListener('input', refresh)
+  copy.addEventListener('click', async () => {
+    try {
+      await navigator.clipboard.writeText(sample.textContent ?? '')
+      copy.textContent = 'Copied'
+    } catch {
+      // There is no clipboard on plain HTTP.
+      getSelection()?.selectAllChildren(sample)
+      copy.textContent = 'Selected'
     }
-    refresh()
   })
   onSubmit(form, async () => {
     if (form.ariaBusy === 'true') return
-    afterKey = button
-    if (!session.key) {
-      showProblem('key', 'Enter a key to send requests')
-      return keyInput.focus()
-    }
-    const result = await send(request(), form, button)
-    if (!result) return
-    const isPaging = answer.contains(document.activeElement)
-    showAnswer(answer, operation.method, result)
-    const nextCursor = result.response instanceof Error ? null : result.response.headers.get('x-next-cursor')
-    const next = el('button', { class: 'quiet', type: 'button' }, 'Next page')
-    if (nextCursor) answer.append(next)
-    if (isPaging) (nextCursor ? next : button).focus()
-    next.addEventListener('click', () => {
-      if (cursor) cursor.value = nextCursor ?? ''
-      refresh()
-      form.requestSubmit()
-    })
+    afterKey = send
+    const { key } = session
+    if (!key) return site.askForKey('Enter a key to send requests')
+    form.ariaBusy = 'true'
+    const sent = site.newClient().request(readRequest(operation, form))
+    const response = await sent.catch((error: Error) => error)
+    form.ariaBusy = 'false'
+    // A late response to one person is not shown to the next.
+    if (key !== session.key) return
+    const isPaging = document.activeElement === next
+    showResponse(panel, response, operation.method)
+    if (isPaging && next.hidden) send.focus()
   })
-  refresh()
-  return el('div', { class: 'trial' }, el('h3', {}, 'Try it'), form, answer, curl.box)
+  next.addEventListener('click', () => {
+    site.inputById(`${operation.operationId}-cursor`).value = next.dataset['cursor'] ?? ''
+    refresh()
+    form.requestSubmit()
+  })
 }
 
-type Result = { readonly response: RawResponse | Error; readonly ms: number }
+type Received = Awaited<ReturnType<PetstoreClient['request']>>
 
-/** Shows that the form is busy meanwhile. Undefined if the key was changed before the response came. */
-async function send(request: ReturnType<typeof buildRequest>, form: HTMLElement, button: HTMLElement) {
-  form.ariaBusy = 'true'
-  button.textContent = 'Sending…'
-  const { signal } = requests
-  const startMs = performance.now()
-  const sent = site.newClient().request({ ...request, signal })
-  const response = await sent.catch((error: Error) => error)
-  const result: Result = { response, ms: Math.round(performance.now() - startMs) }
-  button.textContent = 'Send'
-  form.ariaBusy = 'false'
-  return signal.aborted ? undefined : result
-}
-
-/** Returns the live region, which stays in the page so that screen readers announce its text. */
-function emptyAnswer(answer: Element) {
-  const state = answer.firstElementChild as HTMLElement
-  while (answer.lastElementChild !== state) answer.lastElementChild?.remove()
-  state.replaceChildren()
-  return state
-}
-
-function showAnswer(answer: HTMLElement, method: string, { response, ms }: Result) {
-  const state = emptyAnswer(answer)
+function showResponse(panel: HTMLElement, response: Received | Error, method: string) {
+  clearResponse(panel)
+  const state = find(panel, '.state')
   if (response instanceof Error) {
     const advice = method === 'get' ? '' : ' The change may be stored: list the animals before you send it again.'
     const unreached = `The service cannot be reached. Check your connection.${advice}`
     // A TypeError is about the request, which was not sent.
-    const problem = response instanceof TypeError ? response.message : unreached
-    state.replaceChildren(el('p', { class: 'problem' }, problem))
-    return
+    return state.append(response instanceof TypeError ? response.message : unreached)
   }
-  const { status, statusText, headers, requestId, text } = response
-  if (status === 0) return state.replaceChildren(el('p', { class: 'problem' }, site.redirected))
-  state.replaceChildren(
-    el('p', {}, el('b', { 'data-status': String(status).charAt(0) }, `${status} ${statusText}`.trim()), ` in ${ms} ms`),
-    el('p', { class: 'hint' }, 'Request id ', el('code', {}, requestId ?? 'none')),
-  )
-  if (status === 401) state.append(el('p', { class: 'problem' }, 'Change the key at the top of this page.'))
-  answer.append(
-    status === 204 ? '' : codeBlock('Response body', indentJson(text)),
-    fold('Headers of this response', terms([...headers].map(([name, value]) => [name, '', false, value]))),
-  )
+  const { status, headers, text } = response
+  if (status === 0) return state.append(site.redirected)
+  const id = el('code', {}, headers.get('x-request-id') ?? 'none')
+  state.append(el('b', { class: status < 300 ? 'done' : 'problem' }, String(status)), ' · Request id ', id)
+  find(panel, '.content').textContent = indentJson(text)
+  // It scrolls, also with the keyboard.
+  find(panel, '.content').tabIndex = 0
+  find(panel, '.headers').textContent = [...headers].map(header => header.join(': ')).join('\n')
+  const cursor = headers.get('x-next-cursor')
+  const next = find(panel, '.next')
+  next.hidden = cursor === null
+  next.dataset['cursor'] = cursor ?? ''
 }
 
-async function copy(code: HTMLElement, button: HTMLElement) {
-  const label = button.ariaLabel
-  try {
-    await navigator.clipboard.writeText(code.textContent ?? '')
-    button.textContent = 'Copied'
-  } catch {
-    // There is no clipboard on plain HTTP.
-    getSelection()?.selectAllChildren(code)
-    button.textContent = 'Selected'
-  }
-  button.ariaLabel = null
-  setTimeout(() => {
-    button.textContent = 'Copy'
-    button.ariaLabel = label
-  }, copiedMs)
-}
-
-function buildSample(language: string, summary: string) {
-  const code = el('code', {})
-  const label = `Copy ${summary} as ${language}`
-  const button = el('button', { class: 'quiet', type: 'button', 'aria-label': label }, 'Copy')
-  button.addEventListener('click', () => copy(code, button))
-  const box = el('div', { class: 'sample' }, el('h3', {}, language), button, codeBlock(language, code))
-  return { code, box }
+function clearResponse(panel: HTMLElement) {
+  for (const part of panel.querySelectorAll('.state, .content, .headers')) part.replaceChildren()
+  find(panel, '.next').hidden = true
 }
 
 function buildPanel(operation: Operation) {
-  const { method, path, tags, operationId, summary, description, deprecated, 'x-stability': stability } = operation
-  const id = `/${tags[0]}/${operationId}`
-  const title = el('summary', {}, el('span', { class: 'badge', 'data-method': method }, method), el('h2', {}, summary))
-  title.append(el(deprecated ? 's' : 'span', { class: 'path' }, path))
-  const label = deprecated ? 'deprecated' : stability
-  if (label) title.append(el('span', { class: 'badge label' }, label))
-  const text = el('p', deprecated ? { class: 'warning' } : {}, markUp(description))
-  const columns = el(
-    'div',
-    { class: 'columns' },
-    buildInputs(operation),
-    buildTrial(operation),
-    buildResponses(operation),
-  )
-  const panel = el('details', { class: 'panel operation', id }, title, text, columns)
-  title.addEventListener('click', () => {
-    if (!panel.open) history.replaceState(null, '', `#${id}`)
-    else if (location.hash === `#${id}`) history.replaceState(null, '', location.pathname + location.search)
+  const { method, path, operationId, summary, description, deprecated, parameters, requestBody, responses } = operation
+  const panel = copyTemplate('operation') as HTMLDetailsElement
+  panel.id = `/${operation.tags[0]}/${operationId}`
+  const fill = (selector: string, ...content: readonly (string | Node)[]) =>
+    find(panel, selector).replaceChildren(...content)
+  find(panel, '.method').dataset['method'] = method
+  fill('.method', method.toUpperCase())
+  fill('h2', summary)
+  fill('.path', deprecated ? el('s', {}, path) : path)
+  fill('.label', deprecated ? 'deprecated' : (operation['x-stability'] ?? ''))
+  fill('.description', ...markUp(description))
+  fill('.parameters', ...parameters.map(buildParameter))
+  fill('.fields', ...parameters.map(parameter => buildField(operationId, parameter)))
+  fill('.responses', ...Object.entries(responses).map(buildResponse))
+  const described = Object.values(responses)
+  const headers = new Map(described.flatMap(({ headers }) => Object.entries(headers)))
+  fill('.described', ...[...headers].map(([name, one]) => buildTerm(name, '', one.description)))
+  fillBody(panel, '.request', requestBody?.content)
+  fillBody(panel, '.result', described[0]?.content)
+  prepareTrial(panel, operation)
+  find(panel, 'summary').addEventListener('click', () => {
+    if (!panel.open) history.replaceState(null, '', `#${panel.id}`)
   })
   return panel
 }
 
-function fillGuides() {
-  for (const [id, text] of Object.entries(guideSamples())) {
-    const { code, box } = buildSample(text.startsWith('curl') ? 'curl' : 'TypeScript', byId(id).textContent ?? '')
-    code.textContent = text
-    byId(id).parentElement?.append(box)
+/** Removes the parts that describe a body if there is none. */
+function fillBody(panel: HTMLElement, selector: string, content?: Body['content']) {
+  for (const part of panel.querySelectorAll(selector)) {
+    if (!content) {
+      part.remove()
+      continue
+    }
+    const { schema, example } = content['application/json']
+    part.querySelector('dl')?.append(...buildProperties(schema))
+    part.querySelector('pre, textarea')?.append(formatJson(example))
   }
 }
 
-const findAddressed = () => document.getElementById(location.hash.slice(1).replaceAll('%2F', '/'))
-
-/** Goes to the guide or operation that the address names, as in `#/pets/getPet`. */
-function goToAddressed() {
-  const target = findAddressed()
-  if (target?.matches('.operation')) {
-    target.setAttribute('open', '')
-    target.querySelector('summary')?.focus({ preventScroll: true })
-  }
-  target?.scrollIntoView()
-}
-
-/** A part of the document with its references replaced. They have no cycles. */
-function replaceReferences<T>(part: T, whole: object): T {
-  if (typeof part !== 'object' || part === null) return part
-  const replace = (value: unknown) => replaceReferences(value, whole)
-  if (Array.isArray(part)) return part.map(replace) as T
-  if (!('$ref' in part)) return Object.fromEntries(Object.entries(part).map(([key, one]) => [key, replace(one)])) as T
-  let found: unknown = whole
-  for (const name of String(part.$ref).split('/').slice(1)) found = Reflect.get(Object(found), name)
-  return replace(found) as T
+/** Opens the operation that the address names, as in `#/pets/getPet`. False if it names none. */
+function openAddressed() {
+  const panel = document.getElementById(location.hash.slice(1))
+  if (!panel?.matches('.operation')) return false
+  panel.setAttribute('open', '')
+  panel.querySelector('summary')?.focus({ preventScroll: true })
+  panel.scrollIntoView()
+  return true
 }
 
 async function load() {
@@ -299,11 +283,17 @@ async function load() {
     .then(response => response.json())
     .catch(() => undefined)
   if (!loaded?.paths) return byId('problem').append('The reference cannot be loaded. Reload this page.')
-  const { info, servers, paths, components } = replaceReferences(loaded, loaded)
+  const lookUp = (reference: string) => {
+    const [group = '', name = ''] = reference.replace('#/components/', '').split('/')
+    return loaded.components[group][name]
+  }
+  // References have no cycles.
+  const whole = JSON.stringify(loaded, (_key, part) => (part?.$ref ? lookUp(part.$ref) : part))
+  const { info, servers, paths, components } = JSON.parse(whole)
   byId('summary').append(info.summary)
   byId('description').append(...markUp(info.description))
   for (const { url, description } of servers) {
-    const address = url.startsWith('/') ? baseUrl() : url
+    const address = url.startsWith('/') ? baseUrl : url
     byId('servers').append(el('p', {}, el('code', {}, address), ' ', el('span', {}, description)))
   }
   byId('authentication').append(...markUp(components.securitySchemes.bearerAuth.description))
@@ -311,10 +301,8 @@ async function load() {
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method, path })),
   )
   byId('operations').append(...operations.map(buildPanel))
-  fillGuides()
-  byId('about').hidden = byId('guides').hidden = false
-  if (!findAddressed()?.matches('.operation')) byId('operations').firstElementChild?.setAttribute('open', '')
-  goToAddressed()
+  byId('about').hidden = false
+  if (!openAddressed()) byId('operations').firstElementChild?.setAttribute('open', '')
 }
 
 function showKey() {
@@ -327,19 +315,17 @@ function showKey() {
 // Open operations and forms stay for the next key.
 session.left = () => {
   session.key = ''
-  requests.abort()
-  requests = new AbortController()
-  document.querySelectorAll('.answer').forEach(emptyAnswer)
+  document.querySelectorAll<HTMLElement>('.operation').forEach(clearResponse)
   ;(byId('key-form') as HTMLFormElement).reset()
   showKey()
-  keyInput.focus()
+  site.askForKey()
 }
 onSubmit(byId('key-form'), () => {
-  if (!site.useTypedKey()) return
+  site.useTypedKey()
   site.acceptKey()
   showKey()
   afterKey.focus()
 })
-addEventListener('hashchange', goToAddressed)
+addEventListener('hashchange', openAddressed)
 showKey()
 load()
