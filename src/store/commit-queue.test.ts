@@ -1,13 +1,13 @@
 import { expect, spyOn, test } from 'bun:test'
 import { advance, settle, standingClock } from '../../test/support/clock.ts'
 import { StoreUnavailable } from '../errors.ts'
-import { CommitQueue, type Outcome, type Take, WriteHealth, writeMsMax, writesWaitingMax } from './commit-queue.ts'
+import { CommitQueue, type Outcome, WriteHealth, writeMsMax, writesWaitingMax } from './commit-queue.ts'
 
 /** A queue of numbers whose commits wait until the test finishes them: with their numbers, or an error. */
 function testQueue() {
   const health = new WriteHealth()
   const commits: {
-    take: Take<number>
+    take: () => readonly number[]
     finish(outcomes: readonly Outcome<number>[]): void
     fail(error: Error): void
   }[] = []
@@ -91,22 +91,25 @@ test('a write that was not sent within its time is refused, and never sent', asy
   expect(await late).toBe(2)
 })
 
-test('a write that was sent is awaited, and one that comes back unsent is refused at its time, with the reason', async () => {
+test('a write that was sent is awaited, and one that comes back unsent is sent again or, at its time, refused', async () => {
   using _ = standingClock()
-  const { queue, commits } = testQueue()
-  const why = new StoreUnavailable('locked')
-  const writes = [queue.add(1), queue.add(2).catch(error => error)]
+  const { queue, commits, commitNext } = testQueue()
+  const error = new StoreUnavailable('locked')
+  const unsent = { error, mayRepeat: true } as const
+  const writes = [queue.add(1), queue.add(2).catch(cause => cause)]
   await settle()
-  const { take, finish } = commits[0] as (typeof commits)[number]
-  expect(take()).toEqual([1, 2])
+  expect(commits[0]?.take()).toEqual([1, 2])
   await advance(writeMsMax - 1)
   const other = queue.add(3)
-  expect(take(why)).toEqual([1, 2, 3])
+  commits.shift()?.finish([done(1), unsent])
+  await settle()
+  expect(commits[0]?.take()).toEqual([2, 3])
   await advance(1)
-  expect(writes.map(write => Bun.peek.status(write))).toEqual(['pending', 'pending'])
-  expect(take(why)).toEqual([3])
-  finish([done(3)])
-  expect(await Promise.all([writes[0]?.catch(error => error), writes[1], other])).toEqual([why, why, 3])
+  expect(Bun.peek.status(writes[1] as Promise<number>)).toBe('pending')
+  commits.shift()?.finish([unsent, unsent])
+  await settle()
+  expect(commitNext()).toEqual([3])
+  expect(await Promise.all([...writes, other])).toEqual([1, error, 3])
 })
 
 test('the store takes writes until one fails, and again after a change of that kind, a creation or two minutes', () => {

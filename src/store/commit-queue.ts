@@ -9,7 +9,6 @@ export const writeMsMax = 5_000
 /** A failed write counts for this long, unless a later one succeeds. */
 const failureMsMax = 120_000
 
-/** Writes of animals, and all others. */
 type WriteKind = 'pets' | 'others'
 
 /** Whether writing works, judged by the last attempt. */
@@ -34,23 +33,22 @@ export class WriteHealth {
   }
 }
 
-/** What became of a write: it is committed, and has perhaps changed nothing, or it has failed. */
-export type Outcome<Result> = { readonly result: Result; readonly changed: boolean } | { readonly error: unknown }
+/**
+ * What became of a write: it is committed, and has perhaps changed nothing, or it has failed. `mayRepeat`: nothing has
+ * changed, and it is sent again while it has time.
+ */
+export type Outcome<Result> =
+  | { readonly result: Result; readonly changed: boolean }
+  | { readonly error: unknown; readonly mayRepeat?: true }
 
 const noOutcome = { error: new Error('a commit has fewer outcomes than writes') }
 
-/**
- * Takes the writes to send now. If they could not be sent, take again, with the reason: late ones are refused with it,
- * and the others are among those that are taken then.
- */
-export type Take<Write> = (whyUnsent?: StoreUnavailable) => readonly Write[]
-
 interface QueueParts<Write, Result> {
   /**
-   * Calls `take` as soon as it can send, and returns an outcome for each write that it took last. If it rejects, these
-   * have failed, or if it took none, all that wait.
+   * Calls `take` as soon as it can send, and returns an outcome for each write that it took. If it rejects, these have
+   * failed, or if it took none, all that wait.
    */
-  commit(take: Take<Write>): Promise<readonly Outcome<Result>[]>
+  commit(take: () => readonly Write[]): Promise<readonly Outcome<Result>[]>
   kindOf(write: Write): WriteKind
   readonly health: WriteHealth
 }
@@ -103,18 +101,24 @@ export class CommitQueue<Write, Result> {
 
   async #commitAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const outcomes = await this.#parts.commit(why => this.#take(why)).catch(error => this.#failAll(error))
+      const outcomes = await this.#parts.commit(() => this.#take()).catch(error => this.#failAll(error))
       const taken = this.#taken
       this.#taken = []
-      for (const [index, queued] of taken.entries()) this.#settle(queued, outcomes[index] ?? noOutcome)
+      const again: QueuedWrite<Write, Result>[] = []
+      for (const [index, queued] of taken.entries()) {
+        const outcome = outcomes[index] ?? noOutcome
+        if ('mayRepeat' in outcome && performance.now() < queued.deadlineMs) again.push(queued)
+        else this.#settle(queued, outcome)
+      }
+      this.#waiting.unshift(...again)
+      this.#deadlineTimer ??= setTimeout(() => this.#watchDeadlines())
     }
     this.#isCommitting = false
     this.#idle?.resolve()
   }
 
-  #take(whyUnsent?: StoreUnavailable): readonly Write[] {
-    this.#waiting.unshift(...this.#taken)
-    this.#refuseLate(whyUnsent)
+  #take(): readonly Write[] {
+    this.#refuseLate()
     this.#taken = this.#waiting.splice(0, batchMax)
     return this.#taken.map(({ write }) => write)
   }
@@ -124,10 +128,10 @@ export class CommitQueue<Write, Result> {
     return this.#taken.map(() => ({ error }))
   }
 
-  #refuseLate(why?: StoreUnavailable): void {
+  #refuseLate(): void {
     const nowMs = performance.now()
     while (this.#waiting[0] && this.#waiting[0].deadlineMs <= nowMs) {
-      this.#settle(this.#waiting[0], { error: why ?? new StoreUnavailable(`not sent within ${writeMsMax} ms`) })
+      this.#settle(this.#waiting[0], { error: new StoreUnavailable(`not sent within ${writeMsMax} ms`) })
       this.#waiting.shift()
     }
   }

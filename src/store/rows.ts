@@ -58,16 +58,14 @@ export function toApiKey(row: KeyRow): ApiKey {
     permission: row.permission,
     createdAt: new Date(Number(row.created_at_ms)),
     deprecatedUses: row.deprecated_uses,
-    ...optionalDate('expiresAt', row.expires_at_ms),
-    ...optionalDate('revokedAt', row.revoked_at_ms),
-    ...optionalDate('lastUsedAt', row.last_used_at_ms),
-    ...optionalDate('deprecatedLastUsedAt', row.deprecated_last_used_at_ms),
+    expiresAt: toDate(row.expires_at_ms),
+    revokedAt: toDate(row.revoked_at_ms),
+    lastUsedAt: toDate(row.last_used_at_ms),
+    deprecatedLastUsedAt: toDate(row.deprecated_last_used_at_ms),
   }
 }
 
-function optionalDate<K extends string>(name: K, ms: bigint | null): { [P in K]?: Date } {
-  return ms === null ? {} : ({ [name]: new Date(Number(ms)) } as { [P in K]?: Date })
-}
+const toDate = (ms: bigint | null) => (ms === null ? undefined : new Date(Number(ms)))
 
 /** The values of {@link newKeyColumns}. */
 export function newKeyValues({ name, hash, shown, permission, createdAt, expiresAt }: NewApiKey) {

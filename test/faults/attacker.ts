@@ -5,24 +5,21 @@ import type { Socket } from 'bun'
 import { generateApiKey } from '../../src/api-key.ts'
 
 /**
- * What an attacker does on each connection: it sends `first`, and then `endless` again and again, or leaves. Or it tries
- * a random key of the correct form after each response.
+ * What an attacker does on each connection: it sends `first`, and then `endless` again and again. Or it tries a random
+ * key of the correct form after each response.
  */
 export interface Attack {
   readonly connections: number
   readonly first?: string
   readonly endless?: string
-  readonly leaves?: boolean
   readonly triesKeys?: boolean
 }
 
 const { port, ...attack }: Attack & { readonly port: number } = JSON.parse(process.argv[2] ?? '')
-const { connections, first = '', endless = '', leaves = false, triesKeys = false } = attack
+const { connections, first = '', endless = '', triesKeys = false } = attack
 const blockBytes = 100_000
 const block = Buffer.from(endless.repeat(Math.ceil(blockBytes / (endless.length || blockBytes))))
 const shownCharsMax = 2_000
-/** Who leaves does not wait for the server: without a rest, this would test how fast the runtime accepts connections. */
-const restMs = 10
 const responses: Record<string, number> = {}
 
 /** `sent` counts the bytes of the present block. */
@@ -50,8 +47,7 @@ function count({ data: { received } }: Socket<State>): void {
 const handlers = {
   open(socket: Socket<State>) {
     socket.write(first)
-    if (leaves) socket.end()
-    else if (triesKeys) tryKey(socket)
+    if (triesKeys) tryKey(socket)
     else send(socket)
   },
   drain: send,
@@ -65,8 +61,7 @@ const handlers = {
   },
   close(socket: Socket<State>) {
     count(socket)
-    if (leaves) setTimeout(connect, restMs)
-    else connect()
+    connect()
   },
   error() {},
 }

@@ -72,13 +72,7 @@ test.each<[string, Attack, string | undefined]>([
     { connections: 1, first: head('POST /v1/pets', credential + chunked), endless: chunk },
     '413 body_too_large',
   ],
-  ['chunks from clients that leave', { connections: 4, first: posted + chunk.repeat(10_000), leaves: true }, undefined],
   ['endless chunks behind a GET', { connections: 16, first: head('GET /livez', chunked), endless: chunk }, '200'],
-  [
-    'a new connection for each large page, in chunked requests',
-    { connections: 16, first: `${head('GET /v1/pets?limit=100&status=sold', close + credential + chunked)}0\r\n\r\n` },
-    '200',
-  ],
   [
     'a new connection for each empty chunked creation',
     { connections: 64, first: `${head('POST /v1/pets', close + chunked)}0\r\n\r\n` },
@@ -100,11 +94,8 @@ test('beside 256 new connections at a time, 50 pipelined reads get their respons
   const reads = head('GET /v1/pets?limit=1', credential).repeat(50)
   const attack = { connections: 256, first: head('GET /', close) }
   await attackWithAnimals(async ({ port }) => {
-    let isOver = false
-    const attacking = attackFor(attackMs, port, attack).finally(() => {
-      isOver = true
-    })
-    while (!isOver) {
+    const attacking = attackFor(attackMs, port, attack)
+    while (Bun.peek.status(attacking) === 'pending') {
       const { replies, closed } = await exchange(port, [reads], { expected: 50, quietMs: 1 })
       for (const { status, text } of replies) expect([status, text]).toEqual([200, `[{"id":1,${first.slice(1)}]`])
       expect(closed || replies.length === 50).toBe(true)
@@ -126,23 +117,18 @@ async function storedKeys(url: string, count: number): Promise<readonly string[]
 
 /** The responses that four clients get until the flood is over, each with one key after another. */
 async function outcomesDuring(flood: Promise<unknown>, port: number, keys: readonly string[]) {
-  let isOver = false
-  flood.finally(() => {
-    isOver = true
-  })
-  const outcomes: Record<string, number> = {}
+  const outcomes = new Set<string>()
   let next = 0
   const requests = [
     { method: 'GET', path: '/v1/pets' },
     { method: 'POST', path: '/v1/pets', body: first },
   ] as const
   const ask = async () => {
-    while (!isOver) {
+    while (Bun.peek.status(flood) === 'pending') {
       using client = new KeepAliveClient(port, keys[next++ % keys.length] ?? '')
       for (const request of requests) {
         const outcome = await client.send(request)
-        const shown = outcome.kind === 'answered' ? `${request.method} ${outcome.reply.status}` : outcome.kind
-        outcomes[shown] = (outcomes[shown] ?? 0) + 1
+        outcomes.add(outcome.kind === 'answered' ? `${request.method} ${outcome.reply.status}` : outcome.kind)
       }
       await Bun.sleep(restMs)
     }
@@ -171,7 +157,7 @@ describeWithPostgres('while 2,500 connections try random keys on PostgreSQL, no 
       stack.use(await startServer(options))
     }
     const outcomes = await outcomesDuring(flood, port, keys)
-    expect(outcomes).toEqual({ 'GET 200': expect.any(Number), 'POST 201': expect.any(Number) })
+    expect(outcomes).toEqual(new Set(['GET 200', 'POST 201']))
     expect(await flood).toMatchObject({ '401 invalid_api_key': expect.any(Number) })
   })
 })

@@ -6,9 +6,9 @@ import { issueApiKey } from '../../src/api-key.ts'
 import { identify } from '../../src/store/sqlite/schema.ts'
 import { Committer, type Write } from '../../src/store/sqlite/writer-thread.ts'
 import { animalLines } from '../support/load.ts'
-import { loggedBy, petstore, program, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import { loggedBy, petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
 
-const advice = `stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup`
+const advice = 'stop the servers, move the file away with its -wal and -shm files, and restore a backup'
 
 const key = 'a-key-for-damaged-files-0123456789'
 const env = { PETSTORE_API_KEY: key }

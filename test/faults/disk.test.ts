@@ -49,8 +49,11 @@ async function expectWritable(client: KeepAliveClient, { port, cwd }: Server, ex
   expect(metrics.text).toContain(`\npetstore_store_writable ${expected ? 1 : 0}\n`)
   const text = expected ? 'ok' : 'read-only'
   expect([healthz.status, healthz.text]).toEqual([200, text])
-  const stderr = expected ? '' : expect.stringContaining('the log of the server')
-  expect(await petstore(['health', '--port', `${port}`], { cwd })).toEqual({ exitCode: 0, stdout: `${text}\n`, stderr })
+  expect(await petstore(['health', '--port', `${port}`], { cwd })).toEqual({
+    exitCode: 0,
+    stdout: `${text}\n`,
+    stderr: '',
+  })
 }
 
 let made = 0
@@ -119,25 +122,6 @@ testUnless(noMount, 'a full disk: POST is 503 and GET 200, and with space again 
   for (let attempt = 0; attempt < 10; attempt++) expect(await add(client, acknowledged)).toBe(201)
   await expectWritable(client, server, true)
   await expectExactly(acknowledged, server)
-})
-
-testUnless(noMount, 'keys create on a full disk changes nothing and says so', async () => {
-  using disk = smallDisk(1024 ** 2)
-  const surroundings = { cwd: disk.path, env: { DATABASE_URL: 'sqlite:pets.db' } }
-  writeFileSync(join(disk.path, 'animals.ndjson'), animalLines(3, 1n))
-  expect(await petstore(['import', 'animals.ndjson'], surroundings)).toMatchObject({ exitCode: 0 })
-  const { stdout: before } = await petstore(['export'], surroundings)
-  const longName = 'x'.repeat(100)
-  // With room for SQLite's shared memory, and not for the write-ahead log; and with none.
-  for (const freeBytes of [36 * 1024, 0]) {
-    fill(join(disk.path, 'filler'), freeBytes)
-    const args = ['keys', 'create', '--name', longName]
-    expect(await refusal(args, surroundings)).toMatch(/SQLITE_\w+\); free some space\n$/)
-  }
-  using folder = temporaryFolder()
-  expect(await refusal(['backup', join(folder.path, 'copy.db')], surroundings)).toMatch(/; free some space\n$/)
-  rmSync(join(disk.path, 'filler'))
-  expect(await petstore(['export'], surroundings)).toMatchObject({ exitCode: 0, stdout: before })
 })
 
 testUnless(noMount, 'a restore onto a full disk says so and changes nothing, and the server continues', async () => {

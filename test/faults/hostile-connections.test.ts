@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
-import { type Crowd, exchange, KeepAliveClient, openCrowd, repliesIn, withClients } from '../support/connections.ts'
+import { type Crowd, KeepAliveClient, openCrowd, repliesIn, withClients } from '../support/connections.ts'
 import { loggedBy, program, residentBytes, startServer, until } from '../support/process.ts'
 
 const key = 'a-key-for-hostile-connections-01'
@@ -20,9 +20,9 @@ async function withServer(work: (port: number) => Promise<void>): Promise<void> 
 
 /** A new client is served, and the catalogue is still empty. */
 async function expectOthersServed(port: number): Promise<void> {
-  const options = { expected: 1, quietMs: 1 }
-  const { replies } = await exchange(port, [`GET /v1/pets HTTP/1.1\r\n${head}\r\n`], options)
-  expect(replies).toMatchObject([{ status: 200, text: '[]' }])
+  using client = new KeepAliveClient(port, key)
+  const reply = { status: 200, text: '[]' }
+  expect(await client.send({ method: 'GET', path: '/v1/pets' })).toMatchObject({ reply })
 }
 
 /** Each crowd sends its bit every second, while others are served, until the server has closed all connections. */

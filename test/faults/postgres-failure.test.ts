@@ -149,7 +149,6 @@ describeWithOwnPostgres('on a clock that stands still', () => {
     const log: Log = {
       isOn: () => true,
       write: (_, message, { cause } = {}) => causes.push(`${message}: ${cause}`),
-      request() {},
     }
     const app = new App({ ...plainParts, stores, log, environmentKey: key })
     const send = async ({ path, ...sent }: Sent): Promise<Outcome> => {

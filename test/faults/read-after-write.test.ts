@@ -8,8 +8,7 @@ const creations = 50
 const key = 'a-key-for-reads-0123456789'
 
 async function text(client: KeepAliveClient, path: string, body?: string): Promise<string> {
-  const sent = body === undefined ? { method: 'GET' as const } : { method: 'POST' as const, body }
-  const outcome = await client.send({ ...sent, path })
+  const outcome = await client.send({ method: body === undefined ? 'GET' : 'POST', path, ...(body && { body }) })
   return outcome.kind === 'answered' ? outcome.reply.text : outcome.kind
 }
 

@@ -8,11 +8,10 @@ const server = await startServer({ env: { PETSTORE_API_KEY: key } })
 afterAll(() => server[Symbol.asyncDispose]())
 const origin = new URL(server.url).origin
 
-const json = { 'content-type': 'application/json' }
+const json: Record<string, string> = { 'content-type': 'application/json' }
 const keyed = { ...json, authorization: `Bearer ${key}` }
-type Upload = Record<'method' | 'path', string> &
-  Record<'status' | 'bytes', number> & { headers: Record<string, string> }
-const withoutKey: Upload = { status: 401, method: 'POST', path: '/v1/pets', headers: json, bytes: 1e6 }
+const withoutKey = { status: 401, method: 'POST', path: '/v1/pets', headers: json, bytes: 1e6 }
+type Upload = typeof withoutKey
 const refusals = [
   withoutKey,
   { ...withoutKey, status: 404, path: '/v1/nothing', headers: keyed },
@@ -96,7 +95,6 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
   const ask = (line: string, header = 'X: y') => `${line} HTTP/1.1\r\nHost: x\r\n${header}\r\n\r\n`
   test.each([
     ['a backslash in the path', 400, 'bad_request', ask('GET /.\\metrics')],
-    ['a backslash after dots', 400, 'bad_request', ask('GET /v1/..\\metrics')],
     ['an invalid escape', 400, 'bad_request', ask('GET /%zz')],
     ['a path above the root', 400, 'bad_request', ask('GET /../..')],
     ['a long path', 414, 'bad_request', ask(`GET /v1/pets?${long}`)],

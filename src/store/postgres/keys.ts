@@ -24,10 +24,7 @@ export function createPostgresKeys(reader: Reader, writing: Connections, health:
     { aloneMs: 1_000 },
   )
   return {
-    find: hash =>
-      withTimeout(lookUp(hash), workMsMax, () => {
-        throw late(workMsMax)
-      }),
+    find: hash => withTimeout(lookUp(hash), workMsMax, () => Promise.reject(late(workMsMax))),
     async list() {
       const rows = await reader.run(sql => sql.unsafe<KeyRow[]>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`))
       return rows.map(toApiKey)

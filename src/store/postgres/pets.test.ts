@@ -18,55 +18,43 @@ const cause = new SQL.PostgresError('no lock', {
 })
 const locked = new StoreUnavailable('locked', { cause })
 
-test('a batch that did not get a lock is taken again, with the reason', async () => {
-  const reasons: unknown[] = []
-  const outcomes = await commitBatch(
-    why => {
-      reasons.push(why)
-      return reasons.length < 3 ? [{ pet: named('a') }, { pet: named('b') }] : [{ pet: named('b') }]
-    },
-    async take => {
-      const pets = take().map(({ pet }) => pet)
-      if (reasons.length < 3) throw locked
-      return pets.map(created)
-    },
-  )
-  expect(reasons).toEqual([undefined, locked, locked])
-  expect(outcomes).toEqual([{ result: created(named('b')), changed: true }])
-})
-
-test('of a batch that is sent one by one, the others wait no longer for a lock than the first', async () => {
+/** Commits animals with these names. `failures` are by the names of the animals that are sent at once. */
+async function commit(names: string, failures: Readonly<Record<string, unknown>>) {
   const sent: string[] = []
-  const requests = ['a', 'b', 'c', 'd'].map(name => ({ pet: named(name) }))
-  const outcomes = await commitBatch(
-    () => requests,
-    async take => {
-      const pets = take().map(({ pet }) => pet)
-      sent.push(pets.map(({ name }) => name).join(''))
-      if (pets.length > 1) throw refused
-      if (pets[0]?.name === 'b') throw locked
-      return pets.map(created)
-    },
-  )
-  expect(sent).toEqual(['abcd', 'a', 'b'])
-  const [first, ...others] = outcomes
-  expect(first).toMatchObject({ changed: true })
-  expect(others).toEqual(Array(3).fill({ error: locked }))
-})
+  const send = async (take: () => readonly NewPet[]) => {
+    const pets = take()
+    const together = pets.map(({ name }) => name).join('')
+    sent.push(together)
+    if (together in failures) throw failures[together]
+    return pets.map(created)
+  }
+  const outcomes = await commitBatch(() => [...names].map(named), send).catch(error => [{ error }])
+  return { sent, outcomes }
+}
 
-test('after an error of the server, no animal of the batch is sent again', async () => {
-  const down = new StoreUnavailable('no answer')
-  let calls = 0
-  const creating = commitBatch(
-    () => Array(2).fill({ pet: { name: 'Rex', categoryId: 1n } }),
-    async take => {
-      take()
-      calls++
-      throw down
-    },
-  )
-  expect(await creating.catch(cause => cause)).toBe(down)
-  expect(calls).toBe(1)
+const unsent = { error: locked, mayRepeat: true }
+const down = new StoreUnavailable('no answer')
+const done = (name: string) => ({ result: created(named(name)), changed: true })
+
+test.each<[string, string, Record<string, unknown>, string[], unknown[]]>([
+  ['did not get a lock was not sent', 'ab', { ab: locked }, ['ab'], [unsent, unsent]],
+  [
+    'is refused is sent one by one',
+    'ab',
+    { ab: refused, a: refused },
+    ['ab', 'a', 'b'],
+    [{ error: refused }, done('b')],
+  ],
+  [
+    'is sent one by one ends at a lock',
+    'abcd',
+    { abcd: refused, b: locked },
+    ['abcd', 'a', 'b'],
+    [done('a'), unsent, unsent, unsent],
+  ],
+  ['loses its server is not sent again', 'ab', { ab: down }, ['ab'], [{ error: down }]],
+])('a batch that %s', async (_, names, failures, sent, outcomes) => {
+  expect<unknown>(await commit(names, failures)).toEqual({ sent, outcomes })
 })
 
 test('look-ups wait for the statement before them, for a second at most if it hangs', async () => {

@@ -4,7 +4,7 @@ import type { NewPet, PetChanges, PetStatus } from '../../pet.ts'
 import type { Change, Creation, IdempotencyKey, PetStore } from '../../store-contract.ts'
 import { idempotencyKeyMs } from '../../store-contract.ts'
 import { withTimeout } from '../../timeout.ts'
-import { CommitQueue, type Outcome, type Take, type WriteHealth, writeMsMax } from '../commit-queue.ts'
+import { CommitQueue, type Outcome, type WriteHealth, writeMsMax } from '../commit-queue.ts'
 import { hashPet, type PetRow, petColumns, toMs, toPage, toPet } from '../rows.ts'
 import type { Connections, Reader } from './connections.ts'
 import { isLockTimeout, isRefusedByServer } from './errors.ts'
@@ -147,23 +147,8 @@ type WriteAll<Write, Result> = (sql: SQL, writes: readonly Write[]) => Promise<R
 /** Sends the writes of one batch, which it takes when it has a connection. */
 type Send<Write, Result> = (take: () => readonly Write[]) => Promise<readonly Result[]>
 
-/** Commits a batch, and takes it again if it did not get a lock in time. */
-export async function commitBatch<Write, Result extends Creation | ChangeResult>(
-  take: Take<Write>,
-  send: Send<Write, Result>,
-): Promise<readonly Outcome<Result>[]> {
-  for (let whyUnsent: StoreUnavailable | undefined; ; ) {
-    try {
-      return await sendBatch(() => take(whyUnsent), send)
-    } catch (error) {
-      if (!isLockTimeout(error)) throw error
-      whyUnsent = error
-    }
-  }
-}
-
 /** If the server refuses the batch for one write, each is sent alone. */
-async function sendBatch<Write, Result extends Creation | ChangeResult>(
+export async function commitBatch<Write, Result extends Creation | ChangeResult>(
   take: () => readonly Write[],
   send: Send<Write, Result>,
 ): Promise<readonly Outcome<Result>[]> {
@@ -175,24 +160,19 @@ async function sendBatch<Write, Result extends Creation | ChangeResult>(
     })
     return results.map(result => ({ result, changed: /^(created|changed)$/.test(result.outcome) }))
   } catch (error) {
-    if (taken.length < 2 || !isOfOneWrite(error)) throw error
-    const outcomes: Outcome<Result>[] = []
-    for (const [index, write] of taken.entries()) {
-      try {
-        outcomes.push(...(await sendBatch(() => [write], send)))
-      } catch (cause) {
-        // Each of the others would wait as long for the lock.
-        if (isLockTimeout(cause)) return [...outcomes, ...taken.slice(index).map(() => ({ error: cause }))]
-        outcomes.push({ error: cause })
-      }
-    }
-    return outcomes
+    if (isLockTimeout(error)) return taken.map(() => ({ error, mayRepeat: true }))
+    // One refused write, or too few ids for the batch, must not fail the others.
+    const isOfOneWrite = isRefusedByServer(error) || error instanceof IdsExhausted
+    if (taken.length < 2 || !isOfOneWrite) throw error
   }
-}
-
-/** One refused write, or too few ids for the batch, must not fail the others. */
-function isOfOneWrite(error: unknown): boolean {
-  return isRefusedByServer(error) || error instanceof IdsExhausted
+  const outcomes: Outcome<Result>[] = []
+  for (const write of taken) {
+    const last = outcomes.at(-1)
+    // Each of the others would wait as long for the lock.
+    if (last && 'mayRepeat' in last) outcomes.push(last)
+    else outcomes.push(...(await commitBatch(() => [write], send).catch(error => [{ error }])))
+  }
+  return outcomes
 }
 
 type CreatedRow = { pet_id: bigint; fingerprint: string | null; created: boolean }

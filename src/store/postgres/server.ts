@@ -77,7 +77,13 @@ export const longTransaction = `
  */
 export async function checkServer(address: PostgresAddress): Promise<readonly string[]> {
   const { pooled, location } = address
-  const { role, settings } = await readSettings(address)
+  await using connection = connectForLongWork(address)
+  // What a session of ours gets. Times are in milliseconds; 0 means no limit.
+  const description = connection.sql<[{ role: string; settings: Readonly<Record<string, string>> }]>`
+    SELECT quote_ident(current_user) AS role, (SELECT json_object_agg(name, setting) FROM pg_settings) AS settings`
+  const [{ role, settings }] = await withTimeout(description, workMsMax, () => {
+    throw new StoreUnreachable('no-answer', `Cannot use ${location}: it did not answer within ${workMsMax} ms`)
+  })
   const setForRole = (name: string, value: string) => `ALTER ROLE ${role} SET ${name} = '${value}'`
   const missing = Object.entries(sessionLimits).flatMap(([name, ms]) =>
     Number(settings[name]) === 0 || Number(settings[name]) > ms ? setForRole(name, `${ms / 1_000}s`) : [],
@@ -99,15 +105,4 @@ export async function checkServer(address: PostgresAddress): Promise<readonly st
   }
   if (pooled && settings['synchronous_commit'] === 'off') missing.push(setForRole('synchronous_commit', 'on'))
   return missing
-}
-
-/** The user, and what a session of ours gets. Times are in milliseconds; 0 means no limit. */
-async function readSettings(address: PostgresAddress) {
-  await using connection = connectForLongWork(address)
-  const description = connection.sql<[{ role: string; settings: Readonly<Record<string, string>> }]>`
-    SELECT quote_ident(current_user) AS role, (SELECT json_object_agg(name, setting) FROM pg_settings) AS settings`
-  const [found] = await withTimeout(description, workMsMax, () => {
-    throw new StoreUnreachable('no-answer', `Cannot use ${address.location}: it did not answer within ${workMsMax} ms`)
-  })
-  return found
 }

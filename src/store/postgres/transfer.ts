@@ -9,6 +9,7 @@ import { connectForLongWork, longTransaction } from './server.ts'
 import type { PostgresAddress } from './url.ts'
 
 const cannotRead = 'Cannot read the store'
+const stage = 'INSERT INTO staged SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])'
 
 /** Every call has its own connection and transaction. */
 export class PostgresTransfer implements Transfer {
@@ -55,7 +56,19 @@ export class PostgresTransfer implements Transfer {
         await transaction`SET LOCAL lock_timeout = '60s'`
         // Fails early; checked again under the lock.
         if (ids === 'keep') await this.#checkEmpty(transaction)
-        const count = await stage(transaction, batches, ids, signal)
+        await transaction`CREATE TEMP TABLE staged (id bigint, name text, category_id bigint, status text) ON COMMIT DROP`
+        let count = 0
+        for await (const pets of batches) {
+          signal?.throwIfAborted()
+          const places = pets.map(({ id = null }, index) => (ids === 'keep' ? id : BigInt(count + index + 1)))
+          await transaction.unsafe(stage, [
+            bigints(transaction, places, place => place),
+            texts(transaction, pets, ({ name }) => name),
+            bigints(transaction, pets, ({ categoryId }) => categoryId),
+            texts(transaction, pets, ({ status }) => status ?? null),
+          ])
+          count += pets.length
+        }
         const [{ before }] = await transaction<[{ before: bigint }]>`SELECT petstore_lock_ids() AS before`
         if (ids === 'keep') await this.#checkEmpty(transaction)
         else checkIdsLeft(this.#address.location, count, before)
@@ -77,28 +90,4 @@ export class PostgresTransfer implements Transfer {
     const [row] = await transaction`SELECT 1 FROM pets LIMIT 1`
     if (row) throw storeNotEmpty(this.#address.location)
   }
-}
-
-/** Returns how many animals are in the table `staged` now. */
-async function stage(
-  transaction: TransactionSQL,
-  batches: AsyncIterable<readonly ImportedPet[]>,
-  ids: ImportIds,
-  signal: AbortSignal | undefined,
-) {
-  await transaction`CREATE TEMP TABLE staged (id bigint, name text, category_id bigint, status text) ON COMMIT DROP`
-  const insert = 'INSERT INTO staged SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[])'
-  let count = 0
-  for await (const pets of batches) {
-    signal?.throwIfAborted()
-    const places = pets.map(({ id = null }, index) => (ids === 'keep' ? id : BigInt(count + index + 1)))
-    await transaction.unsafe(insert, [
-      bigints(transaction, places, place => place),
-      texts(transaction, pets, ({ name }) => name),
-      bigints(transaction, pets, ({ categoryId }) => categoryId),
-      texts(transaction, pets, ({ status }) => status ?? null),
-    ])
-    count += pets.length
-  }
-  return count
 }

@@ -54,15 +54,11 @@ export function sqliteStoreError(error: unknown, what: string, own: Problems = [
  * until the server restarts.
  */
 export class DamageGuard {
+  damage: StoreDamaged | undefined
   readonly #onDamage: (damage: StoreDamaged) => void
-  #damage: StoreDamaged | undefined
 
   constructor(onDamage: (damage: StoreDamaged) => void = () => {}) {
     this.#onDamage = onDamage
-  }
-
-  get damage(): StoreDamaged | undefined {
-    return this.#damage
   }
 
   /** Runs a statement unless the file is damaged. */
@@ -77,8 +73,8 @@ export class DamageGuard {
 
   /** Remembers the error if it means damage, and returns it. */
   note<T>(error: T): T {
-    if (error instanceof StoreDamaged && !this.#damage) {
-      this.#damage = error
+    if (error instanceof StoreDamaged && !this.damage) {
+      this.damage = error
       this.#onDamage(error)
     }
     return error

@@ -6,8 +6,12 @@ import { type KeyRow, keyColumns, newKeyColumns, newKeyValues, toApiKey } from '
 import type { TickSnapshot } from './snapshot.ts'
 import type { WritesByName } from './thread.ts'
 
-/** Run on the serving thread. */
-export function keyReads(database: Database, snapshot: TickSnapshot): Pick<KeyStore, 'find' | 'list'> {
+/** Reads on the serving thread. */
+export function createSqliteKeys(
+  database: Database,
+  snapshot: TickSnapshot,
+  writer: WritesByName<ReturnType<typeof keyWrites>>,
+): KeyStore {
   const find = database.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
   const list = database.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
   return {
@@ -16,6 +20,10 @@ export function keyReads(database: Database, snapshot: TickSnapshot): Pick<KeySt
       return row ? toApiKey(row) : undefined
     },
     list: async () => snapshot.readLatest(() => list.all()).map(toApiKey),
+    create: key => writer.write('createKey', key),
+    createFirst: key => writer.write('createFirstKey', key),
+    revoke: (id, at) => writer.write('revokeKey', id, at),
+    recordUses: uses => writer.write('recordKeyUses', uses),
   }
 }
 
@@ -51,18 +59,5 @@ export function keyWrites(database: Database) {
         recordUse.run({ id, lastUsedAtMs: lastUsedAt.getTime(), deprecatedUses })
       }
     },
-  }
-}
-
-export function keyStore(
-  reads: ReturnType<typeof keyReads>,
-  writer: WritesByName<ReturnType<typeof keyWrites>>,
-): KeyStore {
-  return {
-    ...reads,
-    create: key => writer.write('createKey', key),
-    createFirst: key => writer.write('createFirstKey', key),
-    revoke: (id, at) => writer.write('revokeKey', id, at),
-    recordUses: uses => writer.write('recordKeyUses', uses),
   }
 }

@@ -4,8 +4,8 @@ import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../errors.ts'
 import type { OpenOptions, Stores } from '../../store-contract.ts'
 import { DamageGuard, sqliteStoreError } from './errors.ts'
-import { keyReads, keyStore } from './keys.ts'
-import { petReads, petStore } from './pets.ts'
+import { createSqliteKeys } from './keys.ts'
+import { createSqlitePets } from './pets.ts'
 import { checkFile, connect, isEmpty, migrations, prepare } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { SqliteTransfer } from './transfer.ts'
@@ -30,8 +30,8 @@ export function openSqlite(file: string, options: OpenOptions, steps = migration
     const snapshot = new TickSnapshot(reading, writer, guard)
     const connections = opening.move()
     return {
-      pets: petStore(petReads(reading, snapshot), writer),
-      keys: keyStore(keyReads(reading, snapshot), writer),
+      pets: createSqlitePets(reading, snapshot, writer),
+      keys: createSqliteKeys(reading, snapshot, writer),
       transfer: new SqliteTransfer(file),
       location: file,
       ...(isNew && { newStorePath: resolve(file) }),

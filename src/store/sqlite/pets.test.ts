@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '../../../test/support/process.ts'
 import { issueApiKey } from '../../api-key.ts'
+import { StoreDamaged } from '../../errors.ts'
 import type { Page } from '../../page.ts'
-import { petStatuses } from '../../pet.ts'
+import { type PetStatus, petStatuses } from '../../pet.ts'
 import { DamageGuard } from './errors.ts'
-import { keyReads } from './keys.ts'
+import { createSqliteKeys } from './keys.ts'
 import { openSqlite } from './open.ts'
-import { petReads } from './pets.ts'
+import { createSqlitePets } from './pets.ts'
 import { connect } from './schema.ts'
 import { TickSnapshot } from './snapshot.ts'
 import { Writer } from './writer.ts'
@@ -21,16 +22,18 @@ beforeEach(() => {
 })
 afterEach(() => clock.mockRestore())
 
+const unexpected = () => Promise.reject(new Error('no test writes with this writer'))
+
 async function newStore() {
   await using stack = new AsyncDisposableStack()
   const file = join(stack.use(temporaryFolder()).path, 'pets.db')
   const stores = openSqlite(file, { create: true })
   stack.defer(() => stores.close())
-  const writer = { commits: 0 }
+  const writer = { commits: 0, write: unexpected }
   const reading = stack.use(connect(file, 'readonly'))
   const snapshot = new TickSnapshot(reading, writer, new DamageGuard())
-  const pets = petReads(reading, snapshot)
-  const keys = keyReads(reading, snapshot)
+  const pets = createSqlitePets(reading, snapshot, writer)
+  const keys = createSqliteKeys(reading, snapshot, writer)
   return Object.assign(stack.move(), {
     ...{ file, stores, writer, reading, snapshot, pets, keys },
     /** What a reader can see, each asked for on its own. */
@@ -112,11 +115,11 @@ test('a key that another process revokes shows in the same tick', async () => {
   await store.stores.keys.create(record)
   await becomeQuiet(store)
   await store.seen()
-  expect(await store.keys.find(record.hash)).not.toHaveProperty('revokedAt')
+  expect((await store.keys.find(record.hash))?.revokedAt).toBeUndefined()
   await nextTick()
   await store.seen()
   store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 1')
-  expect(await store.keys.find(record.hash)).toHaveProperty('revokedAt')
+  expect(await store.keys.find(record.hash)).toHaveProperty('revokedAt', new Date(1))
   await becomeQuiet(store)
   await store.seen()
   store.changeByAnotherProcess('UPDATE api_keys SET revoked_at_ms = 2')
@@ -140,28 +143,22 @@ test('no transaction outlives its tick, even if a statement fails', async () => 
   expect(store.reading.inTransaction).toBe(false)
 })
 
-test('shortly after a commit, a change by another process shows in the same tick', async () => {
+test('reads share no transaction shortly after a commit, so that the write-ahead log can be reused', async () => {
   await using store = await newStore()
   await becomeQuiet(store)
   for (const ids of [[1n], [1n, 2n]]) {
     store.changeByAnotherProcess()
     nowMs += 0.1
+    // In the same tick, too.
     expect((await store.seen()).listed.pets.map(({ id }) => id)).toEqual(ids)
+    expect(store.reading.inTransaction).toBe(false)
   }
-})
-
-test('reads share no transaction shortly after a commit, so that the write-ahead log can be reused', async () => {
-  await using store = await newStore()
-  await becomeQuiet(store)
-  store.changeByAnotherProcess()
-  await store.seen()
-  expect(store.reading.inTransaction).toBe(false)
   await nextTick()
   nowMs += 99
   await store.seen()
   expect(store.reading.inTransaction).toBe(false)
   await nextTick()
-  nowMs += 1
+  nowMs += 2
   await store.seen()
   expect(store.reading.inTransaction).toBe(true)
 })
@@ -179,16 +176,59 @@ test('a store may be closed in the tick of a read, and its write-ahead log is go
   await nextTick()
 })
 
+/** A writer for this store. */
+function startWriter({ file }: { readonly file: string }) {
+  const guard = new DamageGuard()
+  const writer = new Writer(file, guard)
+  return { guard, writer, [Symbol.asyncDispose]: () => writer.close() }
+}
+
+const outcomeOf = (write: Promise<unknown>) => write.then(() => 'written', String)
+const rex = { name: 'Rex', categoryId: 1n }
+
 test('a writer counts its commit before the write resolves', async () => {
   await using store = await newStore()
-  const writer = new Writer(store.file, new DamageGuard())
-  await writer.write('createPet', { name: 'Rex', categoryId: 1n })
-  expect(writer.commits).toBe(1)
-  await writer.close()
+  await using started = startWriter(store)
+  await started.writer.write('createPet', rex)
+  expect(started.writer.commits).toBe(1)
+})
+
+test('a write that is refused fails alone and leaves nothing: its neighbours in the same transaction are stored', async () => {
+  await using store = await newStore()
+  await using started = startWriter(store)
+  const { writer } = started
+  const { record } = issueApiKey({ name: 'test', permission: 'read-write', createdAt: new Date() })
+  // The animal is in the table by the time its Idempotency-Key is refused.
+  const wrongKey = { scope: null as unknown as string, key: 'k', at: new Date() }
+  const together = [
+    writer.write('createKey', record),
+    writer.write('createKey', record),
+    writer.write('createPet', { ...rex, status: 'lost' as PetStatus }),
+    writer.write('createPetOnce', rex, wrongKey),
+    writer.write('createPet', { ...rex, name: 'After' }),
+  ]
+  const refusals = ['UNIQUE', 'CHECK', 'NOT NULL'].map(text => expect.stringContaining(text))
+  expect(await Promise.all(together.map(outcomeOf))).toEqual(['written', ...refusals, 'written'])
+  expect((await store.stores.pets.list({ limit: 9 })).pets).toMatchObject([{ name: 'After' }])
+  expect(await store.stores.keys.list()).toHaveLength(1)
+})
+
+test('a write is not acknowledged once a reader has found the file damaged', async () => {
+  await using store = await newStore()
+  await using started = startWriter(store)
+  const writing = started.writer.write('createPet', rex)
+  started.guard.note(new StoreDamaged('SQLite: SQLITE_CORRUPT'))
+  const writes = [writing, started.writer.write('createPet', rex)].map(outcomeOf)
+  const damaged = expect.stringContaining('SQLITE_CORRUPT')
+  expect(await Promise.all(writes)).toEqual([damaged, damaged])
 })
 
 test('the writer thread may be started early and awaited later, or be closed while it starts', async () => {
   await using store = await newStore()
+  await using started = startWriter(store)
+  const first = started.writer.start()
+  expect(await started.writer.write('createPet', rex)).toBe(1n)
+  await first
   const starting = store.stores.startWriting()
   await store.stores.close()
   await starting

@@ -2,7 +2,7 @@ import type { Database } from 'bun:sqlite'
 import { IdsExhausted } from '../../errors.ts'
 import { int64Max } from '../../int64.ts'
 import type { Page, PageRequest } from '../../page.ts'
-import type { NewPet, Pet, PetChanges, PetStatus } from '../../pet.ts'
+import type { NewPet, PetChanges, PetStatus } from '../../pet.ts'
 import type { Change, Creation, IdempotencyKey, PetStore } from '../../store-contract.ts'
 import { idempotencyKeyMs } from '../../store-contract.ts'
 import { hashPet, type PetRow, petColumns, toPage, toPet } from '../rows.ts'
@@ -20,12 +20,15 @@ type PageParameters = { after: bigint; rows: number }
 /** A page of 100 short names takes 10 KB, of the longest ones up to 1.5 MB. */
 const firstPagesMax = 64
 
-/** Run on the serving thread. */
-export function petReads(database: Database, snapshot: TickSnapshot) {
+/** Reads on the serving thread. */
+export function createSqlitePets(
+  database: Database,
+  snapshot: TickSnapshot,
+  writer: WritesByName<ReturnType<typeof petWrites>>,
+): PetStore {
   const list = database.query<PetRow, PageParameters>(statements.list)
   const listByStatus = database.query<PetRow, PageParameters & { status: PetStatus }>(statements.listByStatus)
   const get = database.query<PetRow, { id: bigint }>(statements.get)
-  const findExpired = database.query('SELECT 1 FROM idempotency_keys WHERE created_at_ms <= $expiredUntilMs LIMIT 1')
   /** As of `keptVersion`: callers recognise a page by its object, and encode it once. */
   const firstPages = new Map<string, Page>()
   let keptVersion: bigint | undefined
@@ -39,7 +42,7 @@ export function petReads(database: Database, snapshot: TickSnapshot) {
   }
 
   return {
-    async list(request: PageRequest): Promise<Page> {
+    async list(request) {
       if (request.after !== undefined) return readPage(request)
       // The version first: if there is a commit before the rows are read, the page is dropped too early, not too late.
       const version = snapshot.version()
@@ -53,11 +56,18 @@ export function petReads(database: Database, snapshot: TickSnapshot) {
       firstPages.set(name, page)
       return page
     },
-    async get(id: bigint): Promise<Pet | undefined> {
+    async get(id) {
       const row = snapshot.read(() => get.get({ id }))
       return row ? toPet(row) : undefined
     },
-    hasExpiredKeys: (now: Date) => snapshot.read(() => findExpired.get({ expiredUntilMs: expiredUntil(now) })) !== null,
+    async create(pet) {
+      const id = await writer.write('createPet', pet)
+      return { ...pet, id }
+    },
+    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
+    update: (id, changes, ifStatus) => writer.write('changePet', id, changes, ifStatus),
+    remove: (id, ifStatus) => writer.write('changePet', id, undefined, ifStatus),
+    deleteExpiredIdempotencyKeys: (now, max) => writer.write('deleteExpiredKeys', now, max),
   }
 }
 
@@ -129,24 +139,5 @@ export function petWrites(database: Database) {
     deleteExpiredKeys(now: Date, max: number): number {
       return deleteKeys.run({ expiredUntilMs: expiredUntil(now), max }).changes
     },
-  }
-}
-
-export function petStore(
-  reads: ReturnType<typeof petReads>,
-  writer: WritesByName<ReturnType<typeof petWrites>>,
-): PetStore {
-  return {
-    ...reads,
-    async create(pet) {
-      const id = await writer.write('createPet', pet)
-      return { ...pet, id }
-    },
-    createOnce: (pet, key) => writer.write('createPetOnce', pet, key),
-    update: (id, changes, ifStatus) => writer.write('changePet', id, changes, ifStatus),
-    remove: (id, ifStatus) => writer.write('changePet', id, undefined, ifStatus),
-    // A sweep with nothing to delete takes no lock.
-    deleteExpiredIdempotencyKeys: async (now, max) =>
-      reads.hasExpiredKeys(now) ? writer.write('deleteExpiredKeys', now, max) : 0,
   }
 }

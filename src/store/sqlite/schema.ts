@@ -72,7 +72,10 @@ export function configure(database: Database, schema: string): void {
   database.run(`PRAGMA ${schema}.journal_size_limit = ${walBytesMax}`)
 }
 
-/** Makes the file ours, in WAL mode and up to date. Returns whether it was new. Refuses damaged and foreign files. */
+/**
+ * Makes the file ours, in WAL mode and up to date: each missing migration has its own transaction. Returns whether it was
+ * new. Refuses damaged and foreign files.
+ */
 export function prepare(database: Database, file: string, steps: readonly string[]): boolean {
   const what = `Cannot open the store ${file}`
   // In this order: another process may create the tables, and the mark with them, at any time.
@@ -81,7 +84,18 @@ export function prepare(database: Database, file: string, steps: readonly string
   }
   if (statSync(file).size <= checkedBytesMax) checkStore(database, file, 'main')
   switchToWal(database)
-  return migrate(database, what, steps)
+  const found = readVersion(database)
+  for (const { version, sql } of missingMigrations(what, found, steps)) {
+    const apply = database.transaction(() => {
+      // Another process may have applied it meanwhile.
+      if (readVersion(database) >= version) return
+      database.run(sql)
+      database.run(`PRAGMA application_id = ${applicationId}`)
+      database.run(`PRAGMA user_version = ${version}`)
+    })
+    apply.immediate()
+  }
+  return found === 0
 }
 
 /** Whether it has no tables, as an empty file. */
@@ -117,22 +131,6 @@ function switchToWal(database: Database): void {
       Bun.sleepSync(20)
     }
   }
-}
-
-/** Applies missing migrations, each in its own transaction, and returns whether there were none before. */
-function migrate(database: Database, what: string, steps: readonly string[]): boolean {
-  const found = readVersion(database)
-  for (const { version, sql } of missingMigrations(what, found, steps)) {
-    const apply = database.transaction(() => {
-      // Another process may have applied it meanwhile.
-      if (readVersion(database) >= version) return
-      database.run(sql)
-      database.run(`PRAGMA application_id = ${applicationId}`)
-      database.run(`PRAGMA user_version = ${version}`)
-    })
-    apply.immediate()
-  }
-  return found === 0
 }
 
 /** The schema's version: 0 if it is empty. */

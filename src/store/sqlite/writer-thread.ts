@@ -12,18 +12,17 @@ export type Writes = ReturnType<typeof petWrites> & ReturnType<typeof keyWrites>
 /** The name of one of {@link Writes}, and its arguments. */
 export type Write = readonly [name: keyof Writes, ...args: readonly unknown[]]
 
-export type ThreadRequest =
-  /** Comes first. Later requests refuse another file that has taken the place of this one. */
-  | { readonly type: 'open'; readonly file: string; readonly identity: string | undefined }
-  | { readonly type: 'commit'; readonly writes: readonly Write[] }
-  | { readonly type: 'close' }
+export interface CommitRequest {
+  readonly file: string
+  /** Another file that has taken the place of this one is refused. */
+  readonly identity: string | undefined
+  readonly writes: readonly Write[]
+}
 
 /** `locked`: another process has locked the file, and nothing has changed. */
 export type CommitReply = Committed | 'locked'
-/** Undefined unless it was a commit. */
-export type ThreadReply = CommitReply | undefined
 
-export interface Committed {
+interface Committed {
   readonly results: readonly unknown[]
   /** The writes that failed, by their index. Absent if there is none. */
   readonly failures?: ReadonlyMap<number, Failure>
@@ -44,7 +43,7 @@ export class Committer {
     this.#identity = identity
   }
 
-  commit(writes: readonly Write[]): Committed | 'locked' {
+  commit(writes: readonly Write[]): CommitReply {
     try {
       checkSameFile(this.#file, this.#identity)
       this.#open ??= openFile(this.#file)
@@ -96,13 +95,11 @@ function openFile(file: string) {
 
 let committer: Committer | undefined
 
-replyWith((request: ThreadRequest): ThreadReply => {
-  if (request.type === 'commit') return committer?.commit(request.writes)
-  committer?.close()
-  if (request.type === 'open') {
-    committer = new Committer(request.file, request.identity)
-    // Opens the file. If that fails, the first commit tries again, and reports the problem.
-    committer.commit([])
+replyWith((request: CommitRequest | 'close'): CommitReply => {
+  if (request !== 'close') {
+    committer ??= new Committer(request.file, request.identity)
+    return committer.commit(request.writes)
   }
-  return undefined
+  committer?.close()
+  return { results: [], changed: false }
 })

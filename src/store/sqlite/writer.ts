@@ -1,15 +1,17 @@
 import { StoreUnavailable } from '../../errors.ts'
-import { CommitQueue, type Outcome, type Take, WriteHealth } from '../commit-queue.ts'
+import { CommitQueue, type Outcome, WriteHealth } from '../commit-queue.ts'
 import { type DamageGuard, toError } from './errors.ts'
 import { identify } from './schema.ts'
 import { Thread, type WritesByName } from './thread.ts'
-import type { CommitReply, Committed, ThreadReply, ThreadRequest, Write, Writes } from './writer-thread.ts'
+import type { CommitReply, CommitRequest, Write, Writes } from './writer-thread.ts'
 
 /** Writes of other things than animals. */
 const others: (keyof Writes)[] = ['deleteExpiredKeys', 'createKey', 'createFirstKey', 'revokeKey', 'recordKeyUses']
 
 /** Sends writes to the writer thread, which starts with the first one. */
 export class Writer implements WritesByName<Writes> {
+  /** How many commits the thread has answered, before their writes resolve: the file may have changed with each. */
+  commits = 0
   readonly #health = new WriteHealth()
   readonly #queue = new CommitQueue<Write, unknown>({
     commit: take => this.#commit(take),
@@ -20,8 +22,7 @@ export class Writer implements WritesByName<Writes> {
   readonly #identity: string | undefined
   readonly #guard: DamageGuard
   readonly #onEnd: ((cause: string) => void) | undefined
-  #started: ReturnType<typeof startThread> | undefined
-  #commits = 0
+  #thread: Thread<CommitRequest | 'close', CommitReply> | undefined
 
   /** `onEnd` is called if the thread ends by itself. It should not; no write is possible then. */
   constructor(file: string, guard: DamageGuard, onEnd?: (cause: string) => void) {
@@ -35,18 +36,13 @@ export class Writer implements WritesByName<Writes> {
     return this.#queue.writesWaiting
   }
 
-  /** How many commits the thread has answered, before their writes resolve: the file may have changed with each. */
-  get commits(): number {
-    return this.#commits
-  }
-
   get isWritable(): boolean {
     return this.#health.isGood && identify(this.#file) === this.#identity
   }
 
   /** Resolves when the thread has tried to open the file: the first write reports a failure. */
   async start(): Promise<void> {
-    await this.#start().opened
+    await this.#send([]).catch(() => {})
   }
 
   /** Resolves when the write is on disk. Rejects if the thread ends during the commit: the write may be stored. */
@@ -64,38 +60,21 @@ export class Writer implements WritesByName<Writes> {
   /** Ends the thread, when it has committed the last write and closed the file. */
   async close(): Promise<void> {
     await this.finish()
-    if (!this.#started) return
-    const { thread } = this.#started
-    await thread.send({ type: 'close' }).catch(() => {})
-    thread.terminate()
+    await this.#thread?.send('close').catch(() => {})
+    this.#thread?.terminate()
   }
 
-  #start(): ReturnType<typeof startThread> {
-    this.#started ??= startThread(this.#file, this.#identity, this.#onEnd)
-    return this.#started
-  }
-
-  async #commit(take: Take<Write>): Promise<readonly Outcome<unknown>[]> {
-    let whyUnsent: StoreUnavailable | undefined
-    for (;;) {
-      const writes = take(whyUnsent)
-      if (writes.length === 0) return []
-      const reply = await this.#send(writes)
-      if (reply !== 'locked') return this.#readOutcomes(writes, reply)
-      whyUnsent = new StoreUnavailable('another process has locked the file')
-    }
-  }
-
-  async #send(writes: readonly Write[]): Promise<CommitReply> {
-    try {
-      return (await this.#start().thread.send({ type: 'commit', writes })) as CommitReply
-    } catch (cause) {
+  async #commit(take: () => readonly Write[]): Promise<readonly Outcome<unknown>[]> {
+    const writes = take()
+    const reply = await this.#send(writes).catch(cause => {
       throw new StoreUnavailable('the writer thread ended', { cause })
+    })
+    if (reply === 'locked') {
+      const error = new StoreUnavailable('another process has locked the file')
+      return writes.map(() => ({ error, mayRepeat: true }))
     }
-  }
-
-  #readOutcomes(writes: readonly Write[], { results, failures = new Map(), changed }: Committed) {
-    this.#commits++
+    this.commits++
+    const { results, failures = new Map(), changed } = reply
     const errors = new Map([...failures].map(([index, failure]) => [index, this.#guard.note(toError(failure))]))
     // If a read has found damage meanwhile, the writes may be lost.
     const { damage } = this.#guard
@@ -104,9 +83,9 @@ export class Writer implements WritesByName<Writes> {
       return error ? { error } : { result: results[index], changed }
     })
   }
-}
 
-function startThread(file: string, identity: string | undefined, onEnd?: (cause: string) => void) {
-  const thread = new Thread<ThreadRequest, ThreadReply>(new URL('./writer-thread.ts', import.meta.url), onEnd)
-  return { thread, opened: thread.send({ type: 'open', file, identity }).catch(() => undefined) }
+  #send(writes: readonly Write[]): Promise<CommitReply> {
+    this.#thread ??= new Thread(new URL('./writer-thread.ts', import.meta.url), this.#onEnd)
+    return this.#thread.send({ file: this.#file, identity: this.#identity, writes })
+  }
 }
