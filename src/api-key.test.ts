@@ -1,4 +1,4 @@
-import { describe, expect, spyOn, test } from 'bun:test'
+import { describe, expect, test } from 'bun:test'
 import {
   type ApiKey,
   generateApiKey,
@@ -27,27 +27,12 @@ describe('the form of a key', () => {
     expect(new Set(keys).size).toBe(1_000)
   })
 
-  test('random bytes from 248 on are skipped, so that every character is equally likely', () => {
-    const bytes = [255, 248, 247, 62, 61]
-    using random = spyOn(crypto, 'getRandomValues').mockImplementation(array => {
-      if (array instanceof Uint8Array) array[0] = bytes.shift() ?? 0
-      return array
-    })
-    expect(generateApiKey()).toStartWith(`pets_z0z${'0'.repeat(27)}`)
-    expect(random).toHaveBeenCalledTimes(32)
-  })
-
   test.each([
-    ['a key without its prefix', zeros.slice(5)],
-    ['a key without its checksum', zeros.slice(0, -6)],
-    ['a key with one character more', `${zeros}0`],
-    ['a line end after the key', `${zeros}\n`],
-    ['another prefix with a correct checksum', 'cats_0000000000000000000000000000004HQw2U'],
-    ['a hyphen with a correct checksum', 'pets_00000000000000000000000000000-42mzrd'],
-    ['29 characters with a correct checksum', 'pets_0000000000000000000000000000011cX7l'],
-    ['a full-width digit', zeros.replace('0', '０')],
-    ['a long text', 'pets_'.repeat(10_000)],
-  ])('%s is refused', (_what, key) => {
+    ...[zeros.slice(5), zeros.slice(0, -6), `${zeros}0`, `${zeros}\n`],
+    // With a correct checksum: another prefix, a hyphen, and 29 characters.
+    ...['cats_0000000000000000000000000000004HQw2U', 'pets_00000000000000000000000000000-42mzrd'],
+    'pets_0000000000000000000000000000011cX7l',
+  ])('%j is refused', key => {
     expect(isWellFormedApiKey(key)).toBe(false)
   })
 
@@ -82,15 +67,13 @@ test.each(['pets_', 'pets_abcd', 'pets_abcdefghijk/', 'a', '%2d'])(
   },
 )
 
-describe('the record of a key', () => {
-  test('has its SHA-256 in hexadecimal and its first nine characters, but not the key itself', () => {
-    expect(hashSecret(zeros)).toBe('a34b78330970b24b57387d54f92bb35fae1c4d0f86b68f5bc5cdd2c4f91b78d9')
-    const createdAt = new Date('2026-01-01')
-    const given = { name: 'till', permission: 'read-only', createdAt, expiresAt: new Date('2027-01-01') } as const
-    const { key, record } = issueApiKey(given)
-    expect(isWellFormedApiKey(key)).toBe(true)
-    expect(record).toStrictEqual({ ...given, hash: hashSecret(key), shown: key.slice(0, 9) })
-  })
+test('the record of a key has its SHA-256 in hexadecimal and its first nine characters, but not the key itself', () => {
+  expect(hashSecret(zeros)).toBe('a34b78330970b24b57387d54f92bb35fae1c4d0f86b68f5bc5cdd2c4f91b78d9')
+  const createdAt = new Date('2026-01-01')
+  const given = { name: 'till', permission: 'read-only', createdAt, expiresAt: new Date('2027-01-01') } as const
+  const { key, record } = issueApiKey(given)
+  expect(isWellFormedApiKey(key)).toBe(true)
+  expect(record).toStrictEqual({ ...given, hash: hashSecret(key), shown: key.slice(0, 9) })
 })
 
 describe('a stored key', () => {

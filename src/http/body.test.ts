@@ -45,7 +45,6 @@ describe('a JSON body', () => {
     ['no body', null, wrongType, 'missing_body'],
     ['a length of 0', 'x', { ...wrongType, 'content-length': '0' }, 'missing_body'],
     ['no chunks', createStream([]), wrongType, 'missing_body'],
-    ['chunks of another type', createStream(['{}']), wrongType, 'unsupported_media_type'],
     ['another type and too many bytes', 'x', { ...wrongType, 'content-length': '70000' }, 'unsupported_media_type'],
     ['compression', createStream(['{}']), { 'content-encoding': 'gzip' }, 'unsupported_content_encoding'],
     ['invalid UTF-8', new Uint8Array([0x22, 0xff, 0x22]), { 'content-type': '' }, 'invalid_json'],
@@ -54,16 +53,14 @@ describe('a JSON body', () => {
     expect(await read(body, headers)).toBe(code)
   })
 
-  test.each(['application/json', 'Application/JSON', ' application/json ; charset=utf-8', 'application/json;a="b"'])(
-    'may have the type "%s"',
-    async type => expect(await readSized('{}', { 'content-type': type })).toEqual({}),
-  )
-
-  test.each([
-    ...['application/jsonp', 'xapplication/json', 'application/json, text/plain', 'text/json'],
-    ...['application/problem+json', '*/*'],
-  ])('may not have the type "%s"', async type => {
-    expect(await readSized('{}', { 'content-type': type })).toBe('unsupported_media_type')
+  test.each<[string, unknown]>([
+    ['application/json', {}],
+    [' Application/JSON ; charset=utf-8', {}],
+    ['xapplication/json', 'unsupported_media_type'],
+    ['application/json, text/plain', 'unsupported_media_type'],
+    ['application/problem+json', 'unsupported_media_type'],
+  ])('of the type "%s" is read as %p', async (type, expected) => {
+    expect(await readSized('{}', { 'content-type': type })).toEqual(expected)
   })
 
   test('of a change may be a merge patch, too, and a refusal names both types', async () => {
@@ -77,16 +74,16 @@ describe('a JSON body', () => {
   })
 
   test.each([
-    ['content-type', 'x'.repeat(12_000), 'Accept', 'application/json'],
-    ['content-encoding', 'identity', 'Accept-Encoding', 'identity'],
-  ])('with another %s is refused shortly: %#', async (sent, value, accepts, expected) => {
-    const refusal = (await outcome(createRequest('{}', { [sent]: value }))) as Refusal
-    expect([refusal.headers?.[accepts], refusal.message.length < 300]).toEqual([expected, true])
+    ['content-type', 'x'.repeat(12_000), { Accept: 'application/json' }],
+    ['content-encoding', 'identity', { 'Accept-Encoding': 'identity' }],
+  ])('with another %s is refused with what is accepted, in a short message', async (sent, value, headers) => {
+    const message = expect.stringMatching(/^.{1,300}$/)
+    expect(await outcome(createRequest('{}', { [sent]: value }))).toMatchObject({ headers, message })
   })
 
   test('that is not JSON is refused with the position of the mistake', async () => {
-    const refusal = (await outcome(createRequest('{\n  "name": "Rex",\n}', { 'content-type': '' }))) as Refusal
-    expect(refusal.message).toMatch(/^The body is not valid JSON: .+ at line 3, column 1$/)
+    const message = expect.stringMatching(/^The body is not valid JSON: .+ at line 3, column 1$/)
+    expect(await outcome(createRequest('{\n  "name": "Rex",\n}', { 'content-type': '' }))).toMatchObject({ message })
   })
 
   test('that does not arrive within 10 s is refused, and its connection closes', async () => {

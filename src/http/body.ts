@@ -17,18 +17,14 @@ export async function readJsonBody(request: Request, row: BodyRow): Promise<unkn
     throw new Refusal('request_timeout', undefined, { Connection: 'close' })
   })
   if (bytes.length === 0) throw new Refusal('missing_body')
-  return parse(bytes)
-}
-
-// Unlike request.text(), which replaces invalid bytes.
-const utf8 = new TextDecoder('utf-8', { fatal: true })
-
-function parse(bytes: Uint8Array): unknown {
   const parsed = readJson(decode(bytes))
   if (parsed.ok) return parsed.value
   const where = parsed.at ? ` at line ${parsed.at.line}, column ${parsed.at.column}` : ''
   throw new Refusal('invalid_json', `The body is not valid JSON: ${parsed.problem}${where}`)
 }
+
+// Unlike request.text(), which replaces invalid bytes.
+const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 function decode(bytes: Uint8Array): string {
   try {

@@ -49,17 +49,14 @@ export class Exchange {
     this.path = path
     this.query = query
     this.peer = peers?.requestIP(request)?.address
-    this.id = this.#chooseId(request.headers.get('x-request-id'))
+    const sentId = request.headers.get('x-request-id') ?? ''
+    this.id = safeId.test(sentId) && this.mask(sentId) === sentId ? sentId : crypto.randomUUID()
     this.headers = { 'X-Request-Id': this.id }
   }
 
   /** Hides API keys in a text. */
   mask(text: string): string {
     return maskKeys(text, this.#environmentKey)
-  }
-
-  #chooseId(sent: string | null): string {
-    return sent !== null && safeId.test(sent) && this.mask(sent) === sent ? sent : crypto.randomUUID()
   }
 }
 

@@ -33,7 +33,7 @@ describe('the usage of keys', () => {
     useDeprecated(1_000)
     expect(stored).toEqual([])
     await Promise.all([usage.flush(), usage.flush(), usage.flush()])
-    const later = new Date(usedAt.getTime() + 1_000)
+    const later = new Date('2026-06-01T12:00:01Z')
     setSystemTime(later)
     usage.recordUse(till)
     await usage.flush()

@@ -8,19 +8,18 @@ type Sample = readonly [labels: Labels, value: number, suffix?: string]
 
 const durationBoundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** The requests for one operation. */
 class RequestCounts {
   /** Failures count from 0: Prometheus does not see a counter rise that begins with 1. */
   readonly #statuses = new Map([500, 503].map(status => [status, 0]))
-  /** By upper bound, not cumulative. The last one is for all longer durations. */
-  readonly #durations = [...durationBoundsSeconds, Number.POSITIVE_INFINITY].map(() => 0)
+  /** Cumulative, as Prometheus expects it. */
+  readonly #buckets = durationBoundsSeconds.map(bound => ({ bound, count: 0 }))
+  #count = 0
   #seconds = 0
 
   add(status: number, seconds: number): void {
     this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1)
-    let index = 0
-    while (seconds > (durationBoundsSeconds[index] ?? Number.POSITIVE_INFINITY)) index++
-    this.#durations[index] = (this.#durations[index] ?? 0) + 1
+    for (const bucket of this.#buckets) if (seconds <= bucket.bound) bucket.count++
+    this.#count++
     this.#seconds += seconds
   }
 
@@ -28,14 +27,13 @@ class RequestCounts {
     return [...this.#statuses].map(([status, count]) => [{ operation, status: String(status) }, count])
   }
 
-  /** As a histogram of Prometheus, whose buckets are cumulative. */
   durations(operation: string): readonly Sample[] {
-    let total = 0
-    const buckets = this.#durations.map((count, index): Sample => {
-      total += count
-      return [{ operation, le: String(durationBoundsSeconds[index] ?? '+Inf') }, total, '_bucket']
-    })
-    return [...buckets, [{ operation }, this.#seconds, '_sum'], [{ operation }, total, '_count']]
+    return [
+      ...this.#buckets.map(({ bound, count }): Sample => [{ operation, le: String(bound) }, count, '_bucket']),
+      [{ operation, le: '+Inf' }, this.#count, '_bucket'],
+      [{ operation }, this.#seconds, '_sum'],
+      [{ operation }, this.#count, '_count'],
+    ]
   }
 }
 
@@ -82,9 +80,6 @@ export class Metrics {
     const { writesWaiting, isWritable, pools = {} } = stores.activity()
     const responses = [...this.#requests].flatMap(([operation, counts]) => counts.responses(operation))
     const durations = [...this.#requests].flatMap(([operation, counts]) => counts.durations(operation))
-    const writableHelp =
-      '0 if the last write failed less than 2 minutes ago, no connection for writing is open or the file was moved; else 1.'
-    const deletedHelp = 'Expired idempotency keys that were deleted.'
     const sweptHelp = 'Time of the last complete sweep; until then, the start.'
     return [
       writeMetric('petstore_http_requests_total', 'counter', 'Responses by operation and status.', responses),
@@ -94,10 +89,10 @@ export class Metrics {
         counter ? writeMetric(counter.name, 'counter', counter.help, this.#changes.get(id as OperationId) ?? 0) : '',
       ),
       writeMetric('petstore_writes_waiting', 'gauge', 'Writes that wait or are being committed.', writesWaiting),
-      writeMetric('petstore_store_writable', 'gauge', writableHelp, isWritable ? 1 : 0),
+      writeMetric('petstore_store_writable', 'gauge', 'Whether writes succeed: 1 or 0.', isWritable ? 1 : 0),
       writeMetric('petstore_store_up', 'gauge', 'Whether the store answers reads: 1 or 0.', isStoreUp ? 1 : 0),
       ...writePoolMetrics(Object.entries(pools)),
-      writeMetric('petstore_idempotency_keys_deleted_total', 'counter', deletedHelp, sweep.keysDeleted),
+      writeMetric('petstore_idempotency_keys_deleted_total', 'counter', 'Expired idempotency keys.', sweep.keysDeleted),
       writeMetric('petstore_idempotency_keys_swept_timestamp_seconds', 'gauge', sweptHelp, sweep.completedAtMs / 1_000),
       ...writeProcessMetrics(build),
       ...writeFileMetrics(),
@@ -118,13 +113,12 @@ function writePoolMetrics(pools: readonly [string, PoolActivity][]): readonly st
 function writeProcessMetrics({ version, commit }: MetricSources['build']): readonly string[] {
   const { user, system } = process.cpuUsage()
   const { rss, heapUsed } = process.memoryUsage()
-  const heapHelp = 'JavaScript objects and their buffers after the last garbage collection.'
   const startedAt = Math.round(Date.now() / 1_000 - process.uptime())
   const info: Sample = [{ version, commit, bun: Bun.version }, 1]
   return [
     writeMetric('petstore_build_info', 'gauge', 'Version and commit of the program, version of Bun.', [info]),
     writeMetric('process_resident_memory_bytes', 'gauge', 'Resident memory.', rss),
-    writeMetric('nodejs_heap_size_used_bytes', 'gauge', heapHelp, heapUsed),
+    writeMetric('nodejs_heap_size_used_bytes', 'gauge', 'Heap after the last garbage collection.', heapUsed),
     writeMetric('process_cpu_seconds_total', 'counter', 'CPU time used.', (user + system) / 1e6),
     writeMetric('process_start_time_seconds', 'gauge', 'Start of the process.', startedAt),
   ]

@@ -1,6 +1,6 @@
 import { int64, invalid } from '../field.ts'
 import { newPetRequired, petName, petStatus } from '../pet.ts'
-import type { BodyRow, ErrorCode, ErrorRow, HeaderId, OperationRow, Parameter } from './operations.ts'
+import type { BodyRow, ErrorCode, HeaderId, OperationRow, Parameter } from './operations.ts'
 import {
   errorCodes,
   errorHeaderIds,
@@ -8,6 +8,7 @@ import {
   operationHeaderIds,
   operations,
   parameters,
+  retriedCodes,
   sharedErrors,
   versionPrefix,
 } from './operations.ts'
@@ -33,6 +34,10 @@ export function listServers({ publicUrl, stagingUrl }: PublishedUrls) {
  * responses, so that generated clients accept later additions.
  */
 export function openApiDocument(servers: ReturnType<typeof listServers>) {
+  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {}
+  for (const [id, row] of Object.entries<OperationRow>(operations)) {
+    paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: describeOperation(id, row) }
+  }
   return {
     openapi: '3.1.0',
     info: {
@@ -47,7 +52,7 @@ export function openApiDocument(servers: ReturnType<typeof listServers>) {
     servers,
     security: [{ bearerAuth: [] }],
     tags: [{ name: 'pets', description: 'The animals of the catalogue.' }],
-    paths: describePaths(operations),
+    paths,
     components: {
       securitySchemes: { bearerAuth },
       schemas,
@@ -94,11 +99,7 @@ const schemas = {
     type: 'object',
     description: 'An animal to add. The service assigns its identifier and ignores other properties.',
     required: newPetRequired,
-    properties: {
-      name: newName,
-      categoryId,
-      status,
-    },
+    properties: { name: newName, categoryId, status },
   },
   PetChanges: {
     type: 'object',
@@ -165,25 +166,17 @@ function describeContent(schema: keyof typeof examples, mediaTypes: readonly str
 }
 
 function describeErrors(codes: readonly ErrorCode[], introduction = '', ownHeaders: readonly HeaderId[] = []) {
+  const [example] = codes.map(code => ({ code, message: explainCode(code), status: errorCodes[code].status }))
   const rows = codes.map(code => {
-    const { retry = false, ...row }: ErrorRow = errorCodes[code]
-    return { code, described: { ...row, retry }, message: explainCode(code) }
+    const { status, meaning, action } = errorCodes[code]
+    return [code, { status, meaning, action, retry: retriedCodes.includes(code) }] as const
   })
-  const [example] = rows.map(({ code, message, described: { status } }) => ({ code, message, status }))
   return {
-    description: introduction + rows.map(({ code, message }) => `\`${code}\`: ${message}.`).join(' '),
-    'x-error-codes': Object.fromEntries(rows.map(({ code, described }) => [code, described])),
+    description: introduction + codes.map(code => `\`${code}\`: ${explainCode(code)}.`).join(' '),
+    'x-error-codes': Object.fromEntries(rows),
     headers: referToHeaders([...codes.flatMap(code => errorHeaderIds[code] ?? operationHeaderIds), ...ownHeaders]),
     content: { 'application/json': { schema: refer('schemas', 'Error'), example } },
   }
-}
-
-function describePaths(rows: Readonly<Record<string, OperationRow>>) {
-  const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {}
-  for (const [id, row] of Object.entries(rows)) {
-    paths[row.path] = { ...paths[row.path], [row.method.toLowerCase()]: describeOperation(id, row) }
-  }
-  return paths
 }
 
 function describeOperation(operationId: string, row: OperationRow) {
@@ -203,7 +196,7 @@ function describeOperation(operationId: string, row: OperationRow) {
       [row.status]: {
         description: result,
         ...(returns && describeContent(returns)),
-        headers: referToHeaders([...operationHeaderIds, ...row.headers, ...deprecationIds]),
+        headers: referToHeaders([...operationHeaderIds, ...(row.headers ?? []), ...deprecationIds]),
       },
       ...describeErrorsByStatus(row, deprecationIds),
       default: refer('responses', 'OtherError'),

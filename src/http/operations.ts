@@ -18,10 +18,7 @@ export const bodyPiecesMax = 4_096
 export const bodySecondsMax = 10
 
 /** Announced on 15 November 2026; the interface gives the date of removal. */
-const getPetDeprecation = {
-  since: '@1794700800',
-  sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
-}
+const getPetDeprecation = { since: '@1794700800', sunset: 'Thu, 05 Dec 2030 00:00:00 GMT' }
 
 /** Valid with `status=available`, the example of that parameter. */
 const exampleCursor = writeCursor(20n, 'available')
@@ -79,99 +76,54 @@ const rateLimitHeaderIds = ['RateLimit', 'RateLimit-Policy'] as const
 /** Of every response that an operation gives. */
 export const operationHeaderIds = [...rateLimitHeaderIds, 'Preference-Applied'] as const
 
-export interface ErrorRow {
-  readonly status: number
-  readonly meaning: string
-  /** What the client or its author should do. */
-  readonly action: string
-  /** Whether the same request may succeed later. */
-  readonly retry?: boolean
-}
+/** `action` is what the client or its author should do. */
+const error = (status: number, meaning: string, action: string) => ({ status, meaning, action })
 
 /** Every error code: a published set that may grow. One code for each thing that a client would do differently. */
 export const errorCodes = {
-  missing_api_key: {
-    status: 401,
-    meaning: 'The request has no API key.',
-    action: 'Send it in the header Authorization: Bearer <API_KEY>.',
-  },
-  invalid_api_key: { status: 401, meaning: 'The API key is unknown, expired or revoked.', action: 'Use another key.' },
-  read_only_key: { status: 403, meaning: 'The API key may only read.', action: 'Use a key that may write.' },
-  insufficient_permission: {
-    status: 403,
-    meaning: 'The API key lacks the permission.',
-    action: 'Use a key with the permission that is needed: manage to change and remove animals, metrics for /metrics.',
-  },
-  not_found: { status: 404, meaning: 'There is nothing at this path.', action: 'Correct the address.' },
-  pet_not_found: { status: 404, meaning: 'No animal has this identifier.', action: 'Check the identifier.' },
-  status_changed: {
-    status: 409,
-    meaning: 'The animal has another status now.',
-    action: 'Fetch it again and decide.',
-  },
-  method_not_allowed: {
-    status: 405,
-    meaning: 'The path does not support this method.',
-    action: 'Use one from the Allow header.',
-  },
-  request_timeout: {
-    status: 408,
-    meaning: `The body did not arrive within ${bodySecondsMax} seconds.`,
-    action: 'Retry with a faster connection.',
-    retry: true,
-  },
-  body_too_large: {
-    status: 413,
-    meaning: `The body has more than ${bodyBytesMax} bytes, or more than ${bodyPiecesMax} pieces.`,
-    action: 'Send less, or larger chunks.',
-  },
-  unsupported_media_type: { status: 415, meaning: 'The body has another media type.', action: `Send ${jsonType}.` },
-  unsupported_content_encoding: {
-    status: 415,
-    meaning: 'The body is compressed.',
-    action: 'Send the body uncompressed.',
-  },
-  missing_body: { status: 400, meaning: 'There is no body.', action: 'Send a JSON object.' },
-  invalid_json: { status: 400, meaning: 'The body is not valid JSON in UTF-8.', action: 'Correct the body.' },
-  invalid_request: {
-    status: 400,
-    meaning: 'Parameters or properties are invalid.',
-    action: 'Correct those that the message names.',
-  },
-  invalid_cursor: {
-    status: 400,
-    meaning: 'The cursor does not belong to this list.',
-    action: 'Start again at the first page.',
-  },
-  idempotency_key_reused: {
-    status: 422,
-    meaning: 'The Idempotency-Key was used for another animal.',
-    action: 'Send a new key for a new animal.',
-  },
-  rate_limited: {
-    status: 429,
-    meaning: 'Too many requests.',
-    action: 'Retry after the seconds in Retry-After.',
-    retry: true,
-  },
-  internal_error: {
-    status: 500,
-    meaning: 'The service failed.',
-    action: 'Report the request id. Repeat a creation only with its Idempotency-Key.',
-  },
-  ids_exhausted: { status: 503, meaning: 'The store has no id left.', action: 'Do not retry; tell the operator.' },
-  store_unavailable: {
-    status: 503,
-    meaning: 'The store is unavailable.',
-    action: 'Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
-    retry: true,
-  },
-  store_damaged: {
-    status: 503,
-    meaning: 'The store is damaged.',
-    action: 'Do not retry; the operator has to restore a backup.',
-  },
-} as const satisfies Readonly<Record<string, ErrorRow>>
+  missing_api_key: error(401, 'The request has no API key.', 'Send it in the header Authorization: Bearer <API_KEY>.'),
+  invalid_api_key: error(401, 'The API key is unknown, expired or revoked.', 'Use another key.'),
+  read_only_key: error(403, 'The API key may only read.', 'Use a key that may write.'),
+  insufficient_permission: error(
+    403,
+    'The API key lacks the permission.',
+    'Use a key with the permission that is needed: manage to change and remove animals, metrics for /metrics.',
+  ),
+  not_found: error(404, 'There is nothing at this path.', 'Correct the address.'),
+  pet_not_found: error(404, 'No animal has this identifier.', 'Check the identifier.'),
+  status_changed: error(409, 'The animal has another status now.', 'Fetch it again and decide.'),
+  method_not_allowed: error(405, 'The path does not support this method.', 'Use one from the Allow header.'),
+  request_timeout: error(408, `The body did not arrive within ${bodySecondsMax} seconds.`, 'Send the body faster.'),
+  body_too_large: error(
+    413,
+    `The body has more than ${bodyBytesMax} bytes, or more than ${bodyPiecesMax} pieces.`,
+    'Send less, or larger chunks.',
+  ),
+  unsupported_media_type: error(415, 'The body has another media type.', `Send ${jsonType}.`),
+  unsupported_content_encoding: error(415, 'The body is compressed.', 'Send the body uncompressed.'),
+  missing_body: error(400, 'There is no body.', 'Send a JSON object.'),
+  invalid_json: error(400, 'The body is not valid JSON in UTF-8.', 'Correct the body.'),
+  invalid_request: error(400, 'Parameters or properties are invalid.', 'Correct those that the message names.'),
+  invalid_cursor: error(400, 'The cursor does not belong to this list.', 'Start again at the first page.'),
+  idempotency_key_reused: error(
+    422,
+    'The Idempotency-Key was used for another animal.',
+    'Send a new key for a new animal.',
+  ),
+  rate_limited: error(429, 'Too many requests.', 'Retry after the seconds in Retry-After.'),
+  internal_error: error(
+    500,
+    'The service failed.',
+    'Report the request id. Repeat a creation only with its Idempotency-Key.',
+  ),
+  ids_exhausted: error(503, 'The store has no id left.', 'Do not retry; tell the operator.'),
+  store_unavailable: error(
+    503,
+    'The store is unavailable.',
+    'Retry after the seconds in Retry-After. Repeat a creation with its Idempotency-Key.',
+  ),
+  store_damaged: error(503, 'The store is damaged.', 'Do not retry; the operator has to restore a backup.'),
+}
 
 export type ErrorCode = keyof typeof errorCodes
 
@@ -187,6 +139,9 @@ export const errorHeaderIds: { readonly [Code in ErrorCode]?: readonly HeaderId[
   rate_limited: [...rateLimitHeaderIds, 'Retry-After'],
   store_unavailable: [...operationHeaderIds, 'Retry-After'],
 }
+
+/** The same request may succeed later. */
+export const retriedCodes: readonly ErrorCode[] = ['request_timeout', 'rate_limited', 'store_unavailable']
 
 /** The errors that every operation may give, by the name of their response in the OpenAPI document. */
 export const sharedErrors: Readonly<Record<string, readonly ErrorCode[]>> = {
@@ -215,7 +170,7 @@ export const parameters = {
     'cursor',
     'query',
     cursorSchema,
-    'Where the page starts: X-Next-Cursor of the previous page, with the same status. Its form may change.',
+    'The X-Next-Cursor of the previous page, with the same status. Opaque.',
   ),
   petId: parameter('petId', 'path', int64.schema, 'The identifier of the animal.', 1),
   idempotencyKey: parameter(
@@ -258,7 +213,7 @@ export interface OperationRow {
   readonly returns?: 'Pet' | 'Pets'
   readonly result: string
   /** Of a success, besides those that every response of an operation has. */
-  readonly headers: readonly HeaderId[]
+  readonly headers?: readonly HeaderId[]
   /** Besides those that every operation shares. */
   readonly errors: readonly ErrorCode[]
   /** The metric that counts the animals that the operation creates, changes or removes. */
@@ -317,7 +272,6 @@ export const operations = {
     status: 200,
     returns: 'Pet',
     result: 'The animal.',
-    headers: [],
     errors: ['invalid_request', 'pet_not_found'],
     deprecated: getPetDeprecation,
   },
@@ -327,14 +281,12 @@ export const operations = {
     access: 'manage',
     stability: 'experimental',
     summary: 'Change an animal',
-    description:
-      'Properties that are absent do not change; `"status": null` removes the status. A 200 response means the change is on disk.',
+    description: 'A 200 response means the change is on disk.',
     parameters: [parameters.petId, parameters.ifStatus, parameters.prefer],
     body: { schema: 'PetChanges', mediaTypes: patchTypes, mediaTypesHeader: 'Accept-Patch' },
     status: 200,
     returns: 'Pet',
     result: 'The animal after the change.',
-    headers: [],
     errors: [...bodyErrors, 'pet_not_found', 'status_changed'],
     counter: { name: 'petstore_pets_updated_total', help: 'Animals changed.' },
   },
@@ -348,7 +300,6 @@ export const operations = {
     parameters: [parameters.petId, parameters.ifStatus, parameters.prefer],
     status: 204,
     result: 'The animal is removed.',
-    headers: [],
     errors: ['invalid_request', 'pet_not_found', 'status_changed'],
     counter: { name: 'petstore_pets_removed_total', help: 'Animals removed.' },
   },

@@ -1,5 +1,5 @@
 import { hashSecret } from '../api-key.ts'
-import { invalid, show } from '../field.ts'
+import { show } from '../field.ts'
 import { parseInt64 } from '../int64.ts'
 import { petsToJson, petToJson } from '../json.ts'
 import { cursorFor, limitDefault, type Page, type PageRequest, pageLimit, writeCursor } from '../page.ts'
@@ -93,33 +93,29 @@ function replyWithPage({ limit, status }: PageRequest, { pets, more }: Page, bas
 }
 
 function createPet(pets: PetStore, baseUrl: string, metrics: Metrics): Handler {
+  const { body: bodyRow, status } = operations.createPet
   const { name } = parameters.idempotencyKey
   return async (query, { request, caller, isStrict }) => {
-    const body = await readJsonBody(request, operations.createPet.body)
+    const body = await readJsonBody(request, bodyRow)
     const sentKey = request.headers.get(name)
-    const key = sentKey === null ? undefined : idempotencyKey.read(sentKey)
+    const key = sentKey === null ? undefined : query.check(name, sentKey, idempotencyKey)
     const read = readNewPet(body, isStrict)
     const problems = [...query.problems, ...(read.ok ? [] : read.problems)]
-    if (sentKey !== null && key === undefined) problems.push(invalid(name, sentKey, idempotencyKey))
     if (!read.ok || problems.length > 0) throw new Refusal('invalid_request', problems.join('; '))
     // Only the hash is stored: it has a fixed length, and does not reveal a secret that was sent by mistake.
     const once = key && { scope: caller.keyHash, key: hashSecret(key), at: new Date() }
     const creation: Creation = once
       ? await pets.createOnce(read.pet, once)
       : { outcome: 'created', pet: await pets.create(read.pet) }
-    if (creation.outcome === 'created') metrics.countPet('createPet')
-    return replyWithCreation(creation, baseUrl)
+    if (creation.outcome === 'conflict') throw new Refusal('idempotency_key_reused')
+    const { outcome, pet } = creation
+    if (outcome === 'created') metrics.countPet('createPet')
+    const headers = headersWith({
+      Location: `${baseUrl}${operations.getPet.path.replace('{petId}', String(pet.id))}`,
+      ...(outcome === 'replayed' && { 'Idempotency-Replayed': 'true' }),
+    })
+    return json(status, petToJson(pet), headers)
   }
-}
-
-function replyWithCreation(creation: Creation, baseUrl: string): Reply {
-  if (creation.outcome === 'conflict') throw new Refusal('idempotency_key_reused')
-  const { outcome, pet } = creation
-  const headers = headersWith({
-    Location: `${baseUrl}${operations.getPet.path.replace('{petId}', String(pet.id))}`,
-    ...(outcome === 'replayed' && { 'Idempotency-Replayed': 'true' }),
-  })
-  return json(operations.createPet.status, petToJson(pet), headers)
 }
 
 function getPet(pets: PetStore, baseUrl: string): Handler {

@@ -22,9 +22,7 @@ describe('a query', () => {
     ['status=s%6Fld', 'sold', undefined],
     ['%6Cimit=7', undefined, 7],
   ])('"%s" is read', (text, status, limit) => {
-    for (const strict of [false, true]) {
-      expect(read(text, { strict })).toEqual({ limit, status, problems: [] })
-    }
+    for (const strict of [false, true]) expect(read(text, { strict })).toEqual({ limit, status, problems: [] })
   })
 
   test.each([
@@ -65,21 +63,18 @@ describe('a query', () => {
 
 describe('a Prefer header', () => {
   test.each([
-    ...['handling=strict', 'HANDLING=strict', 'handling=Strict', 'handling="strict"', 'handling="STRICT"'],
-    ...[' handling = strict ', 'handling=strict; reason=test', 'respond-async,handling=strict,wait=10'],
-    ...['wait=10,,handling=strict', 'note="a, handling=lenient", handling=strict', 'handling  =  strict'],
+    ...['handling=strict', 'HANDLING=Strict', 'handling="STRICT"', 'handling  =  strict; reason=test'],
+    ...['wait=10,,handling=strict', 'note="a, handling=lenient", handling=strict', 'a="\\"", handling=strict'],
     ...['return=minimal; handling=lenient, handling=strict', 'handling=strict, handling=lenient'],
-    ...['a="\\"", handling=strict', `handling=strict${' '.repeat(1_009)}`],
+    ...[`handling=strict${' '.repeat(1_009)}`],
   ])('%j asks for strict handling', header => {
     expect(prefersStrict(header)).toBe(true)
   })
 
   test.each([
-    ...[null, '', ' ', ',', '=', 'strict', 'handling', 'handling=', 'handling=""', 'handling=lenient'],
-    ...['handling=stricter', 'handling=strict lenient', 'handling="strict', "handling='strict'"],
-    ...['handling="xstrict"', 'handling="a\\"strict"', 'handling="strictx"', 'handling, handling=strict'],
-    ...['handling=lenient, handling=strict', 'xhandling=strict', 'handling-x=strict'],
-    ...['return=minimal; handling=strict', 'note="handling=strict"', 'note="a, handling=strict"'],
+    ...[null, '', ',', 'strict', 'handling', 'handling=""', 'handling=lenient', 'handling=stricter'],
+    ...['handling=strict lenient', 'handling="strict', 'handling="a\\"strict"', 'xhandling=strict'],
+    ...['handling=lenient, handling=strict', 'return=minimal; handling=strict', 'note="a, handling=strict"'],
     ...[`handling=strict${' '.repeat(1_010)}`],
   ])('%j does not ask for strict handling', header => {
     expect(prefersStrict(header)).toBe(false)
@@ -93,17 +88,13 @@ describe('an Idempotency-Key header', () => {
     ['"a1"', 'a1'],
     ['a"1"', 'a"1"'],
     ['"a\\"1\\\\"', 'a"1\\'],
-    [long, long],
     [`"${long}"`, long],
-    [`"${'\\"'.repeat(127)}a"`, `${'"'.repeat(127)}a`],
   ])('%j is the key %j', (header, key) => {
     expect(idempotencyKey.read(header)).toBe(key)
   })
 
-  test.each([
-    ...['', '"', '""', '"a', 'a b', 'a\t', 'é', '"é"', '"a"b"', '"a\\b"', '"a\\"'],
-    ...[`${long}k`, `"${long}k"`, `"${'\\"'.repeat(128)}"`],
-  ])('%j is refused', header => {
+  const refused = ['', '"', '""', '"a', 'a b', 'é', '"a"b"', '"a\\b"', '"a\\"', `${long}k`, `"${long}k"`]
+  test.each(refused)('%j is refused', header => {
     expect(idempotencyKey.read(header)).toBeUndefined()
   })
 

@@ -42,7 +42,7 @@ export class RequestLog {
     const level = status >= 500 && status !== 503 ? 'error' : 'info'
     if (!log.isOn(level)) return
     const [traceparent] = wellFormedTraceparent.exec(request.headers.get('traceparent') ?? '') ?? []
-    log.request(level, {
+    log.write(level, 'request', {
       requestId: id,
       method: request.method,
       operation: operationId,

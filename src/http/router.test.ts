@@ -16,16 +16,12 @@ const router = new Router([list, create, get, tag, page])
 describe('a path', () => {
   test.each<[string, Route, Record<string, string>]>([
     ['/pets', list, {}],
-    ['/p%65ts', list, {}],
     ['/pets/%31', get, { petId: '1' }],
     ['/pets/a%2Fb', get, { petId: 'a/b' }],
     ['/pets/%F0%9F%98%80', get, { petId: '😀' }],
-    ['/pets/{petId}', get, { petId: '{petId}' }],
     ['/pets/__proto__', get, { petId: '__proto__' }],
     ['/pets/%C0%AF', get, { petId: '%C0%AF' }],
-    ['/p%65ts/1%2', get, { petId: '1%2' }],
-    ['/pets/%%331', get, { petId: '%%331' }],
-    ['/pets/%2%331', get, { petId: '%2%331' }],
+    ['/pets/1%2', get, { petId: '1%2' }],
     ['/pets/1/tags/old', tag, { petId: '1', tag: 'old' }],
   ])('%s has a route', (path, { path: pattern }, params) => {
     const found = router.find(`/v1${path}`)
@@ -34,14 +30,13 @@ describe('a path', () => {
 
   test.each([
     ...['', '/', 'pets', '/Pets', '/pet', '/petss', '/pets/', '//pets', '/pets//', '/pets/1/', '/pets/1/tags'],
-    ...['/pets//tags/old', '/pets/1/tags/', '/store/orders', '/pets%2F1', '/p%zzets', '/pets%', '/{petId}'],
+    ...['/pets//tags/old', '/pets/1/tags/', '/store/orders', '/pets%2F1', '/p%65ts', '/pets%', '/{petId}'],
   ])('"%s" has no route', path => {
     expect(router.find(`/v1${path}`).routes).toEqual([])
   })
 
   test.each([
     ['/docs', 1, false],
-    ['/d%6Fcs', 0, false],
     ['/v1', 0, true],
     ['/v1x', 0, false],
     ['/%761/pets', 0, false],
@@ -52,9 +47,7 @@ describe('a path', () => {
 
   test('has the route without parameters if two match, and otherwise the first', () => {
     const mine = route('GET', '/pets/mine')
-    for (const path of ['/v1/pets/mine', '/v1/pets/m%69ne']) {
-      expect(new Router([get, mine]).find(path).routes).toEqual([mine])
-    }
+    expect(new Router([get, mine]).find('/v1/pets/mine').routes).toEqual([mine])
     expect(new Router([get, route('GET', '/pets/{name}')]).find('/v1/pets/1').routes).toEqual([get])
   })
 })
@@ -70,16 +63,14 @@ describe('a method', () => {
     ['HEAD', '/pets', list, 'GET, HEAD, POST'],
     ['POST', '/pets', create, 'GET, HEAD, POST'],
     ['PUT', '/pets', undefined, 'GET, HEAD, POST'],
-    ['PROPFIND', '/pets', undefined, 'GET, HEAD, POST'],
     ['POST', '/pets/1', undefined, 'GET, HEAD'],
     ['HEAD', '/pets/1/tags/old', undefined, 'POST'],
   ])('%s at %s: %#', (method, path, expected, allow) => {
+    const message = `Method ${method} is not allowed here: expected ${allow}`
+    const refusal = new Refusal('method_not_allowed', message, { Allow: allow })
     expect(router.find(`/v1${path}`).allow).toBe(allow)
     if (expected) expect(find(method, `/v1${path}`)).toBe(expected)
-    else {
-      const message = `Method ${method} is not allowed here: expected ${allow}`
-      expect(() => find(method, `/v1${path}`)).toThrow(new Refusal('method_not_allowed', message, { Allow: allow }))
-    }
+    else expect(() => find(method, `/v1${path}`)).toThrow(refusal)
   })
 
   test('at a path with nothing is refused, and 80 characters of the path are shown', () => {

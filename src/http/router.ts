@@ -18,7 +18,6 @@ export interface Route {
 /** The parts of a path that stand for `{parameters}`. */
 export type Params = Readonly<Record<string, string>>
 
-/** What is at a path. */
 export interface Match {
   /** Empty if there is nothing. */
   readonly routes: readonly Route[]
@@ -45,14 +44,12 @@ export class Router {
   }
 
   find(path: string): Match {
-    const isEncoded = path.includes('%') && isVersioned(path)
-    const plain = isEncoded ? path.replace(encodedUnreserved, decodeURIComponent) : path
-    const known = this.#static.get(plain)
+    const known = this.#static.get(path)
     if (known) return known
     for (const { match, pattern } of this.#patterns) {
-      const { groups: params } = pattern.exec(plain) ?? {}
-      if (params && isEncoded) return { ...match, params: Object.fromEntries(Object.entries(params).map(decode)) }
-      if (params) return { ...match, params }
+      const { groups: params } = pattern.exec(path) ?? {}
+      if (params && !path.includes('%')) return { ...match, params }
+      if (params) return { ...match, params: Object.fromEntries(Object.entries(params).map(decode)) }
     }
     return { routes: [], allow: '', params: {}, isVersioned: isVersioned(path) }
   }
@@ -61,12 +58,6 @@ export class Router {
 function isVersioned(path: string): boolean {
   return path === versionPrefix || path.startsWith(`${versionPrefix}/`)
 }
-
-/**
- * Letters, digits, `-`, `.`, `_` and `~`, which need no encoding: a path means the same with and without it. A part after
- * half an escape stays encoded: decoding it would complete that escape.
- */
-const encodedUnreserved = /(?<!%|%.)%(?:2[DE]|3\d|[46][1-9A-F]|[57][\dA]|5F|7E)/gi
 
 /** Decoded after the path is split: an encoded slash is part of its segment. A malformed escape is taken literally. */
 function decode([name, text]: [string, string]): [string, string] {
@@ -79,7 +70,6 @@ function decode([name, text]: [string, string]): [string, string] {
 
 const shownPathCharsMax = 80
 
-/** The route for the request's method. */
 export function findRoute({ routes, allow }: Match, exchange: Exchange): Route {
   if (routes.length === 0) {
     // A key that is cut could not be recognised.

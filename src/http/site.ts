@@ -5,14 +5,14 @@ import { headersWith, plainText } from './response.ts'
 import type { Route } from './router.ts'
 
 /** A file for browsers or tools, which is the same for every client. */
-export interface Asset {
+interface Asset {
   readonly type: string
   read(): Promise<Uint8Array>
   /** Further response headers, such as a Content-Security-Policy. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
-interface SiteParts extends PublishedUrls {
+export interface SiteParts extends PublishedUrls {
   readonly pages: ReadonlyMap<string, Asset>
 }
 
@@ -37,8 +37,6 @@ export function createSiteRoutes(parts: SiteParts, health: Health, metrics: Metr
 function createPublicRoute(path: string, handle: Route['handle']): Route {
   return { method: 'GET', path, access: 'public', handle }
 }
-
-const gzipBytesMin = 256
 
 /** Serves an asset, compressed if the client accepts that. Loaded on the first request, so that the start is quick. */
 function serveAsset({ type, read, headers }: Asset): Route['handle'] {
@@ -66,13 +64,11 @@ function serveAsset({ type, read, headers }: Asset): Route['handle'] {
   }
 }
 
-/** `gzip` is absent for a small file. */
 async function load(read: Asset['read']) {
   const bytes = await read()
   const hash = new Bun.CryptoHasher('sha256').update(bytes).digest('base64url').slice(0, 22)
   // Compressed once and sent often, so at the highest level.
-  const compress = () => Bun.gzipSync(new Uint8Array(bytes), { library: 'libdeflate', level: 12 })
-  return { bytes, hash, gzip: bytes.length < gzipBytesMin ? undefined : compress() }
+  return { bytes, hash, gzip: Bun.gzipSync(new Uint8Array(bytes), { library: 'libdeflate', level: 12 }) }
 }
 
 /** The weak comparison that RFC 9110 prescribes for If-None-Match. */

@@ -28,17 +28,12 @@ test('the metrics count requests by operation and status, and animals', async ()
   // The second one is a replay.
   const headers = { 'idempotency-key': 'k' }
   for (const body of [rex, rex, '{"name":""}']) await counted.call('/v1/pets', { method: 'POST', body, headers })
-  for (const path of ['/v1/pets', '/v1/pets', '/v1/pets', '/v1/pets/1', '/v1/nothing']) await counted.call(path)
   await counted.call('/v1/pets', { key: null })
   const expected = [
     'petstore_http_requests_total{operation="createPet",status="201"} 2',
-    'petstore_http_requests_total{operation="listPets",status="200"} 3',
-    'petstore_http_requests_total{operation="getPet",status="200"} 1',
-    'petstore_http_requests_total{operation="none",status="404"} 1',
     'petstore_http_requests_total{operation="none",status="401"} 1',
     'petstore_http_requests_in_flight 1',
     'petstore_pets_created_total 1',
-    'petstore_writes_waiting 0',
     'petstore_store_up 1',
   ]
   expect(await scrape(counted)).toEqual(expect.arrayContaining(expected))
