@@ -1,219 +1,185 @@
 // The checks, one for each rule of docs/interface.md.
 
 import { int64 } from '../field.ts'
-import { int64Max, isJsonObject } from '../int64.ts'
-import { type Pet, type PetStatus, petStatus, petStatuses } from '../pet.ts'
-import {
-  absentId,
-  type Check,
-  type Exchange,
-  Failed,
-  type FieldRule,
-  newPet,
-  type Probe,
-  petName,
-  post,
-  postEach,
-  type Sendable,
-  Skipped,
-  wrongBearer,
-} from './check.ts'
+import { int64Max } from '../int64.ts'
+import { type PetStatus, petStatus, petStatuses } from '../pet.ts'
+import { expectFields, Failed, fail, newPet, type Probe, type ProbeRequest, Skipped, sameAs, show } from './probe.ts'
 
-const string: FieldRule = { expected: 'a string', isValid: value => typeof value === 'string' }
-const integer: FieldRule = { expected: 'an int64', isValid: value => int64.read(value) !== undefined }
+/** Rejects with Failed or Skipped unless the server passes. */
+type Run = (probe: Probe) => Promise<unknown>
 
-/** Names are not judged: a server may have animals from before its rules. */
-const petFields = {
-  id: integer,
-  name: string,
-  categoryId: integer,
-  status: {
-    expected: `${petStatus.expected}, or absent`,
-    isValid: value => value === undefined || petStatus.read(value) !== undefined,
-  },
-} satisfies Record<keyof Pet, FieldRule>
-
-const errorFields = {
-  code: string,
-  message: string,
-  status: { expected: 'the HTTP status', isValid: (value, status) => value === status },
-} satisfies Record<string, FieldRule>
-
-const oddName = `${petName()} "é" 🐕`
-const invalidPets: readonly (readonly [what: string, requests: readonly Sendable[]])[] = [
-  ['without a name', postEach('name', [undefined])],
-  ['without a categoryId', postEach('categoryId', [undefined])],
-  ['without a body', [post(undefined)]],
-  ['with a name that is not a string', postEach('name', [42, null, true, ['Rex'], {}])],
-  ['with a categoryId that is not an integer', postEach('categoryId', ['7', 1.5, true, null, [7]])],
-  ['with a categoryId above 64 bits', [post(newPet({ categoryId: String(int64Max + 1n) }))]],
-  ['with an unknown status', postEach('status', ['lost', 'Available', '', 7])],
-  ['with a body that is not an object', ['[]', '"Rex"', '7', 'null'].map(body => post(body))],
-  ['with a body that is not JSON', [post('{"name":'), post('name=Rex')]],
-]
-
-function check(section: string, name: string, needs: readonly Check[], run: Check['run']): Check {
-  return { section, name, needs, run }
+/** One rule of the interface. It accepts any content of the catalogue. */
+export interface Check {
+  /** The heading in docs/interface.md with the rule. */
+  readonly section: string
+  readonly name: string
+  readonly run: Run
+  /** If it fails, all later checks are skipped: they may fail for the same reason. */
+  readonly isEssential: boolean
 }
 
-const creates = check('createPet', 'POST /pets is 201 with the Pet and its id', [], async probe => {
-  const created = await probe.create()
-  const pet = created.object()
-  for (const [field, rule] of Object.entries(petFields)) created.expectField(pet, field, rule)
-})
+const string = { expected: 'a string', read: (value: unknown) => (typeof value === 'string' ? value : undefined) }
+const optionalStatus = {
+  expected: `${petStatus.expected}, or absent`,
+  read: (value: unknown) => (value === undefined ? 'absent' : petStatus.read(value)),
+}
+const petRules = { id: int64, name: string, categoryId: int64, status: optionalStatus }
 
-const eachStatus = check('createPet', 'POST /pets accepts each status and returns it', [creates], async probe => {
-  for (const status of petStatuses) {
-    const created = await probe.create({ status: JSON.stringify(status) })
-    created.expectValues(created.object(), { status })
-  }
-})
-
-const exact = check('Resources', 'POST /pets returns a categoryId beyond 2^53 exactly', [creates], async probe => {
-  for (const categoryId of [2n ** 53n + 1n, int64Max]) {
-    const created = await probe.create({ categoryId: String(categoryId) })
-    created.expectValues(created.object(), { categoryId })
-  }
-})
-
-const lists = check('listPets', 'GET /pets is 200 with a JSON array', [], async probe => {
-  await probe.list('')
-})
-
-const limitName = 'GET /pets?limit accepts 1, 20 and 100, and lists no more animals'
-const limits = check('listPets', limitName, [creates, lists], async probe => {
-  // In a small catalogue, this shows only that the values are accepted.
-  if (!probe.target.readOnly) await probe.ensurePets(21, 'available')
-  for (const limit of [1, 20, 100]) {
-    expectAtMost(limit, await probe.list(`?limit=${limit}`))
-    expectAtMost(limit, await probe.list(`?limit=${limit}&status=available`))
-  }
-})
-
-const listedIds = listsField('id', [limits])
+const oddName = 'conform "é" 🐕'
+const wrongKey = `Bearer conform-wrong-key-${crypto.randomUUID()}`
+// Random, near the end of the range: no animal has it.
+const absentId = int64Max - 1n - BigInt(Math.floor(Math.random() * 1e12))
 
 /** In the order in which they run. */
 export const contractChecks: readonly Check[] = [
-  creates,
-  eachStatus,
-  check('createPet', 'POST /pets accepts an animal without a status', [creates], async probe => {
-    const created = await probe.create({ status: undefined })
-    created.expectField(created.object(), 'status', petFields.status)
+  ...essentialChecks('createPet', {
+    'POST /pets is 201 with the Pet and its id': probe => probe.create({}, petRules),
   }),
-  check('createPet', 'POST /pets returns the name and the categoryId as sent', [creates], async probe => {
-    const created = await probe.create({ name: JSON.stringify(oddName) })
-    created.expectValues(created.object(), { name: oddName, categoryId: 1n })
+  ...checks('createPet', {
+    'POST /pets accepts each status and returns it': async probe => {
+      for (const status of petStatuses) await probe.create({ status })
+    },
+    'POST /pets accepts an animal without a status': probe =>
+      probe.create({ status: undefined }, { status: optionalStatus }),
+    'POST /pets returns the name and the categoryId as sent': probe => probe.create({ name: oddName, categoryId: 1n }),
+    'POST /pets without a name is refused': refusesPets('name', undefined),
+    'POST /pets without a categoryId is refused': refusesPets('categoryId', undefined),
+    'POST /pets without a body is refused': refuses(400, post(undefined)),
+    'POST /pets with a name that is not a string is refused': refusesPets('name', 42, null, true, ['Rex'], {}),
+    'POST /pets with a categoryId that is not an integer is refused': refusesPets(
+      'categoryId',
+      '7',
+      1.5,
+      true,
+      null,
+      [7],
+    ),
+    'POST /pets with a categoryId above 64 bits is refused': refusesPets('categoryId', int64Max + 1n),
+    'POST /pets with an unknown status is refused': refusesPets('status', 'lost', 'Available', '', 7),
+    'POST /pets with a body that is not an object is refused': refuses(400, ...['[]', '"Rex"', '7', 'null'].map(post)),
+    'POST /pets with a body that is not JSON is refused': refuses(400, post('{"name":'), post('name=Rex')),
   }),
-  ...invalidPets.map(([what, requests]) =>
-    check('createPet', `POST /pets ${what} is refused`, [creates], refused(400, ...requests)),
-  ),
-  exact,
-  lists,
-  limits,
-  check('listPets', 'GET /pets without a limit lists at most 20 animals', [limits], async probe => {
-    await probe.ensurePets(21)
-    expectAtMost(20, await probe.list(''))
-    await probe.ensurePets(21, 'available')
-    expectAtMost(20, await probe.list('?status=available'))
+  ...essentialChecks('listPets', {
+    'GET /pets is 200 with a JSON array': probe => probe.list(),
+    'GET /pets?limit accepts 1, 20 and 100, and lists no more animals': async probe => {
+      const { pets } = await probe.list('?limit=100&status=available')
+      // Later checks need them, too. A run that only reads shows less in a small catalogue.
+      for (let count = pets.length; count < 21 && !probe.target.readOnly; count++) await probe.create()
+      for (const limit of [1, 20, 100]) {
+        await probe.list(`?limit=${limit}`, limit)
+        await probe.list(`?limit=${limit}&status=available`, limit)
+      }
+    },
   }),
-  listedIds,
-  listsField('name', [limits]),
-  listsField('categoryId', [limits, exact]),
-  listsField('status', [limits]),
-  check('Resources', 'no two listed or new animals have the same id', [listedIds], async probe => {
-    await probe.ensurePets(2)
-    const list = await probe.list('?limit=100')
-    for (const ids of [list.petIds(), probe.addedIds]) {
-      const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
-      if (repeated !== undefined) throw new Failed('another id for each animal', `id ${repeated} twice`)
-    }
+  ...checks('Resources', {
+    'every listed animal is a Pet': probe => probe.list('?limit=100', 100, petRules),
+    'POST /pets returns a categoryId beyond 2^53 exactly': async probe => {
+      for (const categoryId of [2n ** 53n + 1n, int64Max]) await probe.create({ categoryId })
+    },
+    'no two listed or new animals have the same id': async probe => {
+      const created = probe.exchanges.filter(({ status }) => status === 201)
+      const { pets: listed } = await probe.list('?limit=100')
+      for (const pets of [listed, created.map(({ json }) => json)]) {
+        const ids = pets.map(showId)
+        const repeated = ids.find((id, index) => ids.indexOf(id) !== index)
+        if (repeated !== undefined) throw new Failed('another id for each animal', `id ${repeated} twice`)
+      }
+    },
   }),
-  check('getPet', 'GET /pets/{petId} returns the animal as it was added or listed', [listedIds], async probe => {
-    const pet = await (probe.target.readOnly ? firstListed(probe) : newAnimal(probe, 'sold'))
-    const got = await probe.send(`/pets/${pet.id}`)
-    got.expectValues(got.expectStatus(200).object(), pet)
+  ...checks('listPets', {
+    'GET /pets without a limit lists at most 20 animals': async probe => {
+      await probe.list('', 20)
+      await probe.list('?status=available', 20)
+    },
+    'GET /pets?status lists only animals with that status': async probe => {
+      for (const status of petStatuses) await probe.list(`?limit=100&status=${status}`, 100, sameAs({ status }))
+    },
+    'a new animal is in the list of its status, as it was added': async probe => {
+      const pet = await addPet(probe, 'pending')
+      const { list, pets } = await probe.list('?limit=100&status=pending')
+      const listed = pets.find(listed => showId(listed) === showId(pet))
+      if (!listed && pets.length === 100) throw new Skipped('more animals are pending than one list shows')
+      expectFields(list, sameAs(pet), listed ?? fail(list, `an animal with id ${showId(pet)}`))
+    },
   }),
-  check('getPet', 'GET /pets/{petId} with the id of no animal is refused', [], refused(404, `/pets/${absentId()}`)),
-  check('listPets', 'GET /pets?status lists only animals with that status', [eachStatus, limits], async probe => {
-    for (const status of petStatuses) {
-      // A filter shows nothing if all animals have the same status.
-      const other = petStatuses.find(other => other !== status)
-      await probe.ensurePets(1, other)
-      const list = await probe.list(`?limit=100&status=${status}`)
-      for (const item of list.items()) list.expectValues(item, { status })
-    }
+  ...checks('getPet', {
+    'GET /pets/{petId} returns the animal as it was added or listed': async probe => {
+      const pet = await findPet(probe)
+      expectFields(await probe.send({ path: `/pets/${showId(pet)}` }, 200), sameAs(pet))
+    },
+    'GET /pets/{petId} with the id of no animal is refused': refuses(404, { path: `/pets/${absentId}` }),
   }),
-  check('listPets', 'a new animal is in the list of its status, as it was added', [listedIds], async probe => {
-    const pet = await newAnimal(probe, 'pending')
-    const list = await probe.list('?limit=100&status=pending')
-    const index = list.petIds().indexOf(pet.id)
-    if (index < 0 && list.items().length === 100) throw new Skipped('more animals are pending than one list shows')
-    list.expect(index >= 0, `an animal with id ${pet.id}`)
-    list.expectValues(list.items()[index], pet)
+  ...checks('Authentication', {
+    'GET /pets without a key is refused': refuses(401, { path: '/pets', authorization: null }),
+    'POST /pets without a key is refused': refuses(401, { ...post(newPet()), authorization: null }),
+    'GET /pets/{petId} without a key is refused': refusesGet(null),
+    'GET /pets with a wrong key is refused': refuses(401, { path: '/pets', authorization: wrongKey }),
+    'POST /pets with a wrong key is refused': refuses(401, { ...post(newPet()), authorization: wrongKey }),
+    'GET /pets/{petId} with a wrong key is refused': refusesGet(wrongKey),
   }),
-  ...refusesCredential('without a key', null),
-  ...refusesCredential('with a wrong key', wrongBearer),
-  check('Base address', 'responses are application/json', [listedIds], async probe => {
-    for (const path of ['/pets', await probe.petPath()]) (await probe.send(path)).expectJsonType()
-    if (!probe.target.readOnly) (await probe.create()).expectJsonType()
+  // The last checks judge the responses that the others have received.
+  ...checks('Base address', {
+    'responses are application/json': async ({ exchanges }) => {
+      if (exchanges.length === 0) throw new Skipped('there was no response')
+      for (const exchange of exchanges) {
+        const type = exchange.headers.get('content-type') ?? 'no Content-Type'
+        const isJson = /^application\/json\s*(;|$)/i.test(type)
+        if (!isJson) fail(exchange, 'Content-Type: application/json', `returned ${exchange.status}, ${type}`)
+      }
+    },
   }),
-  // The last checks judge the responses that the others have met.
-  check('Errors', 'errors are application/json', [], async ({ errors }) => {
-    for (const error of errors) error.expectJsonType().object()
+  ...checks('Errors', {
+    'every error is an Error with the HTTP status': async ({ exchanges }) => {
+      const errors = exchanges.filter(({ status }) => status >= 400)
+      if (errors.length === 0) throw new Skipped('there was no error')
+      for (const error of errors) {
+        expectFields(error, { code: string, message: string, ...sameAs({ status: error.status }) })
+      }
+    },
   }),
-  ...Object.entries(errorFields).map(([field, rule]) =>
-    check('Errors', `the ${field} of every Error is ${rule.expected}`, [], async ({ errors }) => {
-      const readable = errors.filter(error => isJsonObject(error.json()))
-      for (const error of readable) error.expectField(error.json(), field, rule)
-    }),
-  ),
 ]
 
-function listsField(field: keyof Pet, needs: readonly Check[]): Check {
-  const rule = petFields[field]
-  return check('Resources', `the ${field} of every listed animal is ${rule.expected}`, needs, async probe => {
-    await probe.ensurePets(1)
-    const list = await probe.list('?limit=100')
-    for (const item of list.items()) list.expectField(item, field, rule)
-  })
+function checks(section: string, runs: Readonly<Record<string, Run>>): readonly Check[] {
+  return Object.entries(runs).map(([name, run]) => ({ section, name, run, isEssential: false }))
 }
 
-/** The run of a check: the server refuses each of the requests with this status. */
-function refused(status: number, ...requests: readonly Sendable[]): Check['run'] {
+function essentialChecks(section: string, runs: Readonly<Record<string, Run>>): readonly Check[] {
+  return checks(section, runs).map(check => ({ ...check, isEssential: true }))
+}
+
+function post(body: string | undefined): ProbeRequest {
+  return { method: 'POST', path: '/pets', body }
+}
+
+/** The server answers each of the requests with this status. */
+function refuses(status: number, ...requests: readonly ProbeRequest[]): Run {
   return async probe => {
-    for (const request of requests) (await probe.send(request)).expectStatus(status)
+    for (const request of requests) await probe.send(request, status)
   }
 }
 
-function refusesCredential(what: string, authorization: string | null): readonly Check[] {
-  const [list, create] = [{ path: '/pets', authorization }, post(newPet(), { authorization })]
-  return [
-    check('Authentication', `GET /pets ${what} is refused`, [lists], refused(401, list)),
-    check('Authentication', `POST /pets ${what} is refused`, [creates], refused(401, create)),
-    check('Authentication', `GET /pets/{petId} ${what} is refused`, [listedIds], async probe =>
-      refused(401, { path: await probe.petPath(), authorization })(probe),
-    ),
-  ]
+function refusesPets(field: string, ...values: readonly unknown[]): Run {
+  return refuses(400, ...values.map(value => post(newPet({ [field]: value }))))
 }
 
-function expectAtMost(count: number, list: Exchange): void {
-  const { length } = list.items()
-  list.expect(length <= count, `at most ${count} animals`, `lists ${length}`)
+function refusesGet(authorization: string | null): Run {
+  return async probe => probe.send({ path: `/pets/${showId(await findPet(probe))}`, authorization }, 401)
 }
 
-/** A new animal with values that a server may change when it stores or reads them. */
-async function newAnimal(probe: Probe, status: PetStatus) {
-  // If the server rounds integers, another check reports it.
-  const categoryId = probe.failed.has(exact) ? 1n : int64Max
-  const fields = { name: JSON.stringify(oddName), categoryId: String(categoryId), status: JSON.stringify(status) }
-  const id = (await probe.create(fields)).petId()
-  return { id, name: oddName, categoryId, status }
+const showId = (pet: unknown) => show(Object(pet)['id'])
+
+/** Adds an animal with values that a server may change when it stores or reads them. */
+async function addPet(probe: Probe, status: PetStatus) {
+  const fields = { name: oddName, categoryId: int64Max, status }
+  const { json } = await probe.create(fields, {})
+  return { ...fields, id: Object(json)['id'] }
 }
 
-async function firstListed(probe: Probe) {
-  await probe.ensurePets(1)
-  const list = await probe.list('?limit=1')
-  const [id] = list.petIds()
-  const { name, categoryId, status } = Object(list.items()[0])
+/** The first of the list if nothing can be added. */
+async function findPet(probe: Probe) {
+  if (!probe.target.readOnly) return addPet(probe, 'sold')
+  const [pet] = (await probe.list('?limit=1')).pets
+  if (!pet) throw new Skipped('the catalogue is empty, and this run only reads')
+  const { id, name, categoryId, status } = Object(pet)
   return { id, name, categoryId, status }
 }
