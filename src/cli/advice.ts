@@ -1,9 +1,7 @@
-// What an operator has to do about a problem.
-
 import { readCode, SetupError, type StoreProblem, type StoreTrouble } from '../errors.ts'
 
 /** What the operator has to do about each problem of a store. */
-const advice: Readonly<Record<StoreProblem, string>> = {
+const adviceFor: Readonly<Record<StoreProblem, string>> = {
   locked: 'stop that process, or try again',
   'disk-full': 'free some space',
   temporary: 'try again',
@@ -16,7 +14,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
   'not-writable': 'let this user write the file and its folder, or set DATABASE_URL to another file',
   'not-readable': 'let this user read it',
   'failing-disk': 'check the file and its disk',
-  damaged: 'stop the servers, move the file away with its -wal and -shm files, and run petstore restore with a backup',
+  damaged: 'stop the servers, move the file away with its -wal and -shm files, and restore a backup',
   'bad-backup': 'name another backup',
   'foreign-trigger': 'remove the triggers that you have added to the store',
 
@@ -40,7 +38,7 @@ const advice: Readonly<Record<StoreProblem, string>> = {
 
 /** What happened and what to do. */
 export function withAdvice({ message, problem }: StoreTrouble): string {
-  return problem ? `${message}; ${advice[problem]}` : message
+  return problem ? `${message}; ${adviceFor[problem]}` : message
 }
 
 /** What a system error means, by its code, and what to do. */
@@ -55,9 +53,9 @@ export function explain(what: string, error: unknown, problems: Causes): unknown
 }
 
 /** Why a server cannot be reached, by the code of `fetch`; undefined if it is another error. */
-export function connectionProblem(url: string, error: unknown): SetupError | undefined {
+export function connectionProblem(url: string, error: unknown, program: string): SetupError | undefined {
   const problem = explain(`Cannot reach ${url}`, error, [
-    [/^ECONNREFUSED$/, 'nothing answers there', 'start it with petstore serve, or check the address'],
+    [/^ECONNREFUSED$/, 'nothing answers there', `start it with ${program} serve, or check the address`],
     [/^(ENOTFOUND|EAI_AGAIN)$/, 'no address is known for this host', 'check its name'],
     [/^(ECONNRESET|EPIPE)$/, 'the server closed the connection', 'if it uses TLS, the address needs https://'],
     [/^EPROTO$/, 'the TLS handshake failed', 'if the server has no TLS, the address needs http://'],

@@ -61,9 +61,8 @@ export function startSweep(pets: Pick<PetStore, 'deleteExpiredIdempotencyKeys'>,
   const deleteBatch = async () => {
     const deleted = await pets.deleteExpiredIdempotencyKeys(new Date(), batchKeys)
     activity.keysDeleted += deleted
-    if (deleted === batchKeys) return batchPauseMs
-    activity.completedAtMs = Date.now()
-    return undefined
+    if (deleted < batchKeys) activity.completedAtMs = Date.now()
+    return deleted < batchKeys ? sweepEveryMs : batchPauseMs
   }
   return Object.assign(activity, repeat(log, sweepEveryMs, deleteBatch))
 }

@@ -3,22 +3,25 @@ import { writeMsMax } from '../store/commit-queue.ts'
 import { isPostgres, sqliteFile } from '../store/open.ts'
 import { backUpSqlite } from '../store/sqlite/backup.ts'
 import { openSqliteRestore, type Restore } from '../store/sqlite/restore.ts'
-import { argument, command, switchOption } from './arguments.ts'
+import { argument, command, switchOption } from './command.ts'
 import { runInterruptible } from './interrupt.ts'
 import { writeNewFile } from './new-file.ts'
-import { animals, confirmationProblems, type Io, isConfirmed, minute, startProgress } from './output.ts'
+import type { Io } from './output.ts'
 import { settings } from './settings.ts'
+import { animals, confirmationProblems, isConfirmed, minute, startProgress } from './terminal.ts'
 
 export const backupCommand = command({
   name: 'backup',
   summary: 'Copy an SQLite store into a new file, while the server runs, and check the copy',
   options: {
-    file: argument('<file>', 'a new file; an existing one is not overwritten'),
+    file: argument('file', 'a new file; an existing one is not overwritten'),
     databaseUrl: settings.databaseUrl,
   },
   examples: ['petstore backup pets-2030-01-31.db'],
-  check: ({ databaseUrl = '' }) =>
-    isPostgres(databaseUrl) ? ['Cannot back up PostgreSQL: use pg_dump, or petstore export for the animals alone'] : [],
+  check({ databaseUrl = '' }, _, program) {
+    if (!isPostgres(databaseUrl)) return []
+    return [`Cannot back up PostgreSQL: use pg_dump, or ${program} export for the animals alone`]
+  },
   async run({ file, databaseUrl }, io) {
     const ifAborted = `${file} was not created`
     await runInterruptible(io, { ifAborted }, catchSignals => backUpTo(file, databaseUrl, catchSignals(), io))
@@ -26,10 +29,11 @@ export const backupCommand = command({
 })
 
 async function backUpTo(file: string, databaseUrl: string, signal: AbortSignal, io: Io): Promise<void> {
-  using progress = startProgress('Copying the store', io)
-  const copy = (path: string) => backUpSqlite(sqliteFile(databaseUrl), path, progress.update, signal)
+  const copy = async (path: string) => {
+    using progress = startProgress('Copying the store', io)
+    return await backUpSqlite(sqliteFile(databaseUrl), path, progress.update, signal)
+  }
   const { result, bytes } = await writeNewFile(file, `Cannot back up to ${file}`, copy)
-  progress.stop()
   io.err(`Copied ${animals(result)} to ${file} (${bytes.toLocaleString('en')} bytes) and checked the copy\n`)
 }
 
@@ -40,8 +44,8 @@ export const restoreCommand = command({
   name: 'restore',
   summary: 'Replace the animals of an SQLite store with those of a backup, while the server runs',
   options: {
-    file: argument('<file>', 'a copy that petstore backup has written'),
-    yes: switchOption('--yes, -y', 'Skip the question; needed without a terminal'),
+    file: argument('file', 'a copy that petstore backup has written'),
+    yes: switchOption('yes', 'Skip the question; needed without a terminal', 'y'),
     databaseUrl: settings.databaseUrl,
   },
   details: `All or nothing: animals and idempotency keys come from the backup. API keys of the store stay as

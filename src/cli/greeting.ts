@@ -1,6 +1,6 @@
 // What a server prints at its start.
 
-import { hashSecret, issueApiKey, isWellFormedApiKey, type Permission, whyInvalid } from '../api-key.ts'
+import { hashSecret, issueApiKey, whyInvalid } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { isPostgres } from '../store/open.ts'
@@ -8,38 +8,34 @@ import type { KeyStore, Stores } from '../store-contract.ts'
 import { type Io, shellWord, version } from './output.ts'
 import { formatOrigin, type ServeSettings, settings as serveSettings } from './settings.ts'
 
-type Row = readonly [label: string, value: string]
-
 /** Prints the addresses, a key or how to create one, and curl lines to paste. Creates the first key of a store. */
-export async function greet(settings: ServeSettings, stores: Stores, log: Log, io: Io): Promise<void> {
-  const { keys, location } = stores
+export async function greet(settings: ServeSettings, { keys, location }: Stores, log: Log, io: Io): Promise<void> {
   const { host, publicUrl, environmentKey, tlsCert } = settings
   const origin = formatOrigin(settings)
-  const network = (await networkHosts(host)).map(host => `${formatOrigin({ ...settings, host })}/`)
+  const network = (await networkHosts(host)).map(host => formatOrigin({ ...settings, host }))
   const first = environmentKey === undefined ? await createFirstKey(keys) : undefined
-  const permission = environmentKey === undefined ? undefined : await findPermission(environmentKey, keys, log)
-  const hint = first ?? keyHint(settings, permission, io)
-  const rows: readonly Row[] = [
-    ['Catalogue', `${origin}/`],
-    ['Reference', `${origin}/docs`],
-    ...network.map((url, index): Row => [index === 0 ? 'Network' : '', url]),
-    ...(publicUrl === undefined ? [] : [['Public', publicUrl] as const]),
+  const hint = first ?? (await keyHint(settings, keys, log, io))
+  const lines = [
+    `petstore ${version} serves ${origin}/v1 from ${location}\n\n`,
+    row('Catalogue', `${origin}/`),
+    row('Reference', `${origin}/docs`),
+    ...network.map(url => row('Network', `${url}/`)),
+    publicUrl === undefined ? '' : row('Public', publicUrl),
     hint.row,
   ]
-  const list = rows.map(([label, value]) => `  ${label.padEnd(9)}  ${value}\n`).join('')
-  const warning = tlsCert || loopback.test(host) ? '' : `\n${clearText}\n`
-  const serves = `petstore ${version} serves ${origin}/v1 from ${location}`
+  const isLocal = /^(127\.|::1$|localhost$)/i.test(host)
+  const warning = tlsCert || isLocal ? '' : `\n${clearText}\n`
+  const trial = hint.header ? formatTrial(origin, hint.header) : ''
   try {
-    await io.out(`${serves}\n\n${list}${warning}${formatTrial(origin, hint)}\nStop with Ctrl-C.\n`)
+    await io.out(`${lines.join('')}${warning}${trial}\nStop with Ctrl-C.\n`)
   } catch (cause) {
     if (first) await keys.revoke(first.id, new Date())
     throw new SetupError('Cannot write the address to stdout: check where stdout goes', { cause })
   }
 }
 
-const loopback = /^(127\.|::1$|localhost$)/i
+const row = (label: string, value: string) => `  ${label.padEnd(9)}  ${value}\n`
 const clearText = 'Without TLS, keys travel in the clear: set --tls-cert and --tls-key, or use a proxy with TLS.'
-const networkHostsMax = 5
 
 /** The addresses of this machine that others can reach, if the server listens on all of them; `::` includes IPv4. */
 async function networkHosts(host: string): Promise<readonly string[]> {
@@ -48,63 +44,40 @@ async function networkHosts(host: string): Promise<readonly string[]> {
   const all = Object.values(networkInterfaces()).flatMap(addresses => addresses ?? [])
   const isReachable = ({ internal, family, address }: (typeof all)[number]) =>
     !internal && (family === 'IPv4' || host === '::') && !/^(fe[89ab]|169\.254\.)/i.test(address)
-  return all
-    .filter(isReachable)
-    .slice(0, networkHostsMax)
-    .map(({ address }) => address)
-}
-
-/** Which key to use. */
-interface KeyHint {
-  readonly row: Row
-  /** In the syntax of a shell; absent if the key is not known there. */
-  readonly header?: string
-  readonly isReadOnly?: boolean
+  return all.filter(isReachable).map(({ address }) => address)
 }
 
 /** Undefined if the store has, or had, a key. */
-async function createFirstKey(keys: KeyStore): Promise<(KeyHint & { readonly id: bigint }) | undefined> {
+async function createFirstKey(keys: KeyStore) {
   const { key, record } = issueApiKey({ name: 'first', permission: 'manage', createdAt: new Date() })
   const created = await keys.createFirst(record)
-  const row = ['API key', `${key} (permission manage, shown only this once)`] as const
-  return created && { id: created.id, row, header: `'Authorization: Bearer ${key}'` }
+  const shown = row('API key', `${key} (permission manage, shown only this once)`)
+  return created && { id: created.id, row: shown, header: `'Authorization: Bearer ${key}'` }
 }
 
-/** `permission` is that of the operator's own key, if there is one that may use the catalogue. */
-function keyHint({ environmentKey, databaseUrl }: ServeSettings, permission: Permission | undefined, io: Io): KeyHint {
-  if (permission === undefined) {
-    return { row: ['New key', `${io.program} keys create --name NAME${storeFlag(databaseUrl, io)}`] }
+/** For a server that creates no key. Warns if the store knows the operator's key: its record decides. */
+async function keyHint({ environmentKey, databaseUrl }: ServeSettings, keys: KeyStore, log: Log, io: Io) {
+  const known = environmentKey ? await keys.find(hashSecret(environmentKey)) : undefined
+  if (known) {
+    const access = [known.permission, whyInvalid(known, new Date())].filter(Boolean).join(', ')
+    log.write('warn', `PETSTORE_API_KEY is the key "${known.name}" (${access}): its permission in the store applies`)
+  }
+  if (known || !environmentKey) {
+    const isDefault = databaseUrl === (io.env['DATABASE_URL'] || serveSettings.databaseUrl.default)
+    // An address may contain a password.
+    const flag = ` --database-url ${isPostgres(databaseUrl) ? 'URL' : shellWord(databaseUrl)}`
+    return { row: row('New key', `${io.program} keys create --name NAME${isDefault ? '' : flag}`) }
   }
   // The flag takes precedence, and does not set the variable in the shell.
-  if (environmentKey !== io.env['PETSTORE_API_KEY']) return { row: ['API key', 'as given by --api-key'] }
-  const header = '"Authorization: Bearer $PETSTORE_API_KEY"'
-  return { row: ['API key', '$PETSTORE_API_KEY'], header, isReadOnly: permission === 'read-only' }
+  if (environmentKey !== io.env['PETSTORE_API_KEY']) return { row: row('API key', 'as given by --api-key') }
+  return { row: row('API key', '$PETSTORE_API_KEY'), header: '"Authorization: Bearer $PETSTORE_API_KEY"' }
 }
 
-/** Lines that list and add animals, if the shell knows a key. */
-function formatTrial(origin: string, { header, isReadOnly }: KeyHint): string {
-  if (header === undefined) return ''
-  // -k: the certificate may be self-signed. The quotes are for shells that take brackets for a pattern.
+/** Lines that list and add animals. */
+function formatTrial(origin: string, header: string): string {
+  // -k: the certificate may be self-signed.
   const curl = `  curl ${origin.startsWith('https') ? '-k ' : ''}-w '\\n' -H ${header}`
-  const url = origin.includes('[') ? `'${origin}/v1/pets'` : `${origin}/v1/pets`
+  const url = shellWord(`${origin}/v1/pets`)
   const post = `-H 'Content-Type: application/json' -d '{"name":"Rex","categoryId":7}'`
-  return `\nTry it:\n${curl} ${url}\n${isReadOnly ? '' : `${curl} ${post} ${url}\n`}`
-}
-
-/** What the operator's own key may do with animals. Warns if the store knows the key: its record decides. */
-async function findPermission(environmentKey: string, keys: KeyStore, log: Log): Promise<Permission | undefined> {
-  const known = isWellFormedApiKey(environmentKey) ? await keys.find(hashSecret(environmentKey)) : undefined
-  if (!known) return 'manage'
-  const refusal = whyInvalid(known, new Date())
-  const access = [known.permission, refusal].filter(Boolean).join(', ')
-  const what = `the stored key "${known.name}" (${access})`
-  log.write('warn', `PETSTORE_API_KEY is ${what}: its permission in the store applies`)
-  return known.permission === 'metrics' || refusal ? undefined : known.permission
-}
-
-/** The flag with which another command in this shell opens the same store. It never shows a password. */
-function storeFlag(url: string, io: Io): string {
-  if (url === (io.env['DATABASE_URL'] || serveSettings.databaseUrl.default)) return ''
-  if (isPostgres(url)) return ' --database-url URL'
-  return ` --database-url ${shellWord(url)}`
+  return `\nTry it:\n${curl} ${url}\n${curl} ${post} ${url}\n`
 }

@@ -1,8 +1,7 @@
 import { readBytes } from '../client/request.ts'
 import { readCode, SetupError } from '../errors.ts'
 import { oneOf } from '../field.ts'
-import { command } from './arguments.ts'
-import { exitCode } from './output.ts'
+import { command } from './command.ts'
 import { formatOrigin, settings } from './settings.ts'
 
 /** Longer than the server waits for its store. */
@@ -16,7 +15,8 @@ export const healthCommand = command({
     host: { ...settings.host, help: 'Address that the server listens on' },
     tlsCert: { ...settings.tlsCert, help: 'Certificate file of the server, if it speaks HTTPS' },
     check: {
-      flag: '--check <endpoint>',
+      name: 'check',
+      value: 'endpoint',
       help: 'healthz: server and store work; readyz: it accepts requests; livez: it runs, with or without its store',
       default: 'healthz',
       ...oneOf(['healthz', 'readyz', 'livez']),
@@ -29,14 +29,10 @@ moved. Reads work then, so both are exit code 0.`,
   async run(options, io) {
     const url = `${formatOrigin(options)}/${options.check}`
     const { status, text } = await ask(url)
-    if (status === 200 && ['ok', 'read-only', 'store'].includes(text)) {
-      await io.out(`${text}\n`)
-      if (text === 'read-only') io.err('Reads work, but writing does not: the log of the server has the cause\n')
-      return exitCode.success
-    }
-    const isOurs = status === 503 && ['draining', 'starting', 'store'].includes(text)
-    if (isOurs) throw new SetupError(`The server is not healthy: ${text}`)
-    throw new SetupError(`${url} responds with ${status}: another program may use this port`)
+    const isOurs = /^(ok|read-only|store|draining|starting)$/.test(text)
+    if (!isOurs) throw new SetupError(`${url} responds with ${status}: another program may use this port`)
+    if (status !== 200) throw new SetupError(`The server is not healthy: ${text}`)
+    await io.out(`${text}\n`)
   },
 })
 

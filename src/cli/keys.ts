@@ -9,9 +9,10 @@ import {
 } from '../api-key.ts'
 import { SetupError } from '../errors.ts'
 import { oneOf, oneOfText } from '../field.ts'
-import { argument, type CommandGroup, command, switchOption } from './arguments.ts'
-import { minute, table, visible } from './output.ts'
-import { storeOptions, withStores } from './settings.ts'
+import { argument, type CommandGroup, command, switchOption } from './command.ts'
+import { visible } from './output.ts'
+import { storeOptions, withStores } from './stores.ts'
+import { minute, table } from './terminal.ts'
 
 const nameCharsMax = 100
 
@@ -20,21 +21,24 @@ const createCommand = command({
   summary: 'Create an API key and print it, alone, on stdout; it cannot be shown again',
   options: {
     name: {
-      flag: '--name, -n <name>',
+      name: 'name',
+      short: 'n',
+      value: 'name',
       help: 'Name of the key, for keys list',
       expected: `1 to ${nameCharsMax} characters on one line, not beginning with a dash`,
       read: text => (/^(?!-)\P{Cc}+$/u.test(text) && /\S/.test(text) && text.length <= nameCharsMax ? text : undefined),
     },
     expiresAt: {
-      flag: '--expires <when>',
+      name: 'expires',
+      value: 'when',
       help: '30m, 12h, 90d, 4w or 1y from now, or a date',
-      default: 'never',
-      optional: true,
+      otherwise: 'never',
       expected: 'a time from now such as 30m, 12h, 90d, 4w or 1y, or a future date such as 2030-01-31',
       read: text => readExpiry(text, new Date()),
     },
     permission: {
-      flag: '--permission <permission>',
+      name: 'permission',
+      value: 'permission',
       help: 'manage (also changes and removes animals), read-write, read-only (list and fetch) or metrics (only /metrics)',
       default: 'read-write',
       ...oneOf(permissions),
@@ -48,11 +52,6 @@ const createCommand = command({
   async run({ name, expiresAt, permission, ...store }, io) {
     const { key, record } = issueApiKey({ name, permission, createdAt: new Date(), ...(expiresAt && { expiresAt }) })
     await withStores({ ...store, create: true }, io, async ({ keys, location }) => {
-      const others = (await keys.list()).filter(other => other.name === name && !whyInvalid(other, new Date()))
-      if (others.length > 0) {
-        const shown = others.map(other => `${visible(other.shown)}…`).join(', ')
-        io.err(`Another valid key is called "${name}" (${shown}): to revoke one of them, name its first characters\n`)
-      }
       const { id } = await keys.create(record)
       const expires = expiresAt ? `expires ${minute(expiresAt)}` : 'never expires'
       io.err(`Created key "${name}" (${permission}, ${expires}) in ${location}. It is shown only once:\n`)
@@ -69,7 +68,7 @@ const createCommand = command({
 const listCommand = command({
   name: 'keys list',
   summary: 'List all keys, by their first characters',
-  options: { json: switchOption('--json', 'Print a JSON array'), ...storeOptions },
+  options: { json: switchOption('json', 'Print a JSON array'), ...storeOptions },
   examples: ['petstore keys list', 'petstore keys list --json'],
   async run({ json, ...store }, io) {
     await withStores({ ...store, create: false }, io, async stores => {
@@ -85,7 +84,7 @@ const revokeCommand = command({
   name: 'keys revoke',
   summary: 'Revoke a key; running servers refuse it within 5 seconds',
   options: {
-    given: argument('<key>', "the key's name, its first characters as in keys list, or the whole key"),
+    given: argument('key', "the key's name, its first characters as in keys list, or the whole key"),
     ...storeOptions,
   },
   examples: ['petstore keys revoke till', 'petstore keys revoke pets_1a2B'],
@@ -93,9 +92,7 @@ const revokeCommand = command({
     await withStores({ ...store, create: false }, io, async ({ keys }) => {
       const key = findKey(given, await keys.list(), io.program)
       await keys.revoke(key.id, new Date())
-      io.err(
-        `Revoked key "${visible(key.name)}" (${visible(key.shown)}…). Running servers refuse it within 5 seconds\n`,
-      )
+      io.err(`Revoked key "${visible(key.name)}" (${visible(key.shown)}…): servers refuse it within 5 seconds\n`)
     })
   },
 })
@@ -104,7 +101,6 @@ export const keysCommands: CommandGroup = {
   name: 'keys',
   summary: 'Create, list and revoke API keys',
   commands: [createCommand, listCommand, revokeCommand],
-  insteadOf: new Map([['rotate', 'create a key, let the clients switch to it, then revoke the old one']]),
   examples: ['petstore keys create --name till', 'petstore keys list'],
 }
 

@@ -45,13 +45,9 @@ test.each(commands)('the help of "%s" has a summary, a usage line and examples',
 
 test.each([
   ['', '--version, -v', ...commands.filter(name => !name.includes(' '))],
-  ['keys', 'create', 'list', 'revoke'],
-  ['serve', '--port, -p <number>', '(default: 8080) [PORT]'],
   ['keys create', '--name, -n <name>', '(required)', '(default: never)', '[DATABASE_URL]'],
-  ['keys create', 'manage (also changes and removes animals), read-write'],
-  ['pets remove', '<id>...', '--yes, -y'],
+  ['pets remove', '<id>...', '--api-key, --key <key>', '--yes, -y'],
   ['export', 'export [file] [options]'],
-  ['conform', '<url>', '--api-key, --key <key>', '[PETSTORE_API_KEY]'],
 ])('the help of "%s" lists %s', async (name, ...listed) => {
   const { stdout } = await run([...name.split(' ').filter(Boolean), '--help'])
   for (const text of listed) expect(stdout).toContain(text)
@@ -70,44 +66,27 @@ test.each<[string, ...problems: string[]]>([
   ['sevre', 'Unknown command sevre: did you mean serve?'],
   ['bogus', 'Unknown command bogus: petstore --help lists the commands'],
   ['--port 1', 'Unknown option --port: name a command first; petstore --help lists the commands'],
-  ['keys create till', 'Unexpected argument "till": did you mean --name till?'],
-  ['pets add Rex 7', 'Unexpected argument "7": did you mean --category 7?'],
-  ['keys rotate', 'Unknown command rotate: create a key, let the clients switch to it, then revoke the old one'],
   ['conform http://127.0.0.1:1/v1', 'Cannot ask without a terminal: use --yes, or --read-only to add nothing'],
   ['restore backup.db', 'Cannot ask without a terminal: use --yes'],
   ['pets remove 7', 'Cannot ask without a terminal: use --yes'],
+  ['backup copy.db --database-url postgres://me:secret@db/pets', 'Cannot back up PostgreSQL: use pg_dump, or'],
+  ['restore copy.db --database-url postgres://me:secret@db/pets', 'Cannot restore PostgreSQL: stop all instances'],
   ['keys create --expires 0d', `--name is missing: ${keyName}`, '--expires is "0d": expected a time'],
   ['keys create --name ', `--name is "": ${keyName}`],
-  ['keys create --name \u2003', `--name is "\u2003": ${keyName}`],
   ['keys create --name a\nb', `--name is "a\\nb": ${keyName}`],
   ['keys create --name=-x', `--name is "-x": ${keyName}`],
   [`keys create --name ${'x'.repeat(101)}`, '--name is "xxx'],
-  ['keys create --name=x --permission all', 'expected manage, read-write, read-only or metrics'],
   ['pets list --all --limit 3', '--all contradicts --limit: remove one of them'],
-  ['pets add Rex', '--category is missing: expected a 64-bit integer'],
   ['pets add Rex --category 1.5 --status x', '--category is "1.5"', '--status is "x"'],
   ['pets list --url ftp://me:secret@pets --limit 0', '--limit is "0"', `--url ${notUrl}`],
-  ['pets list --api-key secret\tword', visibleKey],
-  ['conform --yes', '<url> is missing: expected the base URL of a server'],
-  ['conform ftp://127.0.0.1/v1 -y --key=', '<url> is invalid', `--api-key ${visibleKey}`],
   ['pets get abc --api-key=', '<id> is "abc": expected a 64-bit integer', `--api-key ${visibleKey}`],
   ['conform -y http://me:secret@127.0.0.1/v1', `<url> ${notUrl}`],
   ['pets list --url localhost:8080', '--url is invalid: did you mean http://localhost:8080?'],
-  ...['me:secret@localhost:8080', 'localhost:8080?secret', 'localhost:8080#secret', 'secret'].map(
-    (url): [string, string] => [`pets list --url ${url}`, `--url ${notUrl}`],
-  ),
   ['pets update 4 --if-status sold', 'Nothing to change: expected --name, --category, --status or --no-status'],
-  ['pets update 4 --name=', '--name is empty: expected 1 to 1,000 characters'],
-  ['pets update 4 --category 9223372036854775808', '--category is too large: expected at most 9223372036854775807'],
+  ['pets update 4 --category 9223372036854775808', '--category is too large'],
   ['pets update 4 --status sold --no-status', '--status contradicts --no-status: remove one of them'],
-  ['pets update four --status lost', '<id> is "four": expected a 64-bit integer', '--status is "lost"'],
-  ['pets update 4 --no-status --if-status lost', '--if-status is "lost": expected available, pending or sold'],
-  ['pets remove --yes', '<id>... is missing: expected the ids of 1 to 100 animals'],
+  ['pets remove --yes', '<id>... is missing: expected the ids of the animals'],
   ['pets remove --yes 4 postgres://u:secret@h', '<id>... is "postgres://…@h": expected a 64-bit integer'],
-  [
-    `pets remove --yes ${Array.from({ length: 101 }, (_, id) => id).join(' ')}`,
-    '<id>... has too many ids: expected at most 100',
-  ],
 ])('petstore %s: exit code 2, and one line for each problem', async (line, ...problems) => {
   const env = { PETSTORE_API_KEY: 'secret-of-17-chars', PETSTORE_URL: 'http://127.0.0.1:1' }
   const { exitCode, stdout, stderr } = await run(line.split(' '), env)
@@ -115,12 +94,6 @@ test.each<[string, ...problems: string[]]>([
   expect(stderr.split('\n')).toEqual([...problems.map(problem => expect.stringContaining(problem)), ''])
   for (const line of stderr.trimEnd().split('\n')) expect(line).toStartWith('petstore: ')
   expect(stderr).not.toContain('secret')
-})
-
-test.each(['pets list', 'pets get 1', 'conform -y http://127.0.0.1:1/v1'])('%s needs an API key', async line => {
-  const stderr =
-    'petstore: --api-key (PETSTORE_API_KEY) is missing: expected an API key; petstore keys create --name NAME creates one\n'
-  expect(await run(line.split(' '))).toEqual({ exitCode: 2, stdout: '', stderr })
 })
 
 test.each([
@@ -138,43 +111,23 @@ test.each(['--version', '-v', 'version'])('petstore %s prints the version', asyn
   expect(await run(line.split(' '))).toEqual({ exitCode: 0, stdout, stderr: '' })
 })
 
-test.each<[string[], Io['env'], string]>([
-  [[], {}, 'http://127.0.0.1:8080/v1'],
-  [[], { PETSTORE_PUBLIC_URL: 'https://pets.example.com/v1' }, 'https://pets.example.com/v1'],
-  [['--server', 'http://pets.test:90/shop/'], { PETSTORE_PUBLIC_URL: 'https://a.test' }, 'http://pets.test:90/shop/v1'],
-])('openapi %j with %j prints the document for %s', async (args, env, url) => {
-  const { exitCode, stdout, stderr } = await run(['openapi', ...args], env)
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-  expect(JSON.parse(stdout)).toEqual(openApiDocument([{ url, description: 'The pet store' }]))
-})
-
-test.each([
-  ['backup', /^petstore: Cannot back up PostgreSQL: [^\n]*pg_dump[^\n]*export[^\n]*\n$/],
-  ['restore', /^petstore: Cannot restore PostgreSQL: [^\n]*pg_restore into an empty database[^\n]*\n$/],
-])('%s refuses PostgreSQL, and names the alternatives', async (name, message) => {
-  const { exitCode, stderr } = await run([name, 'copy.db', '--database-url', 'postgres://me:secret@db/pets'])
-  expect(exitCode).toBe(2)
-  expect(stderr).toMatch(message)
-})
-
-test('a variable that no command has is reported on stderr, and the command runs', async () => {
-  const env = { PETSTORE_URL: 'http://127.0.0.1:9/v1', PETSTORE_ULR: 'x' }
-  const warning = 'petstore: Unknown variable PETSTORE_ULR: did you mean PETSTORE_URL?\n'
-  const { exitCode, stdout, stderr } = await run(['openapi'], env)
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: warning })
-  expect(stdout).toStartWith('{')
-  expect(await run(['--version'], env)).toMatchObject({ exitCode: 0, stderr: '' })
+test('openapi prints the document; a variable that no command has is reported on stderr', async () => {
+  const env = { PETSTORE_PUBLIC_URL: 'https://pets.example.com', PETSTORE_ULR: 'x' }
+  const stderr = 'petstore: Unknown variable PETSTORE_ULR: did you mean PETSTORE_URL?\n'
+  const { stdout, ...rest } = await run(['openapi'], env)
+  expect(rest).toEqual({ exitCode: 0, stderr })
+  const server = { url: 'https://pets.example.com/v1', description: 'The pet store' }
+  expect(JSON.parse(stdout)).toEqual(openApiDocument([server]))
 })
 
 test('messages name the program as it was called', async () => {
-  const quoted = await run(
-    ['pets', 'update', '1', '--status', 'petstore keys'],
-    { PETSTORE_API_KEY: 'a' },
-    'bin/petstore',
-  )
-  expect(quoted.stderr).toStartWith('petstore: --status is "petstore keys": ')
-  const backup = await run(['backup', 'pets.db'], { DATABASE_URL: 'postgres://db/pets' }, './petstore')
-  expect(backup.stderr).toEndWith(': use pg_dump, or ./petstore export for the animals alone\n')
   const spaced = "'/my petstore clone/bin/my-petstore'"
-  expect((await run(['bogus'], {}, spaced)).stderr).toEndWith(`: ${spaced} --help lists the commands\n`)
+  for (const [args, advice] of [
+    [['bogus'], `${spaced} --help lists the commands`],
+    [['backup', 'pets.db'], `use pg_dump, or ${spaced} export for the animals alone`],
+    [['pets', 'list'], `${spaced} keys create --name NAME creates one`],
+  ] as const) {
+    const { stderr } = await run(args, { DATABASE_URL: 'postgres://db/pets' }, spaced)
+    expect(stderr).toEndWith(`${advice}\n`)
+  }
 })

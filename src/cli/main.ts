@@ -1,17 +1,11 @@
 import { maskKeys } from '../api-key.ts'
-import { readCode, SetupError, StoreDamaged, StoreError, StoreUnavailable } from '../errors.ts'
+import { readCode, SetupError, StoreError, StoreUnavailable } from '../errors.ts'
 import { withAdvice } from './advice.ts'
-import {
-  type CommandGroup,
-  command,
-  describeUnknown,
-  type Entry,
-  formatHelp,
-  lastWord,
-  readCommand,
-} from './arguments.ts'
-import { asCalled, createProcessIo, exitCode, type Io, versionLine } from './output.ts'
-import { unknownVariables } from './settings.ts'
+import { readCommand, withoutUser } from './arguments.ts'
+import { type CommandGroup, command, type Entry, formatHelp, lastWord } from './command.ts'
+import { createProcessIo, exitCode, type Io, versionLine } from './output.ts'
+import { findSimilar } from './similar.ts'
+import { unknownVariables } from './unknown-variables.ts'
 
 /** Each command loads only the modules that it needs. */
 const commands = new Map<string, () => Promise<Entry>>([
@@ -45,21 +39,12 @@ export async function main(args: readonly string[], io: Io): Promise<number> {
     const name = /^(--version|-v)$/.test(first) ? 'version' : first
     const load = commands.get(name)
     if (!load) return await run(await program(), args, io)
-    const warn = () => {
-      // version reads no variable.
-      const warnings = name === 'version' ? [] : unknownVariables(io.env, io.program)
-      for (const warning of warnings) io.err(`petstore: ${warning}\n`)
-    }
-    // They log the warnings themselves, if they run.
-    const isServer = name === 'serve' || name === 'demo'
-    if (!isServer) warn()
-    const code = await run(await load(), rest, io)
-    if (isServer && code === exitCode.usage) warn()
-    return code
+    for (const warning of unknownVariables(io.env, io.program)) io.err(`petstore: ${warning}\n`)
+    return await run(await load(), rest, io)
   } catch (error) {
     // The reader of a pipe has read enough: `keys list | head -1`.
     if (readCode(error) === 'EPIPE') return exitCode.success
-    io.err(`petstore: ${maskKeys(asCalled(describeError(error), io.program))}\n`)
+    io.err(`petstore: ${maskKeys(describeError(error))}\n`)
     return exitCode.failure
   }
 }
@@ -76,7 +61,9 @@ async function program(): Promise<CommandGroup> {
 /** Runs the command that `args` name, or prints the help. */
 async function run(entry: Entry, args: readonly string[], io: Io): Promise<number> {
   if ('run' in entry) {
-    if (asksForHelp(args)) return showHelp(entry, io)
+    const end = args.indexOf('--')
+    const asksForHelp = args.slice(0, end === -1 ? undefined : end).some(arg => /^(--help|-h)$/.test(arg))
+    if (asksForHelp) return showHelp(entry, io)
     const { values, problems } = readCommand(entry, args, io)
     return problems.length > 0 ? refuse(problems, io) : ((await entry.run(values, io)) ?? exitCode.success)
   }
@@ -93,9 +80,13 @@ async function run(entry: Entry, args: readonly string[], io: Io): Promise<numbe
   return found ? run(found, rest, io) : refuse([describeUnknown(name, entry, io.program)], io)
 }
 
-function asksForHelp(args: readonly string[]): boolean {
-  const end = args.indexOf('--')
-  return args.slice(0, end === -1 ? undefined : end).some(arg => arg === '--help' || arg === '-h')
+function describeUnknown(name: string, { name: group, commands }: CommandGroup, program: string): string {
+  const help = `${`${program} ${group}`.trimEnd()} --help lists the commands`
+  // A value behind the name may be a key or a password.
+  const shown = withoutUser(name).replace(/=.*|(?<=^-[^-]).*/s, '')
+  if (name.startsWith('-')) return `Unknown option ${shown}: name a command first; ${help}`
+  const near = findSimilar(name, commands.map(lastWord))
+  return `Unknown command ${shown}: ${near ? `did you mean ${near}?` : help}`
 }
 
 async function showHelp(entry: Entry, io: Io): Promise<number> {
@@ -104,24 +95,28 @@ async function showHelp(entry: Entry, io: Io): Promise<number> {
 }
 
 function refuse(problems: readonly string[], io: Io): number {
-  for (const problem of problems) io.err(`petstore: ${maskKeys(asCalled(problem, io.program))}\n`)
+  for (const problem of problems) io.err(`petstore: ${maskKeys(problem)}\n`)
   return exitCode.usage
 }
 
 function describeError(error: unknown): string {
-  if (error instanceof SetupError) return error.message
+  const isSystemError = error instanceof Error && 'syscall' in error
+  if (error instanceof SetupError || isSystemError) return error.message
   if (error instanceof StoreError) return withAdvice(error)
   if (error instanceof StoreUnavailable) {
-    const { problem = 'temporary', cause } = error
-    const isRefused = error.problem ? 'The store refuses this' : 'The store does not answer'
-    const what = error instanceof StoreDamaged ? 'The store is damaged' : isRefused
-    return withAdvice({ message: `${what} (${error.message})`, problem, cause })
+    const { problem = 'temporary' } = error
+    return withAdvice({ message: `The store failed (${error.message})`, problem })
   }
-  // A bug in the program: print the stack.
-  return (error instanceof Error && error.stack) || String(error)
+  // A bug in the program: print the stack, or where the syntax is wrong.
+  return Bun.inspect(error)
 }
 
 if (import.meta.main) {
   // process.exit would lose output that a pipe has not taken yet.
   process.exitCode = await main(process.argv.slice(2), createProcessIo())
+  // `bun --watch` would wait for the next change, which helps only after a failure. Ctrl-C has to end that, too.
+  if (process.execArgv.includes('--watch')) {
+    if (process.exitCode === exitCode.success) process.exit()
+    process.removeAllListeners('SIGINT')
+  }
 }

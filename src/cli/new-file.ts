@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
-import { link, open, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { readCode, SetupError } from '../errors.ts'
+import { SetupError } from '../errors.ts'
 import { explain } from './advice.ts'
 
 /**
@@ -10,33 +10,26 @@ import { explain } from './advice.ts'
  * written.
  */
 export async function writeNewFile<T>(target: string, what: string, write: (path: string) => Promise<T>) {
-  if (existsSync(target)) throw new SetupError(`${what}: the file exists; choose another name`)
+  const refuseExisting = () => {
+    if (existsSync(target)) throw new SetupError(`${what}: the file exists; choose another name`)
+  }
+  refuseExisting()
   const path = `${target}.partial-${crypto.randomUUID().slice(0, 8)}`
   try {
     await writeFile(path, '', { flag: 'wx', mode: 0o600 })
     await using _ = { [Symbol.asyncDispose]: () => rm(path, { force: true }) }
     const result = await write(path)
     await sync(path)
-    await linkOrRename(path, target)
+    refuseExisting()
+    await rename(path, target)
     await sync(dirname(target))
     return { result, bytes: (await stat(target)).size }
   } catch (error) {
     throw explain(what, error, [
-      [/^EEXIST$/, 'the file exists', 'choose another name'],
       [/^(ENOENT|ENOTDIR)$/, 'its folder does not exist', 'create it'],
       [/^(EACCES|EPERM|EROFS)$/, 'no permission to write there'],
       [/^(ENOSPC|EDQUOT)$/, 'the disk is full'],
     ])
-  }
-}
-
-/** A link never replaces an existing file, unlike a rename, but not every file system has links. */
-async function linkOrRename(path: string, target: string): Promise<void> {
-  try {
-    await link(path, target)
-  } catch (error) {
-    if (!/^(EPERM|ENOTSUP|ENOSYS)$/.test(readCode(error)) || existsSync(target)) throw error
-    await rename(path, target)
   }
 }
 

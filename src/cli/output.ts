@@ -1,9 +1,8 @@
-// What every command reads from its process and prints: streams, tables, questions, progress.
+// The process of a command: its environment, streams, version and exit codes.
 
-import { fstatSync, readFileSync } from 'node:fs'
+import { fstatSync } from 'node:fs'
 import manifest from '../../package.json' with { type: 'json' }
 import { readCode, SetupError } from '../errors.ts'
-import type { Pet } from '../pet.ts'
 
 /** Set by the build of the executable. */
 declare const PETSTORE_COMMIT: string | undefined
@@ -30,11 +29,6 @@ export interface Io {
   readonly isStyled: boolean
 }
 
-/** Messages name a command as `petstore keys create`; a person types the program as called. Other text stays. */
-export function asCalled(message: string, program: string): string {
-  return message.replace(/(?<![\w/"'-])petstore (?=(serve|keys|restore|export|import)\b)/g, () => `${program} `)
-}
-
 /** A word as it is typed in a shell: `pets.db` or `'my pets.db'`. */
 export const shellWord = (text: string) => (/^[\w:./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
 
@@ -48,7 +42,6 @@ export function createProcessIo(): Io {
     env: process.env,
     program: shellWord((isExecutable ? process.argv0 : process.env['PETSTORE_PROGRAM']) || 'petstore'),
     async out(text) {
-      if (isStdoutClosed()) throw new SetupError('stdout is closed: open it, for example with >/dev/null')
       try {
         await out.write(isTerminal(1) ? visibleLines(text) : text)
         await out.flush()
@@ -71,21 +64,6 @@ export function createProcessIo(): Io {
   }
 }
 
-/**
- * Whether stdout was closed at the start. Bun opens /dev/null instead, with close-on-exec, which no inherited file has.
- * Only Linux reports it; elsewhere, `bin/petstore` checks.
- */
-function isStdoutClosed(): boolean {
-  try {
-    const [, flags = ''] = /^flags:\s*(\d+)$/m.exec(readFileSync('/proc/self/fdinfo/1', 'utf8')) ?? []
-    return (Number.parseInt(flags, 8) & closeOnExec) !== 0
-  } catch {
-    return false
-  }
-}
-
-const closeOnExec = 0o2000000
-
 /** Loads `process.stdout` or `process.stderr` only for a character device: a service's pipe or file is none. */
 export function isTerminal(fd: 1 | 2): boolean {
   try {
@@ -94,24 +72,6 @@ export function isTerminal(fd: 1 | 2): boolean {
     // It was closed before the start.
     return false
   }
-}
-
-/** The name is the last column, because it can be a thousand characters wide: a terminal shows as much as fits. */
-export function petTable(pets: readonly Pet[], fd: 1 | 2): string {
-  const rows = pets.map(({ id, name, categoryId, status }) => [`${id}`, status ?? '-', `${categoryId}`, visible(name)])
-  const columnsMax = (isTerminal(fd) && process[fd === 1 ? 'stdout' : 'stderr'].columns) || Number.POSITIVE_INFINITY
-  const isWide = (line: string) => Bun.stringWidth(line) > columnsMax
-  // The last character may be wide, and take one column more.
-  const cut = (line: string) => (isWide(line) ? `${Bun.sliceAnsi(line, 0, columnsMax - 2)}…` : line)
-  return table(['ID', 'STATUS', 'CATEGORY', 'NAME'], rows).replace(/.+/g, cut)
-}
-
-/** Columns as wide as their widest cell, with two spaces between them. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...all.map(row => Bun.stringWidth(row[column] ?? ''))))
-  const pad = (cell: string, column: number) => cell + ' '.repeat((widths[column] ?? 0) - Bun.stringWidth(cell))
-  return all.map(row => `${row.map(pad).join('  ').trimEnd()}\n`).join('')
 }
 
 // Control characters, line separators and bidirectional controls, but not the joiners that emoji need.
@@ -125,57 +85,4 @@ export function visible(text: string): string {
 /** Escapes each line, and keeps the line breaks. */
 function visibleLines(text: string): string {
   return text.split('\n').map(visible).join('\n')
-}
-
-/** A command that waits longer than this says so. */
-export const silentMsMax = 1_000
-
-export async function announceIfSlow<T>(work: Promise<T>, io: Io, message = 'Waiting for the store'): Promise<T> {
-  const timer = setTimeout(() => io.err(`${message}\n`), silentMsMax)
-  return await work.finally(() => clearTimeout(timer))
-}
-
-/** `1 animal`, `1,000 animals` */
-export function animals(count: number | bigint): string {
-  return `${count.toLocaleString('en')} ${BigInt(count) === 1n ? 'animal' : 'animals'}`
-}
-
-/** A pipe must not answer a question: without a terminal, a command that asks needs --yes. */
-export function confirmationProblems(yes: boolean | undefined): readonly string[] {
-  return yes || (isTerminal(2) && process.stdin.isTTY) ? [] : ['Cannot ask without a terminal: use --yes']
-}
-
-/** Whether the next line of stdin is yes. */
-export async function isConfirmed(question: string, io: Io): Promise<boolean> {
-  await io.err(`${question} [y/N] `)
-  for await (const line of console) return /^\s*y(es)?\s*$/i.test(line)
-  // After Ctrl-D, the cursor is still behind the question.
-  await io.err('\n')
-  return false
-}
-
-/** `2030-01-31 12:00Z` */
-export function minute(date: Date | undefined): string {
-  return date ? `${date.toISOString().slice(0, 16).replace('T', ' ')}Z` : 'never'
-}
-
-export type Progress = ReturnType<typeof startProgress>
-
-/** A percentage that is overwritten until it is stopped; where that is unwanted, or without a total, only the label. */
-export function startProgress(label: string, io: Pick<Io, 'err' | 'isStyled'>, isTotalKnown = true) {
-  const isShown = io.isStyled && isTotalKnown
-  let shown: number | undefined
-  const update = (fraction: number) => {
-    const percent = Math.round(fraction * 100)
-    if (isShown && percent !== shown) io.err(`\r${visible(label)} ${percent} %`, 'escaped')
-    shown = percent
-  }
-  /** May be called twice. */
-  const stop = () => {
-    if (isShown && shown !== undefined) io.err('\r\u001b[K', 'escaped')
-    shown = undefined
-  }
-  if (isShown) update(0)
-  else io.err(`${label}\n`)
-  return { update, stop, [Symbol.dispose]: stop }
 }

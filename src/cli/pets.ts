@@ -1,46 +1,22 @@
-import { addressSuggestion } from '../client/client.ts'
 import {
   type ClientOptions,
   type Fetch,
-  NotFoundError,
   type Pet,
   type PetPage,
-  type Pets,
   PetstoreClient,
   PetstoreError,
-  RateLimitedError,
-  responseOf,
   UnexpectedResponseError,
 } from '../client/index.ts'
+import { addressSuggestion } from '../client/options.ts'
 import { SetupError } from '../errors.ts'
-import { oneOfText, show } from '../field.ts'
-import { parseInt64 } from '../int64.ts'
 import { petToJson } from '../json.ts'
 import { limitDefault, limitMax } from '../page.ts'
 import { petName, petStatus } from '../pet.ts'
 import { connectionProblem } from './advice.ts'
-import {
-  argument,
-  type CommandGroup,
-  command,
-  int64Text,
-  integer,
-  setting,
-  switchOption,
-  type Values,
-  withoutUser,
-} from './arguments.ts'
-import {
-  animals,
-  announceIfSlow,
-  confirmationProblems,
-  type Io,
-  isConfirmed,
-  petTable,
-  silentMsMax,
-  visible,
-} from './output.ts'
+import { argument, type CommandGroup, command, int64Text, integer, setting, switchOption } from './command.ts'
+import { type Io, visible } from './output.ts'
 import { baseUrl } from './settings.ts'
+import { animals, confirmationProblems, isConfirmed, table } from './terminal.ts'
 
 const urlDefault = 'http://127.0.0.1:8080/v1'
 
@@ -51,40 +27,40 @@ export const baseUrlOption = {
 }
 
 export const apiKeyOption = {
-  flag: '--api-key, --key <key>',
+  name: 'api-key',
+  alias: 'key',
+  value: 'key',
   variable: 'PETSTORE_API_KEY',
   help: 'The API key to send. Prefer the variable: other users can see flags in the process list',
-  expected: 'an API key; petstore keys create --name NAME creates one',
+  expected: 'an API key',
+  advice: (program: string) => `${program} keys create --name NAME creates one`,
   problem: () => 'is invalid: expected visible ASCII characters',
   read: (key: string) => (/^[\x21-\x7e]+$/.test(key) ? key : undefined),
 }
 
 const serverOptions = {
-  baseUrl: setting('PETSTORE_URL', '--url <url>', urlDefault, {
+  baseUrl: setting('url', 'PETSTORE_URL', urlDefault, {
     help: 'Base URL of the pet store; /v1 is added if it is missing',
     ...baseUrlOption,
   }),
   apiKey: apiKeyOption,
 }
 
-const id = { ...argument('<id>', "the animal's id"), ...int64Text }
-const category = { flag: '--category, -c <number>', help: "The category's id, a 64-bit integer", ...int64Text }
-const status = { ...petStatus, flag: '--status, -s <status>', optional: true } as const
-const unchanged = { default: 'unchanged', optional: true } as const
-const limit = integer(1, 999_999_999)
-const json = switchOption('--json', 'Print a JSON object')
-
-/** A table is printed after this many animals, because its columns have to fit all its rows. */
-const tableRowsMax = 1_000
+const id = { ...argument('id', "the animal's id"), ...int64Text }
+const category = { name: 'category', short: 'c', help: "The category's id, a 64-bit integer", ...int64Text }
+const status = { name: 'status', value: 'status', ...petStatus }
+const unchanged = { otherwise: 'unchanged' }
+const count = integer(1, 999_999_999)
+const json = switchOption('json', 'Print a JSON object')
 
 const listCommand = command({
   name: 'pets list',
   summary: 'List animals in ascending order of id',
   options: {
-    status: { ...status, help: `Only animals that are ${petStatus.expected}`, default: 'all' },
-    limit: { flag: '--limit, -l <number>', help: 'The most animals to list', default: `${limitDefault}`, ...limit },
-    all: switchOption('--all', 'List all animals'),
-    json: switchOption('--json', 'Print one JSON object per line'),
+    status: { ...status, short: 's', help: `Only animals that are ${petStatus.expected}`, otherwise: 'all' },
+    limit: { name: 'limit', short: 'l', help: 'The most animals to list', default: `${limitDefault}`, ...count },
+    all: switchOption('all', 'List all animals'),
+    json: switchOption('json', 'Print one JSON object per line'),
     ...serverOptions,
   },
   examples: ['petstore pets list --status available', 'petstore pets list --all --json'],
@@ -105,9 +81,9 @@ const addCommand = command({
   name: 'pets add',
   summary: 'Add an animal and print it with its new id',
   options: {
-    name: argument('<name>', "the animal's name"),
+    name: argument('name', "the animal's name"),
     categoryId: category,
-    status: { ...status, help: petStatus.expected, default: 'none' },
+    status: { ...status, short: 's', help: petStatus.expected, otherwise: 'none' },
     json,
     ...serverOptions,
   },
@@ -125,11 +101,8 @@ const getCommand = command({
   examples: ['petstore pets get 1'],
   async run({ id, json, ...server }, io) {
     await withClient(server, io, async client => {
-      const pet = await client.pets.get(id)
-      await printPets([pet], json, io)
-      if (responseOf(pet)?.headers.has('deprecation')) {
-        io.err(`pets get is deprecated and will be removed on 5 December 2030: use ${io.program} pets list\n`)
-      }
+      await printPets([await client.pets.get(id)], json, io)
+      io.err(`pets get is deprecated and will be removed on 5 December 2030: use ${io.program} pets list\n`)
     })
   },
 })
@@ -139,11 +112,11 @@ const updateCommand = command({
   summary: 'Change the name, the category or the status of an animal (experimental)',
   options: {
     id,
-    name: { flag: '--name, -n <name>', help: "The animal's name", ...petName, ...unchanged },
+    name: { name: 'name', short: 'n', value: 'name', help: "The animal's name", ...petName, ...unchanged },
     categoryId: { ...category, ...unchanged },
-    status: { ...status, help: petStatus.expected, ...unchanged },
-    noStatus: switchOption('--no-status', 'Remove the status'),
-    ifStatus: { ...status, flag: '--if-status <status>', help: 'Only if the animal has this status', default: 'any' },
+    status: { ...status, short: 's', help: petStatus.expected, ...unchanged },
+    noStatus: switchOption('no-status', 'Remove the status'),
+    ifStatus: { ...status, name: 'if-status', help: 'Only if the animal has this status', otherwise: 'any' },
     json,
     ...serverOptions,
   },
@@ -165,25 +138,12 @@ const updateCommand = command({
   },
 })
 
-const idsMax = 100
-
 const removeCommand = command({
   name: 'pets remove',
   summary: 'Remove animals for good; none if one of them is missing (experimental)',
   options: {
-    ids: {
-      ...argument('<id>...', `the ids of 1 to ${idsMax} animals`),
-      read(text) {
-        const ids = [...new Set(text.split(' ').map(parseInt64))]
-        return ids.length <= idsMax && ids.every(id => id !== undefined) ? ids : undefined
-      },
-      problem(text) {
-        const wrong = text.split(' ').find(id => parseInt64(id) === undefined)
-        if (wrong === undefined) return `has too many ids: expected at most ${idsMax}`
-        return `is ${show(withoutUser(wrong))}: expected ${int64Text.expected}`
-      },
-    },
-    yes: switchOption('--yes, -y', 'Skip the question; needed without a terminal'),
+    ids: { ...id, help: 'the ids of the animals', argument: 'several' },
+    yes: switchOption('yes', 'Skip the question; needed without a terminal', 'y'),
     ...serverOptions,
   },
   details: 'Shows the animals and asks first. The API key needs the permission manage.',
@@ -191,17 +151,15 @@ const removeCommand = command({
   check: ({ yes }) => confirmationProblems(yes),
   async run({ ids, yes, ...server }, io) {
     await withClient(server, io, async ({ pets }) => {
-      const found = await fetchAll(ids, pets)
-      await io.err(petTable(found, 2))
-      const question = `Remove ${animals(ids.length)} from ${server.baseUrl} for good?`
+      const found: Pet[] = []
+      for (const id of new Set(ids)) found.push(await pets.get(id))
+      await io.err(petTable(found))
+      const question = `Remove ${animals(found.length)} from ${server.baseUrl} for good?`
       if (!yes && !(await isConfirmed(question, io)))
         throw new SetupError('Nothing was removed: answer y, or use --yes')
       for (const { id, status } of found) {
         // Only as shown: it may be sold meanwhile.
-        await pets.remove(id, { ifStatus: status }).catch(error => {
-          io.err(`Stopped at animal ${id}\n`)
-          throw error
-        })
+        await pets.remove(id, { ifStatus: status })
         io.err(`Removed animal ${id}\n`)
       }
     })
@@ -215,73 +173,67 @@ export const petsCommands: CommandGroup = {
   examples: ['petstore pets list', 'petstore pets add Rex --category 7'],
 }
 
-/** Prints pages as they arrive, until enough animals are printed or the reader closes the pipe. */
+/** The columns of a table fit all its rows, so that many. */
+const tableRowsMax = 1_000
+
+/** Prints objects as they arrive, and a table after as many animals as one has. */
 async function printPages(pages: AsyncIterable<PetPage>, max: number, json: boolean, io: Io) {
+  const rows: Pet[] = []
   let count = 0
   let hasMore = false
-  let unprinted: Pet[] = []
-  for await (const { pets, next } of pages) {
+  for await (const { pets, nextCursor } of pages) {
     const fitting = pets.slice(0, max - count)
     count += fitting.length
-    hasMore = count === max && (next !== undefined || pets.length > fitting.length)
-    unprinted.push(...fitting)
+    hasMore = nextCursor !== undefined || pets.length > fitting.length
+    rows.push(...fitting)
+    if (json || rows.length >= tableRowsMax) await printPets(rows.splice(0), json, io)
     if (count === max) break
-    if (!json && unprinted.length < tableRowsMax) continue
-    await printPets(unprinted, json, io)
-    unprinted = []
   }
-  await printPets(unprinted, json, io)
+  await printPets(rows, json, io)
   return { count, hasMore }
 }
 
-const formatLine = (pet: Pet) => `${visible(petToJson(pet))}\n`
+/** The name is the last column, because it can be a thousand characters wide. */
+function petTable(pets: readonly Pet[]): string {
+  const rows = pets.map(({ id, name, categoryId, status }) => [`${id}`, status ?? '-', `${categoryId}`, visible(name)])
+  return table(['ID', 'STATUS', 'CATEGORY', 'NAME'], rows)
+}
 
 async function printPets(pets: readonly Pet[], json: boolean, io: Io): Promise<void> {
-  if (pets.length > 0) await io.out(json ? pets.map(formatLine).join('') : petTable(pets, 1))
+  if (pets.length === 0) return
+  await io.out(json ? pets.map(pet => `${visible(petToJson(pet))}\n`).join('') : petTable(pets))
 }
 
-/** The animals with these ids. Rejects if one of them is missing. */
-async function fetchAll(ids: readonly bigint[], pets: Pets): Promise<Pet[]> {
-  const found: Pet[] = []
-  const missing: string[] = []
-  for (const id of ids) {
-    try {
-      found.push(await pets.get(id))
-    } catch (error) {
-      if (!(error instanceof NotFoundError) || error.code !== 'pet_not_found') throw error
-      missing.push(`${id}`)
-    }
+/** A command that waits longer than this says so. */
+const silentMsMax = 1_000
+
+type Server = Readonly<Record<'baseUrl' | 'apiKey', string>>
+
+async function withClient(server: Server, io: Io, work: (client: PetstoreClient) => unknown) {
+  const fetch: Fetch = (url, init) => {
+    const timer = setTimeout(() => io.err(`Waiting for ${server.baseUrl}\n`), silentMsMax)
+    return globalThis.fetch(url, init).finally(() => clearTimeout(timer))
   }
-  if (missing.length > 0) throw new SetupError(`No animal has id ${oneOfText(missing)}: nothing was removed`)
-  return found
-}
-
-async function withClient(server: Values<typeof serverOptions>, io: Io, work: (client: PetstoreClient) => unknown) {
-  const fetch: Fetch = (url, init) => announceIfSlow(globalThis.fetch(url, init), io, `Waiting for ${server.baseUrl}`)
-  const onRetry: ClientOptions['onRetry'] = ({ error, waitMs }) => {
-    const reason = error instanceof RateLimitedError ? 'Rate limited' : visible(error.message)
-    if (waitMs > silentMsMax) io.err(`${reason}: waiting ${Math.round(waitMs / 1_000)} s\n`)
+  const onAttempt: ClientOptions['onAttempt'] = ({ error, retryInMs = 0 }) => {
+    const reason = error?.status === 429 ? 'Rate limited' : visible(error?.message ?? '')
+    if (retryInMs > silentMsMax) io.err(`${reason}: waiting ${Math.round(retryInMs / 1_000)} s\n`)
   }
   try {
-    await work(new PetstoreClient({ ...server, fetch, onRetry }))
+    await work(new PetstoreClient({ ...server, fetch, onAttempt }))
   } catch (error) {
     if (!(error instanceof PetstoreError)) throw error
-    const problem = connectionProblem(server.baseUrl, error.cause)
-    throw problem ?? new SetupError(visible(adviceFor(error, server.baseUrl)), { cause: error })
+    const problem = connectionProblem(server.baseUrl, { code: error.cause }, io.program)
+    throw problem ?? new SetupError(visible(adviceFor(error, server.baseUrl, io.program)), { cause: error })
   }
 }
 
-function adviceFor(error: PetstoreError, baseUrl: string): string {
+function adviceFor(error: PetstoreError, baseUrl: string, program: string): string {
   const { message, code, status = 0, requestId } = error
   if (error instanceof UnexpectedResponseError || code === 'not_found') {
     return `${baseUrl} is not the base URL of a pet store: ${message}; set PETSTORE_URL or --url, such as ${urlDefault}`
   }
-  if (status === 401) {
-    return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; create one with petstore keys create --name NAME`
-  }
-  if (code === 'insufficient_permission') {
-    return `${message}; create one with petstore keys create --name NAME --permission PERMISSION`
-  }
-  if (status === 403) return `${message}; set PETSTORE_API_KEY to it`
+  const create = `create one with ${program} keys create --name NAME`
+  if (status === 401) return `${message}; set PETSTORE_API_KEY to a key of ${baseUrl}; ${create}`
+  if (status === 403) return `${message}; ${create} --permission PERMISSION`
   return status >= 500 && requestId !== undefined ? `${message} (request id ${requestId})` : message
 }

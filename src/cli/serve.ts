@@ -8,12 +8,12 @@ import type { OnStoreEvent, OpenOptions, Stores } from '../store-contract.ts'
 import { withTimeout } from '../timeout.ts'
 import { createPages } from '../web/pages.ts'
 import { explain, withAdvice } from './advice.ts'
-import { command } from './arguments.ts'
 import { inBackground, repeat, retryUnreachable, startSweep } from './background.ts'
+import { command } from './command.ts'
 import { greet } from './greeting.ts'
 import { BufferedLog } from './log.ts'
-import { asCalled, build, exitCode, type Io } from './output.ts'
-import { checkSettings, type ServeSettings, settings as serveSettings, unknownVariables } from './settings.ts'
+import { build, exitCode, type Io } from './output.ts'
+import { checkSettings, type ServeSettings, settings as serveSettings } from './settings.ts'
 
 export const serveCommand = command({
   name: 'serve',
@@ -44,22 +44,20 @@ interface Demo {
 /** Builds the service, runs it until a signal, and shuts it down. */
 export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promise<number> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<number>()
-  onStopSignal(() => stop(exitCode.success))
+  // Further signals change nothing: Ctrl-C under npm can arrive twice.
+  const signals = ['SIGINT', 'SIGTERM', ...(ignoresHangup() ? [] : ['SIGHUP'])]
+  for (const signal of signals) process.on(signal, () => stop(exitCode.success))
   const log = new BufferedLog(settings.logLevel, io)
-  for (const warning of unknownVariables(io.env, io.program)) log.write('warn', warning)
-  // The start may fail before the log is written by itself.
-  log.flush()
   const { host, port, reusePort, tlsCert, tlsKey, drainMs } = settings
-  // Before the store is opened: a missing file must not leave a new store behind.
-  const tls = tlsCert && tlsKey ? { cert: readPem(tlsCert), key: readPem(tlsKey) } : undefined
+  const tls = tlsCert && tlsKey ? { cert: tlsCert, key: tlsKey } : undefined
   const onEnd = (cause: string) => {
     log.write('error', 'The writer thread ended, which should not happen: stopping, to be started again', { cause })
     stop(exitCode.failure)
   }
-  const stores = await Promise.race([openWithRetry(settings, log, io.program, onEnd), stopped])
+  const stores = await Promise.race([openWithRetry(settings, log, onEnd), stopped])
   if (typeof stores === 'number') {
     log.write('info', 'Stopping')
-    log.end()
+    log.flush()
     // Returning would wait for the pending connection attempt.
     process.exit(exitCode.success)
   }
@@ -67,14 +65,13 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
   const writing = stores.startWriting()
   writing.catch(() => {})
   const sweep = startSweep(stores.pets, log)
-  let overdue: ReturnType<typeof setTimeout> | undefined
+  void stopped.then(() => setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref())
   try {
     await demo?.prepare(stores)
     const app = createApp(settings, stores, sweep, log)
     await writing
     await app.checkStore()
-    const address = { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort }
-    const listener = startListening(app, address, settings, io.env)
+    const listener = startListening(app, { host, port, reusePort, tls, takesAnyPort: demo?.takesAnyPort })
     if (port !== 0 && listener.port !== port) await io.err(`Port ${port} is in use: using a free port instead\n`)
     const recording = repeat(log, recordUsesEveryMs, () => app.flush())
     try {
@@ -84,18 +81,17 @@ export async function serve(settings: ServeSettings, io: Io, demo?: Demo): Promi
       log.flush()
       return code
     } finally {
-      overdue = setTimeout(() => endWithoutStore(log), drainMs + closeMsMax).unref()
       const unanswered = await listener.stop(drainMs)
       recording[Symbol.dispose]()
       await inBackground(log, () => withTimeout(app.flush(), flushMsMax, () => {}))
       if (unanswered > 0) log.write('warn', 'Closed requests unanswered after the drain time', { requests: unanswered })
     }
   } finally {
-    overdue ??= setTimeout(() => endWithoutStore(log), closeMsMax).unref()
+    // A failed start must end in time, too.
+    stop(exitCode.failure)
     sweep[Symbol.dispose]()
     await stores.close()
-    clearTimeout(overdue)
-    log.end()
+    log.flush()
     // Returning lets the reader of the log receive the rest; a reader that has stopped reading must not block the exit.
     setTimeout(() => process.exit(), logReaderMs).unref()
   }
@@ -121,57 +117,33 @@ function createApp(settings: ServeSettings, stores: Stores, sweep: AppParts['swe
 /** A disk that does not answer must not keep the process: the next start recovers everything that was committed. */
 function endWithoutStore(log: BufferedLog): never {
   log.write('error', 'The store did not close in time: check the disk. Committed animals are safe')
-  log.end()
   process.exit(exitCode.failure)
 }
 
 /** Retries while the database is unreachable, if a waiting time is set. */
-function openWithRetry(
-  settings: ServeSettings,
-  log: Log,
-  program: string,
-  onEnd: OpenOptions['onEnd'],
-): Promise<Stores> {
+function openWithRetry(settings: ServeSettings, log: Log, onEnd: OpenOptions['onEnd']) {
   const { databaseUrl, readUrl, databasePooler: pooler, databasePool: connectionsMax, waitForDatabaseMs } = settings
-  const onEvent: OnStoreEvent = (level, event) => log.write(level, asCalled(withAdvice(event), program))
+  const onEvent: OnStoreEvent = (level, event) => log.write(level, withAdvice(event))
   const options = { create: true, onEvent, onEnd, readUrl, pooler, connectionsMax }
   return retryUnreachable(log, waitForDatabaseMs, () => openStores(databaseUrl, options))
 }
 
-function readPem(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (cause) {
-    throw new SetupError(`Cannot read ${file} (${readCode(cause)}): expected a file that this user may read`, { cause })
-  }
-}
-
-function startListening(app: App, address: Address, { tlsCert, tlsKey }: ServeSettings, env: Io['env']): Listener {
+function startListening(app: App, address: Address): Listener {
   try {
     return listen(app, address)
   } catch (cause) {
     const { host, port, tls } = address
     if (tls && !/^(EACCES$|EADDR)/.test(readCode(cause))) {
-      const message = `Cannot use ${tlsCert} and ${tlsKey}: expected a certificate and its key, both in PEM`
-      throw new SetupError(message, { cause })
+      throw new SetupError('Cannot use --tls-cert with --tls-key: expected a certificate and its key (PEM)', { cause })
     }
-    // npm takes --port for itself.
-    const event = env['npm_lifecycle_event']
-    const script = event === 'start' ? 'npm start' : event === 'dev' && 'npm run dev'
-    const use = (other: number) => (script ? `PORT=${other} ${script}` : `--port ${other} or PORT=${other}`)
-    const useOther = `stop the other program, or use another port, such as ${use(port === 9000 ? 9001 : 9000)}`
+    const other = port === 9000 ? 9001 : 9000
+    const useOther = `stop the other program, or use another port, such as --port ${other} (with npm: PORT=${other})`
     throw explain(`Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`, cause, [
       [/^EADDRINUSE$/, 'the port is in use', useOther],
-      [/^EACCES$/, 'permission denied', `use a port above 1023, such as ${use(8080)}`],
+      [/^EACCES$/, 'permission denied', 'use a port above 1023, such as 8080'],
       [/^/, 'the address is not usable', 'check --host and --port, or HOST and PORT'],
     ])
   }
-}
-
-/** Further signals change nothing: Ctrl-C under npm can arrive twice. */
-function onStopSignal(stop: () => void): void {
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, stop)
-  if (!ignoresHangup()) process.on('SIGHUP', stop)
 }
 
 /** Whether SIGHUP was ignored at the start, as under nohup. Only Linux reports it; elsewhere it keeps its default. */

@@ -63,10 +63,7 @@ export async function storeKey(
   return key
 }
 
-type ListedKey = Record<
-  'name' | 'firstCharacters' | 'permission' | 'expiresAt' | 'revokedAt' | 'lastUsedAt',
-  string | null
->
+type ListedKey = Readonly<Record<string, string | null>>
 
 export async function listKeys(cwd: string): Promise<readonly ListedKey[]> {
   const { exitCode, stdout, stderr } = await petstore(['keys', 'list', '--json'], { cwd })

@@ -3,15 +3,6 @@ import { readdirSync } from 'node:fs'
 import { refusal, startServer, temporaryFolder } from '../support/process.ts'
 import { pasteCurl } from './child.ts'
 
-/** Listens on a port, unless another program does already. */
-function occupy(port: number) {
-  try {
-    return Bun.listen({ port, hostname: '127.0.0.1', socket: { data() {} } })
-  } catch {
-    return undefined
-  }
-}
-
 describe('demo', () => {
   /** Temporary files go into the folder, and the variables of a real store are set. */
   const surroundings = (cwd: string) => ({ cwd, env: { TMPDIR: cwd, DATABASE_URL: 'sqlite:real.db', PORT: '0' } })
@@ -31,17 +22,20 @@ describe('demo', () => {
     expect(readdirSync(folder.path)).toEqual([])
   })
 
-  test('leaves nothing behind if the port that it was given is in use', async () => {
+  test('leaves nothing behind if the port that it was given is in use, and says in one line why it cannot start', async () => {
     using folder = temporaryFolder()
     await using other = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
     const problem = await refusal(['demo', '-p', `${other.port}`], surroundings(folder.path))
     expect(problem).toContain('the port is in use')
     expect(readdirSync(folder.path)).toEqual([])
+    const env = { TMPDIR: '/dev/null' }
+    expect(await refusal(['demo'], { cwd: folder.path, env })).toMatch(/^petstore: ENOTDIR[^\n]*\/dev\/null[^\n]*\n$/)
   })
 
   test('takes a free port if it was given none and 8080 is in use', async () => {
     using folder = temporaryFolder()
-    using _ = occupy(8080)
+    // Another program may listen there already.
+    await using _ = await startServer({ args: ['demo'], cwd: folder.path, env: { TMPDIR: folder.path } })
     const env = { TMPDIR: folder.path }
     await using server = await startServer({ args: ['demo'], cwd: folder.path, env })
     expect(server.stderr).toBe('Port 8080 is in use: using a free port instead\n')

@@ -23,16 +23,9 @@ import { spawnOnTerminal } from './child.ts'
 import { workplace } from './workplace.ts'
 
 const rex = '{"name":"Rex","categoryId":7}'
-const headers = (key: string, idempotencyKey = '') => ({
-  authorization: `Bearer ${key}`,
-  ...(idempotencyKey && { 'idempotency-key': idempotencyKey }),
-})
-const add = async (server: Server, key: string, idempotencyKey?: string) => {
-  const response = await fetch(`${server.url}/pets`, {
-    method: 'POST',
-    headers: headers(key, idempotencyKey),
-    body: rex,
-  })
+const add = async (server: Server, key: string, idempotencyKey = `${crypto.randomUUID()}`) => {
+  const headers = { authorization: `Bearer ${key}`, 'idempotency-key': idempotencyKey }
+  const response = await fetch(`${server.url}/pets`, { method: 'POST', headers, body: rex })
   const { id } = (await response.json()) as { id: number }
   return { id, replayed: response.headers.get('idempotency-replayed') }
 }
@@ -41,11 +34,6 @@ function change(file: string, ...statements: readonly string[]): void {
   using database = new Database(file)
   for (const statement of statements) database.run(statement)
 }
-
-const changed =
-  (...statements: readonly string[]) =>
-  (file: string) =>
-    change(file, ...statements)
 
 /** Every file of a folder with its bytes. */
 const filesIn = (path: string) =>
@@ -161,14 +149,14 @@ test.each<[string, string, (path: string) => unknown]>([
   ['a folder', 'it is not a regular file; name another backup', path => mkdirSync(path)],
   ['empty', `${notOurs}; name another backup`, path => writeFileSync(path, '')],
   ['text', `${notOurs} (SQLITE_NOTADB); name another backup`, path => writeFileSync(path, 'no database '.repeat(99))],
-  ["another program's", `${notOurs}; name another backup`, changed('CREATE TABLE invoices (id)')],
-  ['without a table', otherTables, changed('DROP TABLE idempotency_keys')],
-  ['with columns of any type', otherTables, changed(...otherPets('', 1))],
-  ['with a view, which can be endless', otherTables, changed('DROP TABLE pets', view)],
-  ['with a last id that is text', impossible, changed("UPDATE sqlite_sequence SET seq = 'abc' WHERE name = 'pets'")],
+  ["another program's", `${notOurs}; name another backup`, path => change(path, 'CREATE TABLE invoices (id)')],
+  ['without a table', otherTables, path => change(path, 'DROP TABLE idempotency_keys')],
+  ['with columns of any type', otherTables, path => change(path, ...otherPets('', 1))],
+  ['with a view, which can be endless', otherTables, path => change(path, 'DROP TABLE pets', view)],
+  ['with a last id that is text', impossible, path => change(path, "UPDATE sqlite_sequence SET seq = 'abc'")],
   ['damaged', damaged, path => writeFileSync(path, readFileSync(path).fill(0xff, 4_096))],
   ['damaged in an index', damaged, changeIndex],
-  ['of a later version', newer, changed('PRAGMA user_version = 2')],
+  ['of a later version', newer, path => change(path, 'PRAGMA user_version = 2')],
   ['the store', itself, path => symlinkSync('pets.db', path)],
   ['a link to the store', itself, path => linkSync(join(path, '../pets.db'), path)],
 ])('a file that is %s is refused, and nothing changes', async (name, problem, make) => {
@@ -185,33 +173,26 @@ test.each<[string, string, (path: string) => unknown]>([
   }
 })
 
-const lostHistory = /^The store may not know what happened after the backup:\n.*valid again.*\n.*assigned again\.\n$/m
-
 const unchecked = 'PRAGMA ignore_check_constraints = ON'
-const refused = /the backup has values that .* \(SQLITE_CONSTRAINT_CHECK\); name another backup\n$/
-test.each<[string, ...string[]]>([
-  ['ids below 1', ...otherPets('STRICT', -1, 0, 5)],
-  ['an unknown status', unchecked, "UPDATE pets SET status = 'lost'"],
-  ['a key of no date', unchecked, keyOfNoDate],
-  ['an idempotency key of no date', unchecked, idempotencyKeyOfNoDate],
-])('a backup with %s is refused, and nothing changes', async (_, ...statements) => {
+const ignoring = 'CREATE TRIGGER odd BEFORE INSERT ON pets WHEN new.id = 2 BEGIN SELECT raise(IGNORE); END'
+const impossibleValue = /the backup has values that .* \(SQLITE_CONSTRAINT_CHECK\); name another backup\n$/
+const missingAnimal =
+  /the backup has 2 animals, and the store took 1; remove the triggers that you have added to the store\n$/
+test.each<[string, RegExp, string, ...string[]]>([
+  ['a backup has ids below 1', impossibleValue, 'backup.db', ...otherPets('STRICT', -1, 0, 5)],
+  ['a backup has an unknown status', impossibleValue, 'backup.db', unchecked, "UPDATE pets SET status = 'lost'"],
+  ['a backup has a key of no date', impossibleValue, 'backup.db', unchecked, keyOfNoDate],
+  ['a backup has an idempotency key of no date', impossibleValue, 'backup.db', unchecked, idempotencyKeyOfNoDate],
+  ['a trigger of the store ignores an animal', missingAnimal, 'pets.db', ignoring],
+])('if %s, nothing changes', async (_, problem, file, ...statements) => {
   using place = withBackup()
-  change(place.file('backup.db'), ...statements)
+  change(place.file(file), ...statements)
   const before = await place.exported()
-  expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toMatch(refused)
+  expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toMatch(problem)
   expect(await place.exported()).toBe(before)
 })
 
-test('if a trigger of the store ignores an animal of the backup, nothing changes', async () => {
-  using place = withBackup()
-  const ignore = 'CREATE TRIGGER odd BEFORE INSERT ON pets WHEN new.id = 2 BEGIN SELECT raise(IGNORE); END'
-  change(place.file('pets.db'), ignore)
-  const before = await place.exported()
-  expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
-    'the backup has 2 animals, and the store took 1; remove the triggers that you have added to the store\n',
-  )
-  expect(await place.exported()).toBe(before)
-})
+const lostHistory = /\nThe store may not know what happened after the backup:\n.*valid again.*\n.*assigned again\.\n$/
 
 test('a damaged store is refused with a way out; the new store does not know what happened after the backup', async () => {
   using place = withBackup()
@@ -220,13 +201,11 @@ test('a damaged store is refused with a way out; the new store does not know wha
   change(file, 'CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(9000000))')
   writeFileSync(file, readFileSync(file).fill(0xff, 4_096, 8_192))
   const before = filesIn(place.path)
-  expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toEndWith(
-    `petstore: Cannot open the store pets.db: the file is damaged (quick_check); stop the servers, move the file away with its -wal and -shm files, and run ${program} restore with a backup\n`,
-  )
+  const problem = 'petstore: Cannot open the store pets.db: the file is damaged (quick_check); stop the servers'
+  expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toContain(problem)
   expect(filesIn(place.path)).toEqual(before)
   renameSync(file, `${file}.damaged`)
-  const { exitCode, stderr } = await place.petstore('restore', '--yes', 'backup.db')
-  expect(exitCode).toBe(0)
+  const { stderr } = await place.petstore('restore', '--yes', 'backup.db')
   expect(stderr).toContain('\n  Animals:  2 in the backup; the store will be created\n')
   expect(stderr).toMatch(lostHistory)
   expect(await place.exported()).toBe(animalLines(2, 1n).replaceAll('"id":4', '"id":2'))

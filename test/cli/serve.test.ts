@@ -10,7 +10,6 @@ import {
   projectFolder,
   refusal,
   run,
-  type Server,
   startServer,
   temporaryFolder,
   until,
@@ -36,7 +35,7 @@ test('the first start creates a private store and shows a key in curl lines; the
   expect(files).toContain('petstore.db')
   for (const file of files) expect([file, mode(`data/${file}`)]).toEqual([file, '600'])
   expect(await pasteCurl(first, { cwd: folder.path }, 1)).toMatchObject({ exitCode: 0, stdout: added })
-  expect(first.stdout).not.toMatch(/in the clear|Network/)
+  expect(first.stdout).not.toMatch(/in the clear/)
   await first.stop('SIGTERM')
 
   await using second = await startServer({ cwd: folder.path })
@@ -61,73 +60,56 @@ test.each(hostileNames)('a file %s in the working folder or above it sets nothin
   expect([folder.path, cwd].filter(hasCodeRun)).toEqual([])
 })
 
-const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
-const hosts = ['0.0.0.0', '::'].filter(host => host === '0.0.0.0' || addresses.some(({ family }) => family === 'IPv6'))
+const others = Object.values(networkInterfaces()).flatMap(list => list?.filter(({ internal }) => !internal) ?? [])
+const hasIpv6 = Object.values(networkInterfaces()).some(list => list?.some(({ family }) => family === 'IPv6'))
 
-test.each(hosts)(
-  'with HOST=%s, it prints every address that reaches it, and warns about keys without TLS',
+test.each(['0.0.0.0', ...(hasIpv6 ? ['::'] : [])])(
+  'with HOST=%s, it prints addresses that reach it, and warns about keys without TLS',
   async HOST => {
-    const env = { HOST, PETSTORE_PUBLIC_URL: 'https://pets.example.com/shop' }
-    await using server = await startServer({ env })
+    await using server = await startServer({ env: { HOST, PETSTORE_PUBLIC_URL: 'https://pets.example.com/shop' } })
     const { origin } = new URL(server.url)
     expect(origin).toBe(`http://${HOST === '::' ? '[::1]' : '127.0.0.1'}:${server.port}`)
     const urls = [...server.stdout.matchAll(/^ {2}\w* +(http.+)$/gm)].map(([, url = '']) => url)
     const network = urls.slice(2, -1)
     expect(urls).toEqual([`${origin}/`, `${origin}/docs`, ...network, 'https://pets.example.com/shop/v1'])
-    const isReachable = ({ internal, family, address }: (typeof addresses)[number]) =>
-      !internal && (HOST === '::' || family === 'IPv4') && !/^(fe80|169\.254)/.test(address)
-    const reachable = addresses.filter(isReachable)
-    expect(network.length > 0).toBe(reachable.length > 0)
-    for (const url of network) expect(url).not.toMatch(/\/(127\.|\[::1\]|\[fe80)/)
+    const isIpv4Known = others.some(({ family, address }) => family === 'IPv4' && !address.startsWith('169.254.'))
+    if (isIpv4Known) expect(network).not.toBeEmpty()
     for (const url of network) {
-      const hostname = new URL(url).hostname.replace(/[[\]]/g, '')
-      ;(await Bun.connect({ hostname, port: server.port, socket: { data() {} } })).end()
+      expect(url).not.toMatch(/\/(127\.|\[::1\]|\[fe80)/)
+      expect((await fetch(`${url}livez`)).status).toBe(200)
     }
     expect(server.stdout).toContain('\nWithout TLS, keys travel in the clear: ')
     expect(await pasteCurl(server, { cwd: server.cwd })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   },
 )
 
-test('with PETSTORE_API_KEY, no key is created, and that key works but is never shown', async () => {
-  const env = { PETSTORE_API_KEY: outsideKey }
-  await using server = await startServer({ env })
-  expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
-  expect(await pasteCurl(server, { cwd: server.cwd, env }, 1)).toMatchObject({ exitCode: 0, stdout: added })
-  const { stdout, stderr } = await server.stop('SIGTERM')
-  for (const key of [outsideKey, 'pets_']) expect(stdout + stderr).not.toContain(key)
-  expect(await listKeys(server.cwd)).toEqual([])
-})
-
-test('every setting of the interface reaches it', async () => {
+test('every setting of the interface reaches it, and with PETSTORE_API_KEY it creates no key', async () => {
   const publicUrl = 'https://pets.example.com/shop/v1'
+  const stagingUrl = 'https://staging.example.com/v1'
   const origin = 'https://shop.example.com'
-  await using server = await startServer({
-    env: {
-      PETSTORE_API_KEY: outsideKey,
-      PETSTORE_PUBLIC_URL: publicUrl,
-      PETSTORE_STAGING_URL: 'https://staging.example.com/v1',
-      PETSTORE_RATE_LIMIT: '7/h',
-      PETSTORE_CORS_ORIGINS: origin,
-      PETSTORE_TRUSTED_PROXIES: '127.0.0.1',
-    },
-  })
+  const env = {
+    PETSTORE_API_KEY: outsideKey,
+    PETSTORE_PUBLIC_URL: publicUrl,
+    PETSTORE_STAGING_URL: stagingUrl,
+    PETSTORE_RATE_LIMIT: '7/h',
+    PETSTORE_CORS_ORIGINS: origin,
+    PETSTORE_TRUSTED_PROXIES: '127.0.0.1',
+  }
+  await using server = await startServer({ env })
   const headers = { authorization: `Bearer ${outsideKey}`, origin, 'x-forwarded-for': '203.0.113.7' }
   const response = await fetch(`${server.url}/pets`, { method: 'POST', body: rex, headers })
-  expect(response.status).toBe(201)
   expect(Object.fromEntries(response.headers)).toMatchObject({
     location: `${publicUrl}/pets/1`,
     'ratelimit-policy': '"default";q=7;w=3600',
     'access-control-allow-origin': origin,
   })
-  const document = JSON.parse(await (await fetch(new URL('/openapi.json', server.url))).text())
-  expect(document.servers.map(({ url }: { url: string }) => url)).toEqual([
-    publicUrl,
-    '/v1',
-    'https://staging.example.com/v1',
-  ])
-  expect((await fetch(new URL('/docs', server.url))).status).toBe(200)
+  const servers = [publicUrl, '/v1', stagingUrl].map(url => ({ url }))
+  expect(await (await fetch(new URL('/openapi.json', server.url))).json()).toMatchObject({ servers })
   const line = await until('the creation in the log', () => /^.*"status":201.*$/m.exec(server.stderr)?.[0])
   expect(JSON.parse(line)).toMatchObject({ client: '203.0.113.7', key: 'PETSTORE_API_KEY' })
+  const pasted = await pasteCurl(server, { cwd: server.cwd, env }, 1)
+  expect(pasted).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('"id":2') })
+  expect(await listKeys(server.cwd)).toEqual([])
 })
 
 test('bin/petstore runs no program that lies beside its folder', async () => {
@@ -157,46 +139,29 @@ test('bin/petstore runs no program that lies beside its folder', async () => {
   expect(await started('linked/bin/petstore')).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
 })
 
+// src/http/auth.test.ts shows that the store decides what the key may do.
 test.each([
-  ['a read-only key', 'read-only', '', [403, 200, 403]],
-  ['a metrics key', 'metrics', '', [403, 403, 200]],
-  ['a revoked key', 'read-write', ', revoked', [401, 401, 401]],
-] as const)('%s of the store in PETSTORE_API_KEY gains nothing from it', async (_, permission, revoked, statuses) => {
-  using folder = temporaryFolder()
-  const key = await storeKey(join(folder.path, 'data/petstore.db'), permission, { isRevoked: revoked !== '' })
-  const env = { PETSTORE_API_KEY: key }
-  await using server = await startServer({ cwd: folder.path, env })
-  const headers = { authorization: `Bearer ${key}` }
-  const created = await server.fetch('/pets', key, { method: 'POST', body: rex })
-  const listed = await server.fetch('/pets', key)
-  const measured = await fetch(new URL('/metrics', server.url), { headers })
-  expect([created.status, listed.status, measured.status]).toEqual([...statuses])
-
-  const reads = listed.status === 200
-  expect(server.stdout).not.toMatch(/ curl .*-d /)
-  expect(server.stdout.includes('curl')).toBe(reads)
-  expect(server.stdout.includes('  New key  ')).toBe(!reads)
-  if (reads) expect(await pasteCurl(server, { cwd: server.cwd, env })).toMatchObject({ exitCode: 0 })
-  const line = `warn PETSTORE_API_KEY is the stored key "till" (${permission}${revoked}): its permission in the store applies`
-  expect(loggedBy(await server.stop('SIGTERM'))).toEqual([line, 'info Stopping'])
-})
+  ['read-only', ''],
+  ['metrics', ''],
+  ['read-write', ', revoked'],
+] as const)(
+  'for a stored %s key%s in PETSTORE_API_KEY, it prints no curl lines, and warns',
+  async (permission, revoked) => {
+    using folder = temporaryFolder()
+    const key = await storeKey(join(folder.path, 'data/petstore.db'), permission, { isRevoked: revoked !== '' })
+    await using server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
+    expect(server.stdout).toContain('  New key  ')
+    expect(server.stdout).not.toContain(' curl ')
+    const line = `warn PETSTORE_API_KEY is the key "till" (${permission}${revoked}): its permission in the store applies`
+    expect(loggedBy(await server.stop('SIGTERM'))).toEqual([line, 'info Stopping'])
+  },
+)
 
 test('with --api-key, no line to paste needs a variable of the shell', async () => {
   const args = ['serve', '--port', '0', '--api-key', outsideKey]
   await using server = await startServer({ args, env: { PETSTORE_API_KEY: 'another-key-0123456789' } })
   expect(server.stdout).toContain('  API key    as given by --api-key\n')
   for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
-})
-
-test('a mistyped variable is in the log even if the store cannot be opened', async () => {
-  using folder = temporaryFolder()
-  writeFileSync(join(folder.path, 'petstore.db'), 'not a database')
-  const env = { DATABASE_URL: 'sqlite:petstore.db', PETSTORE_DATABASE_URL: 'sqlite:other.db' }
-  const stderr = await refusal(['serve', '--port', '0'], { cwd: folder.path, env })
-  expect(loggedBy({ stderr })).toEqual(['warn Unknown variable PETSTORE_DATABASE_URL: did you mean DATABASE_URL?'])
-  expect(stderr).toContain(
-    '\npetstore: Cannot open the store petstore.db: it is not an SQLite database (SQLITE_NOTADB); ',
-  )
 })
 
 test('the line for a new key creates it in the store of the server, also with another DATABASE_URL', async () => {
@@ -215,34 +180,27 @@ test('the line for a new key creates it in the store of the server, also with an
 test('SIGINT stops it with exit code 0, and a second one changes nothing', async () => {
   await using server = await startServer()
   const greeting = server.stdout
-  const ended = await server.stop('SIGINT', 'SIGINT')
+  process.kill(server.pid, 'SIGINT')
+  // Two signals at once would count as one.
+  await server.says('Stopping', () => server.stderr.includes('Stopping') || undefined)
+  const ended = await server.stop('SIGINT')
   expect(ended).toMatchObject({ exitCode: 0, stdout: greeting })
   expect(loggedBy(ended)).toEqual(['info Stopping'])
   // A clean stop moves the write-ahead log into the file.
   expect(readdirSync(join(server.cwd, 'data'))).toEqual(['petstore.db'])
 })
 
-/** Its log goes to another program. */
-function startReadBy(reader: string) {
-  const command = ['bash', '-c', `exec "${program}" serve --port 0 2> >(${reader})`]
-  return startServer({ command, env: { PETSTORE_API_KEY: outsideKey } })
-}
-
-async function ask(server: Server, times: number): Promise<void> {
-  for (let asked = 0; asked < times; asked += 50) {
-    const requests = Array.from({ length: Math.min(50, times) }, () => server.fetch('/pets', outsideKey))
-    for (const answer of await Promise.all(requests)) expect([answer.status, await answer.text()]).toEqual([200, '[]'])
-  }
-}
-
 test.each([
   ['has ended', 'exec true'],
   ['reads nothing', 'exec sleep 60 > /dev/null 2>&1'],
 ])('a reader of the log that %s blocks neither requests nor the stop', async (_, reader) => {
-  await using server = await startReadBy(reader)
-  // More than a pipe holds: a line is about 200 bytes. The last 300 requests come after several writes to the log.
-  await ask(server, 1_000)
-  await ask(server, 300)
+  const command = ['bash', '-c', `exec "${program}" serve --port 0 2> >(${reader})`]
+  await using server = await startServer({ command, env: { PETSTORE_API_KEY: outsideKey } })
+  // 1,300 requests are more than a pipe holds, in several writes to the log: a line is about 200 bytes.
+  for (let round = 0; round < 26; round++) {
+    const responses = await Promise.all(Array.from({ length: 50 }, () => server.fetch('/pets', outsideKey)))
+    expect(responses.filter(({ status }) => status !== 200)).toEqual([])
+  }
   expect((await server.stop('SIGTERM')).exitCode).toBe(0)
 })
 
@@ -253,21 +211,18 @@ test.skipIf(process.platform !== 'linux')('of two instances that share a port, o
   await using second = await startServer({ cwd, env, args: ['serve', '--port', `${port}`] })
 
   // With 64 connections the chance that one instance gets none of them is 2^-63.
-  const headers = `Authorization: Bearer ${outsideKey}\r\nContent-Length: ${rex.length}\r\nExpect: 100-continue\r\n`
-  using posts = await openCrowd(port, 64, `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${headers}\r\n`)
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${outsideKey}\r\n`
+  using posts = await openCrowd(port, 64, `${head}Content-Length: ${rex.length}\r\nExpect: 100-continue\r\n\r\n`)
   const allMatch = (pattern: RegExp) => posts.received.every(text => pattern.test(text)) || undefined
   await until('100 Continue', () => allMatch(/^HTTP\/1\.1 100/))
   const stopping = first.stop('SIGTERM')
   posts.send(rex)
   await until('the responses', () => allMatch(/HTTP\/1\.1 201[\s\S]*}$/))
-  const stopped = await stopping
-  expect(stopped.exitCode).toBe(0)
+  const { exitCode, stderr } = await stopping
+  expect(exitCode).toBe(0)
+  expect(stderr.match(/"operation":"createPet"/g)?.length).toBeWithin(1, 64)
   for (let i = 0; i < 20; i++) expect((await second.fetch('/pets', outsideKey)).status).toBe(200)
   expect(await (await second.fetch('/pets?limit=100', outsideKey)).json()).toHaveLength(64)
-  const servedBy = ({ stderr }: { stderr: string }) => stderr.split('"operation":"createPet"').length - 1
-  const [byFirst, bySecond] = [servedBy(stopped), servedBy(await second.stop('SIGTERM'))]
-  expect(Math.min(byFirst, bySecond)).toBeGreaterThan(0)
-  expect(byFirst + bySecond).toBe(64)
 })
 
 /** The lines on stderr of a server that cannot start. */
@@ -276,20 +231,20 @@ async function refusedLines(exitCode: 1 | 2, cwd: string, args: readonly string[
   return stderr.trimEnd().split('\n')
 }
 
-test('all invalid settings are reported at once, each on its own line, and no store is created', async () => {
+test('an unknown option and all invalid settings are reported at once, and no store is created', async () => {
   using folder = temporaryFolder()
   const env = {
     ...{ PORT: '65536', DATABASE_URL: 'mysql://somebody:secret@db/pets', PETSTORE_API_KEY: 'secret-15-chars' },
     PETSTORE_LOGLEVEL: 'warn',
   }
-  const lines = await refusedLines(2, folder.path, ['--tls-cert', 'no.pem'], env)
+  const lines = await refusedLines(2, folder.path, ['--tls-cert', 'no.pem', '--hots', '0.0.0.0'], env)
   expect(lines).toEqual([
+    'petstore: Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?',
+    'petstore: Unknown option --hots: did you mean --host?',
     'petstore: PORT is "65536": expected an integer from 0 to 65535',
     expect.stringMatching(/^petstore: DATABASE_URL is invalid: expected /),
     expect.stringMatching(/^petstore: PETSTORE_API_KEY is invalid \(15 characters\): /),
-    'petstore: --tls-cert is "no.pem": expected a file that exists',
-    'petstore: --tls-cert and --tls-key: set both or neither',
-    'petstore: Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?',
+    'petstore: --tls-cert is "no.pem": expected a file that this user may read',
   ])
   expect(lines.join()).not.toContain('secret')
   expect(readdirSync(folder.path)).toEqual([])
@@ -302,17 +257,8 @@ test.each([
   const env = { PETSTORE_API_KEY: outsideKey }
   await using server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
   const args = ['--port', `${server.port}`, '--database-url', 'sqlite:second.db']
-  for (const [other, variables] of [
-    ['--port 9000 or PORT=9000', {}],
-    ['PORT=9000 npm start', { npm_lifecycle_event: 'start' }],
-    ['PORT=9000 npm run dev', { npm_lifecycle_event: 'dev' }],
-  ] as const) {
-    const lines = await refusedLines(1, server.cwd, args, variables)
-    expect(lines.at(-1)).toStartWith(
-      `petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use (EADDRINUSE); `,
-    )
-    expect(lines.at(-1)).toEndWith(` another port, such as ${other}`)
-  }
+  const problem = `petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use (EADDRINUSE); `
+  expect(await refusedLines(1, server.cwd, args)).toEqual([expect.stringContaining(problem)])
   expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
 })
 
@@ -320,22 +266,24 @@ test.each([
 const readOnly = process.getuid?.() === 0 ? '/sys' : 'locked'
 
 test.each<[string, string, RegExp]>([
-  [
-    'an address of another machine',
-    '--host 192.0.2.1',
-    /Cannot listen on 192\.0\.2\.1:0: the address is not usable \(\w+\); check --host and --port, or HOST and PORT$/,
-  ],
-  ['a file that is not a database', '--database-url sqlite:diary.db', /diary\.db: .*SQLite/],
+  ['an address of another machine', '--host 192.0.2.1', /Cannot listen on .*: the address is not usable \(\w+\); /],
   ['a folder without write permission', `--database-url sqlite:${readOnly}/a.db`, /Cannot open the store .*a\.db: /],
   ['a folder that cannot be created', `--database-url sqlite:${readOnly}/b/c.db`, /Cannot open the store .*c\.db: /],
 ])('%s is refused in one line', async (_, args, problem) => {
   using folder = temporaryFolder()
-  writeFileSync(join(folder.path, 'diary.db'), 'Dear diary,\n')
   mkdirSync(join(folder.path, 'locked'), { mode: 0o500 })
-  const lines = await refusedLines(1, folder.path, args.split(' '))
-  expect(lines).toEqual([expect.stringMatching(problem)])
+  expect(await refusedLines(1, folder.path, args.split(' '))).toEqual([expect.stringMatching(problem)])
+})
+
+test('a file that is not a database stays as it is, and a mistyped variable is reported', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(join(folder.path, 'diary.db'), 'Dear diary,\n')
+  const env = { DATABASE_URL: 'sqlite:diary.db', PETSTORE_DATABASE_URL: 'sqlite:other.db' }
+  const [first = '', ...lines] = await refusedLines(1, folder.path, [], env)
+  expect(first).toBe('petstore: Unknown variable PETSTORE_DATABASE_URL: did you mean DATABASE_URL?')
+  expect(lines).toEqual([expect.stringMatching(/Cannot open the store diary\.db: .*\(SQLITE_NOTADB\); /)])
   expect(readFileSync(join(folder.path, 'diary.db'), 'utf8')).toBe('Dear diary,\n')
-  expect(readdirSync(folder.path).filter(name => name.startsWith('diary'))).toEqual(['diary.db'])
+  expect(readdirSync(folder.path)).toEqual(['diary.db'])
 })
 
 test('if the greeting cannot be written, the server ends and revokes the first key', async () => {
