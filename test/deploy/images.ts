@@ -2,6 +2,10 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, statSync, writeFileS
 import { dirname, join } from 'node:path'
 import { projectFolder, readOutput, temporaryFolder } from '../support/process.ts'
 
+interface Docker {
+  call(...args: readonly string[]): Promise<string>
+}
+
 /** An image of files of this machine, under the same paths, because a sandbox may not reach any registry of images. */
 interface Content {
   readonly files: readonly string[]
@@ -11,12 +15,7 @@ interface Content {
   readonly changes?: readonly string[]
 }
 
-/** Podman and Docker. */
-interface Engine {
-  call(...args: readonly string[]): Promise<string>
-}
-
-export async function importImage(engine: Engine, tag: string, { files, texts = {}, changes = [] }: Content) {
+export async function importImage(docker: Docker, tag: string, { files, texts = {}, changes = [] }: Content) {
   using folder = temporaryFolder()
   const [root, archive] = [join(folder.path, 'root'), join(folder.path, 'root.tar')]
   mkdirSync(root)
@@ -27,7 +26,7 @@ export async function importImage(engine: Engine, tag: string, { files, texts = 
   }
   // A clone may be in a folder that only its owner may enter.
   await shell('tar', '--create', '--mode=a+rX', `--file=${archive}`, `--directory=${root}`, '.')
-  await engine.call('import', ...changes.map(each => `--change=${each}`), archive, tag)
+  await docker.call('import', ...changes.map(each => `--change=${each}`), archive, tag)
 }
 
 /** The files of a Debian package. */

@@ -2,13 +2,13 @@ import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import {
-  expectChangesPassed,
   expectChangesSentOnce,
   expectOthersReplace,
   expectOutageSurvived,
   restartPauseMs,
   sendOddRequests,
 } from '../cli/nginx.ts'
+import { failedDecisions } from '../conform/decisions.ts'
 import { exchange } from '../support/connections.ts'
 import { programs as findPrograms } from '../support/debian.ts'
 import { expectOthersServed, key, serveFrom } from '../support/load.ts'
@@ -105,7 +105,10 @@ describe.skipIf(!programs)('two instances behind HAProxy, configured as document
 
   test('each change is sent once, and a read that fails is repeated', () => expectChangesSentOnce(startBalancer))
 
-  test('changes and their outcomes are unchanged', () => expectChangesPassed(startBalancer))
+  test('our decisions are followed', async () => {
+    await using deployed = await deploy()
+    expect(await failedDecisions(`http://127.0.0.1:${deployed.port}/v1`, key)).toEqual([])
+  })
 
   test('clients do not reach the metrics, however the path is written', async () => {
     await using deployed = await deploy()

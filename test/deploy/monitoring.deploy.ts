@@ -39,7 +39,7 @@ async function sendTraffic(server: Server): Promise<void> {
 
 type Sample = Readonly<{ metric: Readonly<Record<string, string>>; value: readonly [number, string] }>
 
-type Rule = Readonly<Record<'name' | 'query' | 'health' | 'state', string>> &
+type Rule = Readonly<Record<'name' | 'query' | 'health', string>> &
   Readonly<Record<'labels' | 'annotations', Readonly<Record<string, string>>>>
 
 /** A server on each store, and Prometheus with our rules, which scrapes both every second. */
@@ -72,8 +72,7 @@ async function deploy() {
     const { groups } = await ask<{ groups: readonly { rules: readonly Rule[] }[] }>('rules')
     return groups.flatMap(group => group.rules)
   }
-  const stateOf = async (alert: string) => (await rules()).find(({ name }) => name === alert)?.state
-  return Object.assign(stack.move(), { server, onPostgres, path, query, rules, stateOf })
+  return Object.assign(stack.move(), { server, onPostgres, path, query, rules })
 }
 
 type Panel = Readonly<{ title: string; targets: readonly { readonly expr: string }[] }>
@@ -173,14 +172,5 @@ describe.skipIf(!programs)('Prometheus, configured as documented', () => {
     const values = (await deployed.query(known)).map(({ value: [, text] }) => Number(text))
     expect(values).not.toBeEmpty()
     for (const value of values) expect(value).toBeFinite()
-  })
-
-  test('a deprecated call raises an alert, and a server that is gone raises one, too', async () => {
-    const { stateOf } = deployed
-    const [alert] = await deployed.query('ALERTS{alertname="PetstoreDeprecatedOperationUsed"}')
-    expect(alert?.metric).toMatchObject({ alertstate: 'firing', operation: 'getPet' })
-    expect(await stateOf('PetstoreDown')).toBe('inactive')
-    await deployed.server.stop('SIGTERM')
-    await until('the alert', async () => (await stateOf('PetstoreDown')) === 'pending' || undefined)
   })
 })

@@ -16,12 +16,15 @@ class Connection implements Disposable {
   /** Resolves when it is open, or refused. */
   readonly opened: Promise<unknown>
   readonly socket
+  #wake = (_hasReceived: boolean) => {}
 
   constructor(port: number) {
     this.socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    this.socket.on('data', chunk => {
-      this.received += chunk.toString('latin1')
+    this.socket.setEncoding('latin1').on('data', text => {
+      this.received += text
+      this.#wake(true)
     })
+    this.socket.on('close', () => this.#wake(false))
     // Some tests expect the server to close connections, with or without a reset.
     this.socket.on('error', () => {})
     this.opened = new Promise(done => this.socket.on('connect', done).on('close', done))
@@ -33,26 +36,24 @@ class Connection implements Disposable {
   }
 
   /** Waits for so many whole replies, and then for silence. False if that takes too long or the server closes. */
-  waitFor(replies: number, waitMs: number, quietMs = 0): Promise<boolean> {
+  async waitFor(replies: number, waitMs: number, quietMs = 0): Promise<boolean> {
+    const endMs = performance.now() + waitMs
+    while (repliesIn(this.received).length < replies) {
+      if (!(await this.#receives(endMs - performance.now()))) return false
+    }
+    while (quietMs > 0 && (await this.#receives(quietMs)));
+    return !this.socket.closed
+  }
+
+  /** Whether anything arrives within this time. */
+  #receives(ms: number): Promise<boolean> {
+    if (this.socket.closed) return Promise.resolve(false)
     return new Promise(resolve => {
-      const end = (hasCome: boolean) => {
+      const late = setTimeout(resolve, ms, false)
+      this.#wake = hasReceived => {
         clearTimeout(late)
-        clearTimeout(silence)
-        this.socket.off('data', check).off('close', close)
-        resolve(hasCome)
+        resolve(hasReceived)
       }
-      const close = () => end(false)
-      const check = () => {
-        if (repliesIn(this.received).length < replies) return
-        clearTimeout(silence)
-        if (quietMs === 0) end(true)
-        else silence = setTimeout(end, quietMs, true)
-      }
-      let silence: Timer | undefined
-      const late = setTimeout(close, waitMs)
-      this.socket.on('data', check).on('close', close)
-      if (this.socket.closed) close()
-      else check()
     })
   }
 
@@ -145,10 +146,6 @@ export async function openCrowd(port: number, size: number, first = '') {
     get received() {
       return connections.map(({ received }) => received)
     },
-    /** Whether the system has taken everything. */
-    get sent() {
-      return connections.every(({ socket }) => socket.writableLength === 0)
-    },
     /** How many the server has not closed. */
     get open() {
       return connections.filter(({ socket }) => !socket.closed).length
@@ -189,9 +186,10 @@ export class KeepAliveClient implements Disposable {
 
   /** One request at a time. */
   async send({ method, path, headers = {}, body }: Sent): Promise<Outcome> {
-    this.#connection ??= await openedConnection(this.#port)
-    const connection = this.#connection
-    if (!connection) return { kind: 'refused' }
+    const connection = this.#connection ?? new Connection(this.#port)
+    await connection.opened
+    if (!this.#connection && connection.socket.closed) return { kind: 'refused' }
+    this.#connection = connection
     const requestsBefore = this.#requests++
     const lines = [`${method} ${path} HTTP/1.1`, `Host: 127.0.0.1:${this.#port}`, `Authorization: Bearer ${this.#key}`]
     for (const [name, value] of Object.entries(headers)) lines.push(`${name}: ${value}`)
@@ -210,13 +208,6 @@ export class KeepAliveClient implements Disposable {
     this.#connection = undefined
     this.#requests = 0
   }
-}
-
-/** Undefined if it was refused. */
-async function openedConnection(port: number): Promise<Connection | undefined> {
-  const connection = new Connection(port)
-  await connection.opened
-  return connection.socket.closed ? undefined : connection
 }
 
 /** Runs `count` clients at once, each with a connection of its own, until all of them have ended. */

@@ -241,19 +241,8 @@ export class Server extends Child {
     return fetch(`${this.url}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
   }
 
-  /** Sends the signals, each once the one before has been noticed, and waits for the end. */
-  async stop(...signals: NodeJS.Signals[]): Promise<Ended> {
-    for (const signal of signals) {
-      process.kill(this.pid, signal)
-      // Two signals at once would count as one.
-      if (signals.length > 1) await this.says('Stopping', () => this.stderr.includes('Stopping') || undefined)
-    }
-    return await this.ended()
-  }
-
-  /** Like Ctrl-C in a terminal: npm and shells between us and the program get the signal too. */
-  stopAll(signal: NodeJS.Signals): Promise<Ended> {
-    process.kill(-this.pid, signal)
+  stop(signal: NodeJS.Signals): Promise<Ended> {
+    process.kill(this.pid, signal)
     return this.ended()
   }
 }

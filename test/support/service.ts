@@ -1,8 +1,6 @@
-import { Database } from 'bun:sqlite'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
-import { SQL } from 'bun'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { withAdvice } from '../../src/cli/advice.ts'
 import { App, type AppParts } from '../../src/http/app.ts'
@@ -27,7 +25,7 @@ type CallInit = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string
 export type Service = Awaited<ReturnType<typeof startService>>
 
 /** Stores animals with ids of our choice. The store must be empty. */
-export async function keepAnimals({ stores }: Service, animals: readonly Pet[]): Promise<void> {
+export async function keepAnimals({ stores }: Pick<Service, 'stores'>, animals: readonly Pet[]): Promise<void> {
   const batches = (async function* () {
     yield animals
   })()
@@ -80,7 +78,6 @@ export async function startService(options: Partial<typeof plainParts> & { reado
       logged.push({ message, ...fields })
       appendFileSync(output, `${inspect(logged.at(-1), { breakLength: Infinity })}\n`)
     },
-    request: (level, fields) => log.write(level, 'request', fields),
   }
   const { pets = stores.pets, ...parts } = options
   const app = new CheckedApp({ ...plainParts, ...parts, stores: { ...stores, pets }, log })
@@ -123,31 +120,24 @@ export async function startService(options: Partial<typeof plainParts> & { reado
 
 /** An empty database of its own, gone with the test. */
 export interface AnyDatabase extends TestDatabase {
-  /** Makes the next animal get an id above this one. */
+  /** Makes the next animal get an id above this one. The store must be empty. */
   setLastId(id: bigint): Promise<void>
 }
 
 export async function newTestDatabase(store: StoreKind): Promise<AnyDatabase> {
-  if (store === 'sqlite') return sqliteDatabase()
-  const database = await sharedDatabase()
+  const database = store === 'sqlite' ? sqliteDatabase() : await sharedDatabase()
   return Object.assign(database, {
     async setLastId(id: bigint) {
-      await using sql = new SQL(database.url, { max: 1 })
-      await sql`UPDATE pet_id_floor SET last_id = ${id}`
+      const stores = await openStores(database.url, { create: false })
+      await keepAnimals({ stores }, [{ id, name: 'Last', categoryId: 1n }])
+      await stores.pets.remove(id)
+      await stores.close()
     },
   })
 }
 
-function sqliteDatabase(): AnyDatabase {
+function sqliteDatabase(): TestDatabase {
   const folder = temporaryFolder(memoryFolder)
-  const file = join(folder.path, 'pets.db')
-  return {
-    url: `sqlite:${file}`,
-    async setLastId(id) {
-      using database = new Database(file, { readwrite: true, strict: true })
-      database.run("DELETE FROM sqlite_sequence WHERE name = 'pets'")
-      database.run("INSERT INTO sqlite_sequence VALUES ('pets', ?)", [id])
-    },
-    [Symbol.asyncDispose]: async () => folder[Symbol.dispose](),
-  }
+  const url = `sqlite:${join(folder.path, 'pets.db')}`
+  return { url, [Symbol.asyncDispose]: async () => folder[Symbol.dispose]() }
 }

@@ -1,17 +1,15 @@
 import { chromium, nginx, pgbouncer } from './debian.ts'
 import { startShared } from './postgres.ts'
-import { temporaryFolder } from './process.ts'
 
 /**
  * A program that `npm test` starts once. It installs missing Debian packages in CI, starts the PostgreSQL server that the test
  * files share, prints the variables by which they find it as one line of JSON, and stops when its stdin ends.
  */
-using folder = temporaryFolder()
 await using stack = new AsyncDisposableStack()
 await chromium()
 await nginx()
 await pgbouncer()
-process.stdout.write(`${JSON.stringify(await startShared(folder.path, stack))}\n`)
+process.stdout.write(`${JSON.stringify(await startShared(stack))}\n`)
 for await (const _ of Bun.stdin.stream()) {
   // Nothing is written to it; its end is the signal to stop.
 }

@@ -2,12 +2,10 @@
 export function createStream(
   chunks: readonly (string | number)[],
   end: 'ends' | 'stalls' | 'fails' = 'ends',
-  onPull = () => {},
 ): ReadableStream {
   const left = [...chunks]
   return new ReadableStream({
     async pull(controller) {
-      onPull()
       const chunk = left.shift()
       if (chunk !== undefined) controller.enqueue(Buffer.from(typeof chunk === 'string' ? chunk : ' '.repeat(chunk)))
       else if (end === 'ends') controller.close()

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { version } from '../../package.json' with { type: 'json' }
 import { KeepAliveClient } from '../support/connections.ts'
 import { programs as findPrograms, skipped } from '../support/debian.ts'
-import { Load } from '../support/load.ts'
+import { inspectStore, Load } from '../support/load.ts'
 import { freePort, projectFolder, readOutput, readProjectFile, until } from '../support/process.ts'
 import { Docker } from './docker.ts'
 import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } from './images.ts'
@@ -11,8 +12,8 @@ import { filesOf, importImage, nodeContent, withLibraries, writeNpmSettings } fr
 const packages = { dockerd: 'docker.io', nginx: 'nginx', pg_rewind: 'postgresql' }
 const programs =
   process.getuid?.() === 0
-    ? await findPrograms('the tests of compose.yaml', packages)
-    : skipped('the tests of compose.yaml need root')
+    ? await findPrograms('the tests of containers', packages)
+    : skipped('the tests of containers need root')
 
 /** What compose.yaml needs of the official image: its variables, its volume, and a user without rights. */
 const postgresEntry = `#!/bin/sh -e
@@ -31,15 +32,19 @@ const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(kind 
 const nginxConfiguration = `pid /tmp/nginx.pid; events {}
 http { access_log /dev/stdout; ${temporary.join(' ')} include /etc/nginx/conf.d/*.conf; }`
 
-const [, section = ''] = /\n## Docker Compose\n([\s\S]*?)\n## /.exec(readProjectFile('docs/deploying.md')) ?? []
-/** The documented commands: to start, and to upgrade. */
-const [start = '', upgrade = ''] = [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block)
+/** The documented commands, in order. */
+const [, single = '', restore = '', start = '', upgrade = ''] = [
+  ...readProjectFile('docs/deploying.md').matchAll(/^```sh\n([\s\S]*?)^```$/gm),
+].map(([, block]) => block)
+const [createKey = '', run = '', backup = ''] = single.split(/^(?=docker )/m)
+const [, buildImage = '', baseImage = ''] =
+  /BUILD_IMAGE=(\S+)\nARG BASE_IMAGE=(\S+)/.exec(readProjectFile('Containerfile')) ?? []
 const rex = '{"name":"Rex","categoryId":7}'
 const clients = 16
 
 setDefaultTimeout(300_000)
 
-describe.skipIf(!programs)('compose.yaml in Docker', () => {
+describe.skipIf(!programs)('in Docker', () => {
   const port = freePort()
   let docker: Docker
   let clone = ''
@@ -47,12 +52,8 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
 
   /** Stand-ins for the images that the files name, because a sandbox may not reach a registry of images. */
   async function importImages({ nginx, pg_rewind }: NonNullable<typeof programs>): Promise<void> {
-    const npmrc = join(clone, 'npmrc')
-    const node = await nodeContent(npmrc, ...(await writeNpmSettings(npmrc)))
-    const [, build = '', base = ''] =
-      /BUILD_IMAGE=(\S+)\nARG BASE_IMAGE=(\S+)/.exec(readProjectFile('Containerfile')) ?? []
-    await importImage(docker, build, { ...node, changes: [...node.changes, `ENV NPM_CONFIG_GLOBALCONFIG=${npmrc}`] })
-    await importImage(docker, base, { files: await filesOf('libc6') })
+    await importImage(docker, buildImage, await nodeContent(...(await writeNpmSettings(join(clone, 'npmrc')))))
+    await importImage(docker, baseImage, { files: await filesOf('libc6') })
     await importImage(docker, 'docker.io/nginxinc/nginx-unprivileged:1.28', {
       files: await withLibraries(nginx),
       texts: { '/etc/nginx/nginx.conf': nginxConfiguration },
@@ -81,16 +82,19 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
       cpSync(join(projectFolder, name), join(clone, name), { recursive: true })
     }
     // Another port, because 8080 may be in use, and the host's network for npm, because the daemon has no other.
-    const build = { network: 'host' }
+    const build = { network: 'host', secrets: ['npmrc'] }
     const services = { 'petstore-1': { build }, nginx: { ports: [`127.0.0.1:${port}:8080`] } }
-    const override = JSON.stringify({ services }).replace('"ports":', '"ports": !override ')
+    const override = JSON.stringify({ services, secrets: { npmrc: { file: 'npmrc' } } }).replace(
+      '"ports":',
+      '"ports": !override ',
+    )
     writeFileSync(join(clone, 'compose.override.yaml'), override)
   })
   afterAll(() => docker?.[Symbol.asyncDispose]())
 
   const sh = (script: string, env = {}) => readOutput(['sh', '-euc', script], docker.around(clone, env))
-  const ask = (path: string, init: RequestInit = {}) =>
-    fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
+  const ask = (path: string, init: RequestInit = {}, at = port) =>
+    fetch(`http://127.0.0.1:${at}${path}`, { ...init, headers: { authorization: `Bearer ${key}` } })
 
   /** Compose waits for nginx to run, not to listen. */
   const nginxAnswers = () =>
@@ -134,5 +138,49 @@ describe.skipIf(!programs)('compose.yaml in Docker', () => {
     }
     using client = new KeepAliveClient(port, key)
     await load.expectEachOnceBehindNginx(client)
+  })
+
+  test('the image adds only the executable and an empty /data to its base', async () => {
+    const [{ Config: config }] = JSON.parse(await docker.call('image', 'inspect', 'petstore'))
+    expect(config).toMatchObject({ User: '65532:65532', Volumes: { '/data': {} }, ExposedPorts: { '8080/tcp': {} } })
+    const label = (name: string) => config.Labels[`org.opencontainers.image.${name}`]
+    expect(['title', 'version', 'revision'].map(label)).toEqual(['petstore', version, 'abc1234'])
+    const filesIn = async (image: string) =>
+      (await sh(`docker export $(docker create ${image} none) | tar --list`)).trimEnd().split('\n')
+    const ofBase = new Set(await filesIn(baseImage))
+    const added = (await filesIn('petstore')).filter(file => !ofBase.has(file))
+    expect(added.toSorted()).toEqual(['data/', 'usr/local/', 'usr/local/bin/', 'usr/local/bin/petstore'])
+  })
+
+  test('the documented commands serve from /data alone as process 1 without rights, and restore a backup', async () => {
+    const ownPort = freePort()
+    key = (await sh(createKey)).trimEnd()
+    // The daemon has no network of its own.
+    await docker.call('network', 'create', 'single')
+    await sh(run.replace('--publish 127.0.0.1:8080', `--network single --publish 127.0.0.1:${ownPort}`))
+    const inspect = (field: string) => docker.call('inspect', `--format={{.State.${field}}}`, 'petstore')
+    const isHealthy = async () => (await inspect('Health.Status')) === 'healthy' || undefined
+    await until('its health check', isHealthy, 60_000)
+    expect(await docker.call('logs', 'petstore')).not.toContain('API key')
+    const process = `/proc/${await inspect('Pid')}`
+    const status = readFileSync(join(process, 'status'), 'utf8')
+    for (const line of [/^NSpid:.*\t1$/m, /^Uid:(\t65532){4}$/m, /^CapEff:\t0+$/m, /^NoNewPrivs:\t1$/m])
+      expect(status).toMatch(line)
+    expect(readFileSync(join(process, 'mounts'), 'utf8')).toMatch(/^\S+ \/ \S+ ro,/m)
+
+    expect((await ask('/v1/pets', { method: 'POST', body: rex }, ownPort)).status).toBe(201)
+    const probes = [...readProjectFile('deploy/kubernetes.yaml').matchAll(/Probe:\n +httpGet:.*\n +path: (.*)/g)]
+    expect(probes).toHaveLength(2)
+    for (const [, path = ''] of probes) expect((await ask(path, {}, ownPort)).status).toBe(200)
+    await sh(backup)
+    const data = await docker.call('volume', 'inspect', '--format={{.Mountpoint}}', 'pets')
+    expect(existsSync(join(data, 'petstore.db-wal'))).toBe(true)
+
+    await docker.call('stop', 'petstore')
+    expect([await inspect('ExitCode'), existsSync(join(data, 'petstore.db-wal'))]).toEqual(['0', false])
+    for (const file of ['petstore.db', 'pets-2030-01-31.db']) {
+      expect(inspectStore(join(data, file))).toEqual({ integrity: 'ok', animals: 1 })
+    }
+    expect(await sh(`(${restore}) 2>&1`)).toContain('\nRestored 1 animal\n')
   })
 })
