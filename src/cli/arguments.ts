@@ -37,6 +37,7 @@ function splitArguments(command: Command, args: readonly string[], program: stri
   const problems: string[] = []
   let lastIndex = -1
   for (const token of tokenize(args, listFlags(command))) {
+    // At the end, as before another flag: there is no value.
     const [arg = '', next = '--'] = args.slice(token.index)
     if (token.kind === 'positional') others.push(arg)
     // `-qsecret` is several tokens.
@@ -77,7 +78,7 @@ function tokenize(args: readonly string[], flags: readonly Option[]) {
   return parseArgs({ args: texts, options, strict: false, tokens: true }).tokens
 }
 
-/** Ignores empty variables. An invalid value is undefined. Unless it is to be complete, nothing is reported missing. */
+/** Ignores empty variables. An invalid value is undefined. Only `isComplete` reports missing options and contradictions. */
 export function readValues<O extends Command['options']>(
   { options, check }: Pick<Command<O>, 'options' | 'check'>,
   texts: Texts,

@@ -112,6 +112,25 @@ test('a write that was sent is awaited, and one that comes back unsent is sent a
   expect(await Promise.all([...writes, other])).toEqual([1, error, 3])
 })
 
+test('a write that comes back unsent is refused at its time, even if no commit can begin', async () => {
+  using _ = standingClock()
+  const { queue, commits, commitNext } = testQueue()
+  const first = queue.add(1)
+  await settle()
+  commitNext()
+  await first
+  await advance(1_000)
+  const late = queue.add(2).catch(cause => cause)
+  await settle()
+  commits[0]?.take()
+  // The timer of the first write has ended by now.
+  await advance(writeMsMax - 500)
+  commits.shift()?.finish([{ error: new StoreUnavailable('locked'), mayRepeat: true }])
+  await settle()
+  await advance(500)
+  expect(Bun.peek.status(late)).toBe('fulfilled')
+})
+
 test('the store takes writes until one fails, and again after a change of that kind, a creation or two minutes', () => {
   const health = new WriteHealth()
   expect(health.isGood).toBe(true)

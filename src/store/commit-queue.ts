@@ -111,7 +111,7 @@ export class CommitQueue<Write, Result> {
         else this.#settle(queued, outcome)
       }
       this.#waiting.unshift(...again)
-      this.#deadlineTimer ??= setTimeout(() => this.#watchDeadlines())
+      if (again.length > 0 && !this.#deadlineTimer) this.#watchDeadlines()
     }
     this.#isCommitting = false
     this.#idle?.resolve()
