@@ -3,23 +3,23 @@ import type { ApiKey, NewApiKey } from '../../api-key.ts'
 import { int64Max } from '../../int64.ts'
 import type { KeyStore, KeyUse } from '../../store-contract.ts'
 import { type KeyRow, keyColumns, newKeyColumns, newKeyValues, toApiKey } from '../rows.ts'
-import type { TickSnapshot } from './snapshot.ts'
+import type { DamageGuard } from './errors.ts'
 import type { WritesByName } from './thread.ts'
 
 /** Reads on the serving thread. */
 export function createSqliteKeys(
   database: Database,
-  snapshot: TickSnapshot,
+  guard: DamageGuard,
   writer: WritesByName<ReturnType<typeof keyWrites>>,
 ): KeyStore {
   const find = database.query<KeyRow, { hash: string }>(`SELECT ${keyColumns} FROM api_keys WHERE hash = $hash`)
   const list = database.query<KeyRow, []>(`SELECT ${keyColumns} FROM api_keys ORDER BY id`)
   return {
     async find(hash) {
-      const row = snapshot.readLatest(() => find.get({ hash }))
+      const row = guard.run(() => find.get({ hash }))
       return row ? toApiKey(row) : undefined
     },
-    list: async () => snapshot.readLatest(() => list.all()).map(toApiKey),
+    list: async () => guard.run(() => list.all()).map(toApiKey),
     create: key => writer.write('createKey', key),
     createFirst: key => writer.write('createFirstKey', key),
     revoke: (id, at) => writer.write('revokeKey', id, at),

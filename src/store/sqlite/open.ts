@@ -7,7 +7,6 @@ import { DamageGuard, sqliteStoreError } from './errors.ts'
 import { createSqliteKeys } from './keys.ts'
 import { createSqlitePets } from './pets.ts'
 import { checkFile, connect, isEmpty, migrations, prepare } from './schema.ts'
-import { TickSnapshot } from './snapshot.ts'
 import { SqliteTransfer } from './transfer.ts'
 import { Writer } from './writer.ts'
 
@@ -27,11 +26,10 @@ export function openSqlite(file: string, options: OpenOptions, steps = migration
       onEvent('error', { message: `The store ${resolve(file)} is damaged (${message})`, problem: 'damaged' }),
     )
     const writer = new Writer(file, guard, onEnd)
-    const snapshot = new TickSnapshot(reading, writer, guard)
     const connections = opening.move()
     return {
-      pets: createSqlitePets(reading, snapshot, writer),
-      keys: createSqliteKeys(reading, snapshot, writer),
+      pets: createSqlitePets(reading, guard, writer),
+      keys: createSqliteKeys(reading, guard, writer),
       transfer: new SqliteTransfer(file),
       location: file,
       ...(isNew && { newStorePath: resolve(file) }),

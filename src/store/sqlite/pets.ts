@@ -6,7 +6,7 @@ import type { NewPet, PetChanges, PetStatus } from '../../pet.ts'
 import type { Change, Creation, IdempotencyKey, PetStore } from '../../store-contract.ts'
 import { idempotencyKeyMs } from '../../store-contract.ts'
 import { hashPet, type PetRow, petColumns, toPage, toPet } from '../rows.ts'
-import type { TickSnapshot } from './snapshot.ts'
+import type { DamageGuard } from './errors.ts'
 import type { WritesByName } from './thread.ts'
 
 export const statements = {
@@ -20,22 +20,21 @@ type PageParameters = { after: bigint; rows: number }
 /** A page of 100 short names takes 10 KB, of the longest ones up to 1.5 MB. */
 const firstPagesMax = 64
 
+type PetWriter = WritesByName<ReturnType<typeof petWrites>> & { readonly commits: number }
+
 /** Reads on the serving thread. */
-export function createSqlitePets(
-  database: Database,
-  snapshot: TickSnapshot,
-  writer: WritesByName<ReturnType<typeof petWrites>>,
-): PetStore {
+export function createSqlitePets(database: Database, guard: DamageGuard, writer: PetWriter): PetStore {
   const list = database.query<PetRow, PageParameters>(statements.list)
   const listByStatus = database.query<PetRow, PageParameters & { status: PetStatus }>(statements.listByStatus)
   const get = database.query<PetRow, { id: bigint }>(statements.get)
   /** As of `keptVersion`: callers recognise a page by its object, and encode it once. */
   const firstPages = new Map<string, Page>()
   let keptVersion: bigint | undefined
+  const version = new FileVersion(database, writer)
 
   function readPage({ limit, status, after = 0n }: PageRequest): Page {
     const rows = limit + 1
-    const found = snapshot.read(() =>
+    const found = guard.run(() =>
       status === undefined ? list.all({ after, rows }) : listByStatus.all({ status, after, rows }),
     )
     return toPage(found, limit)
@@ -45,9 +44,9 @@ export function createSqlitePets(
     async list(request) {
       if (request.after !== undefined) return readPage(request)
       // The version first: if there is a commit before the rows are read, the page is dropped too early, not too late.
-      const version = snapshot.version()
-      if (version !== keptVersion) firstPages.clear()
-      keptVersion = version
+      const current = guard.run(() => version.read())
+      if (current !== keptVersion) firstPages.clear()
+      keptVersion = current
       const name = `${request.limit} ${request.status}`
       const kept = firstPages.get(name)
       if (kept) return kept
@@ -57,7 +56,7 @@ export function createSqlitePets(
       return page
     },
     async get(id) {
-      const row = snapshot.read(() => get.get({ id }))
+      const row = guard.run(() => get.get({ id }))
       return row ? toPet(row) : undefined
     },
     async create(pet) {
@@ -68,6 +67,34 @@ export function createSqlitePets(
     update: (id, changes, ifStatus) => writer.write('changePet', id, changes, ifStatus),
     remove: (id, ifStatus) => writer.write('changePet', id, undefined, ifStatus),
     deleteExpiredIdempotencyKeys: (now, max) => writer.write('deleteExpiredKeys', now, max),
+  }
+}
+
+/** A version is used again for this time. From a commit of another process to its next request, a client needs longer. */
+const versionMs = 0.1
+
+/** Differs after every commit, because this connection only reads. Asking SQLite costs a third of a first page. */
+class FileVersion {
+  readonly #writer: { readonly commits: number }
+  readonly #statement
+  #version: bigint | undefined
+  #readMs = Number.NEGATIVE_INFINITY
+  /** Those of our own writer. */
+  #commits = 0
+
+  constructor(database: Database, writer: { readonly commits: number }) {
+    this.#writer = writer
+    this.#statement = database.query<{ data_version: bigint }, []>('PRAGMA data_version')
+  }
+
+  read(): bigint | undefined {
+    const nowMs = performance.now()
+    const { commits } = this.#writer
+    if (commits === this.#commits && nowMs - this.#readMs < versionMs) return this.#version
+    this.#version = this.#statement.get()?.data_version
+    this.#readMs = nowMs
+    this.#commits = commits
+    return this.#version
   }
 }
 
