@@ -13,8 +13,6 @@ export type Load = keyof typeof loads
 export const allLoads = Object.keys(loads) as readonly Load[]
 
 export const petsPath = '/v1/pets'
-export const newPet = '{"name":"Rex","categoryId":7,"status":"available"}'
-
 const statuses: readonly PetStatus[] = ['available', 'pending', 'sold']
 
 /** The animal with this id, in a catalogue of any size. */
@@ -22,18 +20,10 @@ export function animalAt(id: number) {
   return { id, name: `Animal ${id}`, categoryId: id % 50, status: statuses[id % 3] }
 }
 
-export function animalsAfter(after: number, count: number) {
-  return Array.from({ length: count }, (_, i) => animalAt(after + 1 + i))
-}
+export type CursorWriter = (after: number, status: PetStatus | undefined) => string
 
-/** A catalogue with the animals from 1 on, and the cursors of the program that serves it. */
-export interface Served {
-  readonly animals: number
-  readonly cursor: (after: number, status: PetStatus | undefined) => string
-}
-
-/** Paths of GET requests, and POST for creations: the same for every program, except for the form of cursors. */
-export function requestsOf(load: Load, { animals, cursor }: Served): readonly string[] {
+/** Paths of GET requests, and POST for creations: the same for every server, except for the form of cursors. */
+export function requestsOf(load: Load, animals: number, cursor: CursorWriter): readonly string[] {
   let draws = 0
   const random = (below: number) => Bun.hash.crc32(String(draws++)) % below
   // Ids of the most common length, so that all responses have about the same length.

@@ -1,61 +1,132 @@
-import type { Catalogues } from './catalogues.ts'
-import type { Part } from './contenders.ts'
 import { allLoads, type Load, loads } from './loads.ts'
-import { log, type Sample } from './report.ts'
-import { type Server, send, start } from './server.ts'
-import { verify } from './verify.ts'
+import type { Contender, Pair } from './parts.ts'
+import { Server, Stores } from './server.ts'
 
-const warmUpSeconds = 2
+/** Of each server in a pair of turns. */
+const turnSeconds = 2
+/** Within a pair, the servers alternate after this time: the machine's speed changes from one second to the next. */
+const sliceMs = 100
+/** Quartiles further apart than this part of the median say nothing: the load is repeated. */
+const spreadMax = 0.15
+const attemptsMax = 3
 
-/** Measures all contenders in each round. The first one of a round is the last of the next. */
-export async function measure(part: Part, rounds: number, seconds: number, catalogues: Catalogues) {
-  const count = part.contenders.flatMap(each => each.loads).length * rounds
-  log(`${part.title}: at least ${Math.ceil((count * (seconds + warmUpSeconds)) / 60)} min`)
-  const samples: Sample[] = []
-  let { contenders } = part
-  for (let round = 1; round <= rounds; round++) {
-    log(`round ${round} of ${rounds}`)
-    const measured = await measureRound({ ...part, contenders }, seconds, catalogues)
-    samples.push(...measured.map(each => ({ ...each, round })))
-    contenders = [...contenders.slice(1), ...contenders.slice(0, 1)]
-  }
-  return samples
+/** What one server has, divided by what the other one has at the same time. */
+interface Ratios {
+  readonly requestsPerSecond: number[]
+  readonly cpuTime: number[]
 }
 
-type Measured = Omit<Sample, 'round'>
-
-/** Starts all contenders and checks their responses. Each load then goes to one contender after another. */
-async function measureRound(part: Part, seconds: number, catalogues: Catalogues): Promise<readonly Measured[]> {
+/** Starts all servers, compares them in pairs, and returns Markdown. */
+export async function measure(pairs: readonly Pair[], count: number): Promise<string> {
   await using stack = new AsyncDisposableStack()
-  const servers: Server[] = []
-  for (const contender of part.contenders) {
-    const server = stack.use(await start(contender, catalogues))
-    await verify(server)
-    servers.push(server)
+  const stores = stack.use(new Stores())
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => stack.disposeAsync().finally(() => process.exit(130)))
   }
-  // Otherwise the system would write the copied catalogues to disk during the measurement.
-  Bun.spawnSync(['sync'])
-  const samples: Measured[] = []
-  for (const load of allLoads) {
-    for (const server of servers.filter(({ contender }) => contender.loads.includes(load))) {
-      samples.push(...(await measureLoad(load, server, seconds, part)))
+  const servers = new Map<Contender, Server>()
+  for (const contender of new Set(pairs.flatMap(({ server, against }) => [server, against]))) {
+    const server = stack.use(new Server(contender, await stores.fill(contender), stores.folder))
+    log(`${contender.name} starts`)
+    await server.verify()
+    servers.set(contender, server)
+  }
+  const serverOf = (contender: Contender) => servers.get(contender) as Server
+  const found = new Map<string, Ratios>()
+  const used = allLoads.filter(load => pairs.some(({ loads }) => loads.includes(load)))
+  for (const load of used) {
+    // Runtimes compile hot code.
+    for (const server of servers.values()) await server.send(load, turnSeconds).sent
+    for (const pair of pairs.filter(({ loads }) => loads.includes(load))) {
+      const compare = () => compareUnder(load, serverOf(pair.server), serverOf(pair.against), count)
+      found.set(`${pair.name} ${load}`, await untilClear(`${loads[load]}: ${pair.name}`, compare))
     }
   }
-  return samples
+  const ratios = (title: string, figure: keyof Ratios) => {
+    const cell = (pair: Pair, load: Load) => show(found.get(`${pair.name} ${load}`)?.[figure])
+    const rows = pairs.map(pair => [pair.name, ...used.map(load => cell(pair, load))])
+    return table([title, ...used.map(load => loads[load])], rows)
+  }
+  const [main = 'mix'] = used
+  return [
+    ratios('Requests per second', 'requestsPerSecond'),
+    ratios('CPU time per request', 'cpuTime'),
+    await tableOfServers(main, servers),
+  ].join('\n\n')
 }
 
-/** Empty if a request failed. */
-async function measureLoad(load: Load, server: Server, seconds: number, part: Part): Promise<readonly Measured[]> {
-  // The first load warms the server up: runtimes compile hot code.
-  await send(load, server, warmUpSeconds, part)
-  const before = server.usage()
-  const sent = await send(load, server, seconds, part)
-  const { cpuMs, peakMb } = server.usage()
-  const contender = server.contender.name
-  const requestsPerSecond = sent.requests / sent.seconds
-  const cpuMicroseconds = ((cpuMs - before.cpuMs) * 1_000) / sent.requests
-  log(`${loads[load]}: ${contender}: ${Math.round(requestsPerSecond).toLocaleString('en')} requests/s`)
-  if (sent.failures === 0) return [{ contender, load, requestsPerSecond, cpuMicroseconds, p99Ms: sent.p99Ms, peakMb }]
-  log(`not counted: ${sent.failures} requests failed`)
-  return []
+/** Undisturbed turns: a pause would show as latency. */
+async function tableOfServers(load: Load, servers: ReadonlyMap<Contender, Server>): Promise<string> {
+  const rounds = await Array.fromAsync({ length: 5 }, () =>
+    Array.fromAsync(servers.values(), server => server.send(load, turnSeconds).sent),
+  )
+  const rows = [...servers].map(([{ name }, server], index) => {
+    const turns = rounds.flatMap(round => round[index] ?? [])
+    const medians = [turns.map(turn => turn.requestsPerSecond), turns.map(turn => turn.p99Ms), [server.memoryMb()]]
+    return [name, ...medians.map(values => showNumber(quartiles(values).median))]
+  })
+  return table([loads[load], 'Requests per second', 'p99, ms', 'Memory, MB'], rows)
+}
+
+/** Repeats a comparison until its quartiles are close together, and returns the clearest one. */
+async function untilClear(title: string, compare: () => Promise<Ratios>): Promise<Ratios> {
+  const found = [await compare()]
+  const best = () => found.toSorted((a, b) => spreadOf(a) - spreadOf(b))[0] as Ratios
+  while (spreadOf(best()) > spreadMax && found.length < attemptsMax) found.push(await compare())
+  const repeated = found.length === 1 ? '' : `, in ${found.length} attempts`
+  const gaveUp = spreadOf(best()) > spreadMax ? '; gave up: the quartiles are too far apart' : ''
+  log(`${title}: ${show(best().requestsPerSecond)}, CPU time ${show(best().cpuTime)}${repeated}${gaveUp}`)
+  return best()
+}
+
+function spreadOf(ratios: Ratios): number {
+  const all = [ratios.requestsPerSecond, ratios.cpuTime].map(quartiles)
+  return Math.max(...all.map(({ low, median, high }) => (high - low) / median))
+}
+
+async function compareUnder(load: Load, ours: Server, theirs: Server, count: number): Promise<Ratios> {
+  const ratios: Ratios = { requestsPerSecond: [], cpuTime: [] }
+  for (let pair = 0; pair < count; pair++) {
+    const sendings = [ours, theirs].map(server => server.send(load, turnSeconds * 2))
+    const all = Promise.all(sendings.map(({ sent }) => sent))
+    // Each is first as often as the other.
+    let active = pair % 2
+    sendings[1 - active]?.pause()
+    for (let slice = 1; slice < (turnSeconds * 2_000) / sliceMs; slice++) {
+      await Bun.sleep(sliceMs)
+      sendings[active]?.pause()
+      active = 1 - active
+      sendings[active]?.resume()
+    }
+    sendings[1 - active]?.resume()
+    const [our, their] = await all
+    if (!our || !their) continue
+    ratios.requestsPerSecond.push(our.requestsPerSecond / their.requestsPerSecond)
+    ratios.cpuTime.push(our.cpuTime / their.cpuTime)
+  }
+  return ratios
+}
+
+/** The median, and the values between which the middle half lies. */
+function quartiles(values: readonly number[]) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (part: number) => sorted[Math.round((sorted.length - 1) * part)] ?? Number.NaN
+  return { low: at(0.25), median: at(0.5), high: at(0.75) }
+}
+
+/** `5.88 (5.62–5.92)` */
+function show(values: readonly number[] | undefined): string {
+  if (!values) return '–'
+  const { low, median, high } = quartiles(values)
+  return `${showNumber(median)} (${showNumber(low)}–${showNumber(high)})`
+}
+
+const showNumber = (value: number) => value.toLocaleString('en', { maximumSignificantDigits: 3 })
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
+  return [line(head), `|---|${'--:|'.repeat(head.length - 1)}`, ...rows.map(line)].join('\n')
+}
+
+function log(line: string): void {
+  process.stderr.write(`${String(Math.round(performance.now() / 1_000)).padStart(5)} s  ${line}\n`)
 }

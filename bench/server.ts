@@ -1,97 +1,148 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, until } from '../test/support/process.ts'
-import type { Catalogues } from './catalogues.ts'
-import type { Contender, Part } from './contenders.ts'
-import { type Load, newPet, petsPath, requestsOf } from './loads.ts'
+import { type Cluster, startCluster } from '../test/support/postgres.ts'
+import { freePort, program, readOutput, residentBytes, temporaryFolder, until } from '../test/support/process.ts'
+import { animalAt, type Load, petsPath, requestsOf } from './loads.ts'
+import type { Contender } from './parts.ts'
 
 /** Any 16 characters: the servers listen on 127.0.0.1 for a few minutes. */
 const apiKey = 'bench-key-0123456789'
-export const authorization = `Bearer ${apiKey}`
+const newPet = '{"name":"Rex","categoryId":7,"status":"available"}'
 
-/** A contender that answers requests. */
-export interface Server extends AsyncDisposable {
-  readonly contender: Contender
-  /** http://127.0.0.1:PORT */
-  readonly origin: string
-  /** Gone with the server. */
-  readonly folder: string
-  usage(): ReturnType<typeof usageOf>
+/** New stores with animals, gone at the end. */
+export class Stores implements AsyncDisposable {
+  readonly #folder = temporaryFolder()
+  readonly folder = this.#folder.path
+  #cluster: Cluster | undefined
+  #files = 0
+
+  /** The address of a new store with the contender's animals. */
+  async fill({ engine, animals }: Contender): Promise<string> {
+    const url = engine === 'SQLite' ? `sqlite:${join(this.folder, `${++this.#files}.db`)}` : await this.#newDatabase()
+    const stdin = new Response(linesOf(animals)).body
+    const child = Bun.spawn([program, 'import', '--keep-ids', '-', '--database-url', url], { stdin, stderr: 'pipe' })
+    const messages = await child.stderr.text()
+    if ((await child.exited) !== 0) throw new Error(`petstore import failed: ${messages}`)
+    return url
+  }
+
+  async #newDatabase(): Promise<string> {
+    // Otherwise the tests' server does not wait for the disk.
+    this.#cluster ??= await startCluster(['fsync = on', 'autovacuum = off'])
+    return (await this.#cluster.newDatabase()).url
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#cluster?.[Symbol.asyncDispose]()
+    this.#folder[Symbol.dispose]()
+  }
 }
 
-/** Starts a contender on a free port, with its own copy of its catalogue. */
-export async function start(contender: Contender, catalogues: Catalogues): Promise<Server> {
-  await using stack = new AsyncDisposableStack()
-  const folder = stack.adopt(catalogues.newFolder(), path => rmSync(path, { recursive: true }))
-  const url = stack.adopt(await catalogues.copy(contender, folder), each => catalogues.drop(each))
-  const port = freePort()
-  const { PATH = '', HOME = '' } = process.env
-  const settings = { PORT: String(port), DATABASE_URL: url, PETSTORE_API_KEY: apiKey, ...contender.env }
-  const sharing = contender.processes ? { PETSTORE_REUSE_PORT: 'true' } : {}
-  const processes = Array.from({ length: contender.processes ?? 1 }, () => {
-    const child = Bun.spawn([...contender.command], {
-      cwd: folder,
-      env: { PATH, HOME, NODE_ENV: 'production', ...settings, ...sharing },
-      stdout: Bun.file(join(folder, 'stdout')),
-      stderr: Bun.file(join(folder, 'stderr')),
-    })
-    // At once: nothing uses its data again.
-    stack.defer(() => {
-      child.kill('SIGKILL')
-      return child.exited.then(() => {})
-    })
-    return child
-  })
-  const origin = `http://127.0.0.1:${port}`
-  const responds = async () => {
-    if (processes.some(({ exitCode }) => exitCode !== null)) {
-      throw new Error(`${contender.name} did not start: ${readFileSync(join(folder, 'stderr'), 'utf8')}`)
+/** NDJSON in chunks: ten million lines are too long for one string. */
+async function* linesOf(animals: number): AsyncGenerator<Uint8Array> {
+  for (let after = 0; after < animals; after += 1_000) {
+    const lines = Array.from({ length: 1_000 }, (_, i) => `${JSON.stringify(animalAt(after + 1 + i))}\n`)
+    yield Buffer.from(lines.join(''))
+  }
+}
+
+/** A contender that serves. */
+export class Server implements AsyncDisposable {
+  readonly #contender: Contender
+  readonly #folder: string
+  readonly #origin: string
+  readonly #processes: readonly Bun.Subprocess[]
+
+  constructor(contender: Contender, url: string, folder: string) {
+    this.#contender = contender
+    this.#folder = folder
+    const port = String(freePort())
+    this.#origin = `http://127.0.0.1:${port}`
+    const { PATH = '', HOME = '' } = process.env
+    const settings = { PORT: port, DATABASE_URL: url, PETSTORE_API_KEY: apiKey, PETSTORE_REUSE_PORT: 'true' }
+    this.#processes = Array.from({ length: contender.processes ?? 1 }, () =>
+      Bun.spawn([...this.#onCore(0), ...contender.command], {
+        cwd: folder,
+        env: { PATH, HOME, NODE_ENV: 'production', ...settings, ...contender.env },
+        // Writing the log costs the server the same, wherever it goes.
+        stdio: ['ignore', Bun.file('/dev/null'), Bun.file('/dev/null')],
+      }),
+    )
+  }
+
+  /** Waits until it serves. Throws unless it has the animals and keeps to the interface, exact integers included. */
+  async verify(): Promise<void> {
+    const { name, animals, cursor, isInexact } = this.#contender
+    const read = async (path: string) => {
+      const headers = { authorization: `Bearer ${apiKey}` }
+      return (await fetch(`${this.#origin}${petsPath}${path}`, { headers })).json()
     }
-    const response = await fetch(`${origin}${petsPath}`, { headers: { authorization } }).catch(() => undefined)
-    return response?.ok || undefined
+    await until(`${name} to start`, () => read('').catch(() => undefined))
+    const page = await read(`?limit=2&status=sold&cursor=${cursor(animals / 2, 'sold')}`)
+    const pet = await read(`/${animals}`)
+    const expected = [1, 2, 3, 4, 5, 6]
+      .map(offset => animalAt(animals / 2 + offset))
+      .filter(({ status }) => status === 'sold')
+    if (!Bun.deepEquals([page, pet], [expected, animalAt(animals)])) throw new Error(`${name} has other animals`)
+    const command = [program, 'conform', `${this.#origin}/v1`, '--key', apiKey, '--yes']
+    if (!isInexact) await readOutput(command, { cwd: this.#folder, waitMs: 60_000 })
   }
-  await until(`${contender.name} to start`, responds)
-  const owned = stack.move()
-  const usage = () => usageOf(processes.map(({ pid }) => pid))
-  return { contender, origin, folder, usage, [Symbol.asyncDispose]: () => owned.disposeAsync() }
-}
 
-/** Linux reports CPU time in units of 10 ms. */
-const tickMs = 10
-
-/** The CPU time of all threads and the peak of the memory since the start; not a number on systems without /proc. */
-function usageOf(pids: readonly number[]): { readonly cpuMs: number; readonly peakMb: number } {
-  if (!existsSync('/proc/self/stat')) return { cpuMs: Number.NaN, peakMb: Number.NaN }
-  let [ticks, peakKb] = [0, 0]
-  for (const pid of pids) {
-    // The program's name, in parentheses, may contain spaces: count the fields after it.
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /s, '')
-      .split(' ')
-    ticks += Number(fields[11]) + Number(fields[12])
-    peakKb += Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  /** Sends a load with wrk, which may be paused. */
+  send(load: Load, seconds: number) {
+    const { animals, cursor, connections = 64 } = this.#contender
+    const requests = join(this.#folder, `requests-${new URL(this.#origin).port}`)
+    writeFileSync(requests, requestsOf(load, animals, cursor).join('\n'))
+    const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '-H', `Authorization: Bearer ${apiKey}`]
+    const script = ['-s', join(import.meta.dir, 'wrk.lua'), this.#origin, '--', requests, petsPath, newPet]
+    const cpuNs = this.#cpuNs()
+    const wrk = Bun.spawn([...this.#onCore(1), 'wrk', ...flags, ...script])
+    let [activeMs, resumedMs] = [0, performance.now()]
+    const result = async () => {
+      const output = await wrk.stdout.text()
+      activeMs += performance.now() - resumedMs
+      const { requests, failures, p99Ms } = JSON.parse(output.trim().split('\n').at(-1) ?? '')
+      if (failures > 0) throw new Error(`${failures} requests to ${this.#contender.name} failed`)
+      return { requestsPerSecond: (requests / activeMs) * 1_000, cpuTime: (this.#cpuNs() - cpuNs) / requests, p99Ms }
+    }
+    return {
+      sent: result(),
+      pause() {
+        wrk.kill('SIGSTOP')
+        activeMs += performance.now() - resumedMs
+      },
+      resume() {
+        wrk.kill('SIGCONT')
+        resumedMs = performance.now()
+      },
+    }
   }
-  return { cpuMs: ticks * tickMs, peakMb: (peakKb * 1_024) / 1e6 }
-}
 
-interface Sent {
-  readonly requests: number
-  readonly seconds: number
-  readonly p99Ms: number
-  /** Responses other than 2xx, and broken connections. */
-  readonly failures: number
-}
+  memoryMb(): number {
+    return this.#sum(residentBytes) / 1e6
+  }
 
-/** Sends a load with wrk. */
-export async function send(load: Load, server: Server, seconds: number, { connections = 64 }: Part): Promise<Sent> {
-  // A lower priority than the server's: the load usually comes from elsewhere. Several processes would leave wrk no core.
-  const niceness = server.contender.processes ? 0 : 10
-  const file = join(server.folder, 'requests')
-  writeFileSync(file, requestsOf(load, server.contender).join('\n'))
-  const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '-H', `Authorization: ${authorization}`]
-  const script = ['-s', join(import.meta.dir, 'wrk.lua'), server.origin, '--', file, petsPath, newPet]
-  const wrk = Bun.spawn(['nice', '-n', String(niceness), 'wrk', ...flags, ...script])
-  const output = await wrk.stdout.text()
-  if ((await wrk.exited) !== 0) throw new Error(`wrk failed: ${output}`)
-  return JSON.parse(output.trim().split('\n').at(-1) ?? '')
+  /** The CPU time of all threads. */
+  #cpuNs(): number {
+    return this.#sum(pid => {
+      const times = readdirSync(`/proc/${pid}/task`).map(thread =>
+        readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'),
+      )
+      return times.reduce((sum, text) => sum + Number(text.split(' ')[0]), 0)
+    })
+  }
+
+  #sum(of: (pid: number) => number): number {
+    return this.#processes.reduce((sum, { pid }) => sum + of(pid), 0)
+  }
+
+  #onCore(core: number): readonly string[] {
+    return this.#contender.processes === undefined ? ['taskset', '-c', String(core)] : []
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // At once: nothing uses its data again.
+    for (const child of this.#processes) child.kill('SIGKILL')
+    await Promise.all(this.#processes.map(({ exited }) => exited))
+  }
 }
