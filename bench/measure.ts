@@ -5,7 +5,9 @@ import { Server, Stores } from './server.ts'
 /** Of each server in a pair of turns. */
 const turnSeconds = 2
 /** Within a pair, the servers alternate after this time: the machine's speed changes from one second to the next. */
-const sliceMs = 100
+const sliceMs = 200
+/** In between, a server answers what was sent to it. */
+const gapMs = 30
 /** Quartiles further apart than this part of the median say nothing: the load is repeated. */
 const spreadMax = 0.15
 const attemptsMax = 3
@@ -16,12 +18,18 @@ interface Ratios {
   readonly cpuTime: number[]
 }
 
-/** Starts all servers, compares them in pairs, and returns Markdown. */
-export async function measure(pairs: readonly Pair[], count: number): Promise<string> {
+/** Starts all servers, compares them in pairs under one load or all, and returns Markdown. */
+export async function measure(pairs: readonly Pair[], count: number, only?: string): Promise<string> {
+  const isUsed = (load: Load) => load === (only ?? load) && pairs.some(({ loads }) => loads.includes(load))
+  const used = allLoads.filter(isUsed)
+  const [first] = used
+  if (!first) return `It has no load "${only}".`
   await using stack = new AsyncDisposableStack()
   const stores = stack.use(new Stores())
+  const stop = () => void stack.disposeAsync().finally(() => process.exit(130))
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.once(signal, () => stack.disposeAsync().finally(() => process.exit(130)))
+    process.on(signal, stop)
+    stack.defer(() => void process.off(signal, stop))
   }
   const servers = new Map<Contender, Server>()
   for (const contender of new Set(pairs.flatMap(({ server, against }) => [server, against]))) {
@@ -32,7 +40,6 @@ export async function measure(pairs: readonly Pair[], count: number): Promise<st
   }
   const serverOf = (contender: Contender) => servers.get(contender) as Server
   const found = new Map<string, Ratios>()
-  const used = allLoads.filter(load => pairs.some(({ loads }) => loads.includes(load)))
   for (const load of used) {
     // Runtimes compile hot code.
     for (const server of servers.values()) await server.send(load, turnSeconds).sent
@@ -46,11 +53,10 @@ export async function measure(pairs: readonly Pair[], count: number): Promise<st
     const rows = pairs.map(pair => [pair.name, ...used.map(load => cell(pair, load))])
     return table([title, ...used.map(load => loads[load])], rows)
   }
-  const [main = 'mix'] = used
   return [
     ratios('Requests per second', 'requestsPerSecond'),
     ratios('CPU time per request', 'cpuTime'),
-    await tableOfServers(main, servers),
+    await tableOfServers(first, servers),
   ].join('\n\n')
 }
 
@@ -88,16 +94,18 @@ async function compareUnder(load: Load, ours: Server, theirs: Server, count: num
   for (let pair = 0; pair < count; pair++) {
     const sendings = [ours, theirs].map(server => server.send(load, turnSeconds * 2))
     const all = Promise.all(sendings.map(({ sent }) => sent))
-    // Each is first as often as the other.
-    let active = pair % 2
-    sendings[1 - active]?.pause()
-    for (let slice = 1; slice < (turnSeconds * 2_000) / sliceMs; slice++) {
+    // Until it is awaited.
+    all.catch(() => {})
+    let [active, waiting] = pair % 2 === 0 ? sendings : sendings.toReversed()
+    waiting?.wait()
+    for (let ms = 0; ms < turnSeconds * 2_000; ms += sliceMs + gapMs) {
       await Bun.sleep(sliceMs)
-      sendings[active]?.pause()
-      active = 1 - active
-      sendings[active]?.resume()
+      active?.pause()
+      await Bun.sleep(gapMs)
+      waiting?.resume()
+      ;[active, waiting] = [waiting, active]
     }
-    sendings[1 - active]?.resume()
+    waiting?.resume()
     const [our, their] = await all
     if (!our || !their) continue
     ratios.requestsPerSecond.push(our.requestsPerSecond / their.requestsPerSecond)
@@ -107,7 +115,7 @@ async function compareUnder(load: Load, ours: Server, theirs: Server, count: num
 }
 
 /** The median, and the values between which the middle half lies. */
-function quartiles(values: readonly number[]) {
+export function quartiles(values: readonly number[]) {
   const sorted = values.toSorted((a, b) => a - b)
   const at = (part: number) => sorted[Math.round((sorted.length - 1) * part)] ?? Number.NaN
   return { low: at(0.25), median: at(0.5), high: at(0.75) }
@@ -120,9 +128,9 @@ function show(values: readonly number[] | undefined): string {
   return `${showNumber(median)} (${showNumber(low)}–${showNumber(high)})`
 }
 
-const showNumber = (value: number) => value.toLocaleString('en', { maximumSignificantDigits: 3 })
+export const showNumber = (value: number) => value.toLocaleString('en', { maximumSignificantDigits: 3 })
 
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [line(head), `|---|${'--:|'.repeat(head.length - 1)}`, ...rows.map(line)].join('\n')
 }

@@ -34,7 +34,7 @@ const contender = (file: string) => join(import.meta.dir, 'contenders', file)
 const bun = (file: string) => [process.execPath, '--no-env-file', contender(file)]
 
 /** As it is installed: with its log. */
-const petstore: Contender = {
+export const petstore: Contender = {
   name: 'petstore',
   command: petstoreIn(join(import.meta.dir, '..')),
   engine: 'SQLite',

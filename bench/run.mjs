@@ -14,10 +14,11 @@ Parts, all by default:
   instances        creations by one, two and four instances on PostgreSQL
   growth-sqlite    10 million animals instead of 10,000
   growth-postgres  the same on PostgreSQL
+  libraries        libraries in place of parts of the petstore; not by default
 
 Options:
-  --pairs <n>         pairs of turns, each server for 2 s; 9 by default
-  --load <name>       only this load: mix, list, pages, get, create; may be repeated
+  --pairs <n>         pairs of turns, each server for 2 s; 5 by default
+  --load <name>       only this load: mix, list, pages, get or create
   --against <folder>  instead of parts, the petstore of another checkout, to see whether a change is faster
 
 Prints tables for docs/benchmarks.md and docs/scaling.md.
@@ -31,6 +32,9 @@ Examples:
 const args = process.argv.slice(2)
 const bench = fileURLToPath(new URL('.', import.meta.url))
 
+// For the program that it starts.
+for (const signal of ['SIGINT', 'SIGHUP']) process.on(signal, () => {})
+
 function run(command, ...given) {
   const { status } = spawnSync(command, given, { cwd: `${bench}..`, stdio: 'inherit' })
   if (status !== 0) process.exit(status ?? 1)
@@ -41,5 +45,6 @@ if (args.includes('--help') || args.includes('-h')) {
 } else {
   run('node', 'scripts/setup.mjs', '--dev')
   run('npm', 'install', '--prefix', 'bench', '--no-save', '--no-audit', '--no-fund', '--loglevel=error')
-  run('node_modules/.bin/bun', '--no-env-file', '--no-orphans', 'bench/main.ts', ...args)
+  const program = args[0] === 'libraries' ? 'bench/libraries.ts' : 'bench/main.ts'
+  run('node_modules/.bin/bun', '--no-env-file', '--no-orphans', program, ...args)
 }

@@ -1,17 +1,18 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Cluster, startCluster } from '../test/support/postgres.ts'
+import { ask, type Cluster, startCluster, stopSharedCluster } from '../test/support/postgres.ts'
 import { freePort, program, readOutput, residentBytes, temporaryFolder, until } from '../test/support/process.ts'
 import { animalAt, type Load, petsPath, requestsOf } from './loads.ts'
 import type { Contender } from './parts.ts'
 
-/** Any 16 characters: the servers listen on 127.0.0.1 for a few minutes. */
+/** Any 20 characters: the servers listen on 127.0.0.1 for a few minutes. */
 const apiKey = 'bench-key-0123456789'
 const newPet = '{"name":"Rex","categoryId":7,"status":"available"}'
 
 /** New stores with animals, gone at the end. */
 export class Stores implements AsyncDisposable {
-  readonly #folder = temporaryFolder()
+  // Not in /tmp, which may be memory.
+  readonly #folder = temporaryFolder('/var/tmp')
   readonly folder = this.#folder.path
   #cluster: Cluster | undefined
   #files = 0
@@ -23,6 +24,8 @@ export class Stores implements AsyncDisposable {
     const child = Bun.spawn([program, 'import', '--keep-ids', '-', '--database-url', url], { stdin, stderr: 'pipe' })
     const messages = await child.stderr.text()
     if ((await child.exited) !== 0) throw new Error(`petstore import failed: ${messages}`)
+    // Otherwise PostgreSQL would do this during a measurement, or know nothing of the table.
+    if (engine === 'PostgreSQL') await ask(url, 'VACUUM (ANALYZE) pets')
     return url
   }
 
@@ -34,6 +37,7 @@ export class Stores implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#cluster?.[Symbol.asyncDispose]()
+    await stopSharedCluster()
     this.#folder[Symbol.dispose]()
   }
 }
@@ -64,7 +68,6 @@ export class Server implements AsyncDisposable {
       Bun.spawn([...this.#onCore(0), ...contender.command], {
         cwd: folder,
         env: { PATH, HOME, NODE_ENV: 'production', ...settings, ...contender.env },
-        // Writing the log costs the server the same, wherever it goes.
         stdio: ['ignore', Bun.file('/dev/null'), Bun.file('/dev/null')],
       }),
     )
@@ -91,24 +94,31 @@ export class Server implements AsyncDisposable {
   /** Sends a load with wrk, which may be paused. */
   send(load: Load, seconds: number) {
     const { animals, cursor, connections = 64 } = this.#contender
-    const requests = join(this.#folder, `requests-${new URL(this.#origin).port}`)
-    writeFileSync(requests, requestsOf(load, animals, cursor).join('\n'))
+    const requests = join(this.#folder, `${new URL(this.#origin).port}-${load}`)
+    if (!existsSync(requests)) writeFileSync(requests, requestsOf(load, animals, cursor).join('\n'))
     const flags = ['-t1', `-c${connections}`, `-d${seconds}s`, '-H', `Authorization: Bearer ${apiKey}`]
     const script = ['-s', join(import.meta.dir, 'wrk.lua'), this.#origin, '--', requests, petsPath, newPet]
     const cpuNs = this.#cpuNs()
     const wrk = Bun.spawn([...this.#onCore(1), 'wrk', ...flags, ...script])
-    let [activeMs, resumedMs] = [0, performance.now()]
+    let [activeMs, resumedMs, pauses] = [0, performance.now(), 0]
     const result = async () => {
       const output = await wrk.stdout.text()
       activeMs += performance.now() - resumedMs
       const { requests, failures, p99Ms } = JSON.parse(output.trim().split('\n').at(-1) ?? '')
       if (failures > 0) throw new Error(`${failures} requests to ${this.#contender.name} failed`)
-      return { requestsPerSecond: (requests / activeMs) * 1_000, cpuTime: (this.#cpuNs() - cpuNs) / requests, p99Ms }
+      // In each pause, the server has answered the request of each connection.
+      const inTime = requests - pauses * connections
+      return { requestsPerSecond: (inTime / activeMs) * 1_000, cpuTime: (this.#cpuNs() - cpuNs) / requests, p99Ms }
     }
     return {
       sent: result(),
+      /** Before it has sent anything. */
+      wait() {
+        wrk.kill('SIGSTOP')
+      },
       pause() {
         wrk.kill('SIGSTOP')
+        pauses++
         activeMs += performance.now() - resumedMs
       },
       resume() {

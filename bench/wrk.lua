@@ -23,6 +23,6 @@ end
 function done(summary, latency)
   local errors = summary.errors
   local failures = errors.connect + errors.read + errors.write + errors.status + errors.timeout
-  local format = '{"requests":%d,"seconds":%f,"p99Ms":%f,"failures":%d}\n'
-  io.write(format:format(summary.requests, summary.duration / 1e6, latency:percentile(99) / 1e3, failures))
+  local format = '{"requests":%d,"p99Ms":%f,"failures":%d}\n'
+  io.write(format:format(summary.requests, latency:percentile(99) / 1e3, failures))
 end

@@ -73,7 +73,7 @@ export function createSqlitePets(database: Database, guard: DamageGuard, writer:
 /** A version is used again for this time. From a commit of another process to its next request, a client needs longer. */
 const versionMs = 0.1
 
-/** Differs after every commit, because this connection only reads. Asking SQLite costs a third of a first page. */
+/** Differs after every commit, because this connection only reads. Asking SQLite costs a tenth of a first page. */
 class FileVersion {
   readonly #writer: { readonly commits: number }
   readonly #statement
