@@ -45,6 +45,6 @@ if (args.includes('--help') || args.includes('-h')) {
 } else {
   run('node', 'scripts/setup.mjs', '--dev')
   run('npm', 'install', '--prefix', 'bench', '--no-save', '--no-audit', '--no-fund', '--loglevel=error')
-  const program = args[0] === 'libraries' ? 'bench/libraries.ts' : 'bench/main.ts'
+  const program = args[0] === 'libraries' ? 'bench/libraries.js' : 'bench/main.ts'
   run('node_modules/.bin/bun', '--no-env-file', '--no-orphans', program, ...args)
 }

@@ -21,13 +21,10 @@ import { Server, Stores } from './server.ts'
 const rounds = 15
 const callsPerRound = 20_000
 
-/** A call of our part, and one of the library. */
-type Calls = readonly [ours: () => unknown, theirs: () => unknown]
-
 const path = `${versionPrefix}/pets/555555`
 const exchange = new Exchange(new Request(`http://127.0.0.1${path}`), undefined, undefined)
 
-function routers(): Calls {
+function routers() {
   const handle = () => Promise.reject(new Error('not called'))
   const rows = Object.values(operations)
   const routes = rows.map(({ method, path, access }) => ({ method, path: versionPrefix + path, access, handle }))
@@ -37,7 +34,7 @@ function routers(): Calls {
   return [() => ours.find(path), () => theirs.match('GET', path)]
 }
 
-function logs(): Calls {
+function logs() {
   const fields = {
     requestId: exchange.id,
     method: 'GET',
@@ -51,7 +48,7 @@ function logs(): Calls {
   return [() => ours.write('info', 'request', fields), () => theirs.info(fields, 'request')]
 }
 
-function metrics(): Calls {
+function metrics() {
   const stores = { activity: () => ({ writesWaiting: 0, isWritable: true }) }
   const sweep = { keysDeleted: 0, completedAtMs: 0 }
   const ours = new Metrics({ stores, sweep, build: { version: '', commit: '' } })
@@ -63,15 +60,15 @@ function metrics(): Calls {
   ]
 }
 
-function rateLimits(): Calls {
+function rateLimits() {
   const ours = new RateLimiter({ requests: 1e9, seconds: 60 })
   const theirs = new RateLimiterMemory({ points: 1e9, duration: 60 })
   return [() => ours.count(exchange), () => theirs.consume('a key')]
 }
 
-function checks(): Calls {
+function checks() {
   const body = { name: 'Rex', categoryId: 7, status: 'available' }
-  const int64 = { keyword: 'int64', validate: (_: boolean, value: unknown) => readInt64(value) !== undefined }
+  const int64 = { keyword: 'int64', validate: (_, value) => readInt64(value) !== undefined }
   const properties = { name: petName.schema, categoryId: { int64: true }, status: petStatus.schema }
   const theirs = new Ajv({ allErrors: true, keywords: [int64] })
   const validate = theirs.compile({ type: 'object', properties, required: newPetRequired })
@@ -79,7 +76,7 @@ function checks(): Calls {
 }
 
 /** Microseconds of CPU time for each call. */
-async function time(call: () => unknown): Promise<number> {
+async function time(call) {
   const before = process.cpuUsage()
   for (let count = 0; count < callsPerRound; count++) {
     const result = call()
@@ -90,7 +87,7 @@ async function time(call: () => unknown): Promise<number> {
 }
 
 /** Microseconds of CPU time for a whole request. */
-async function timeOfGet(): Promise<number> {
+async function timeOfGet() {
   await using stores = new Stores()
   await using server = new Server(petstore, await stores.fill(petstore), stores.folder)
   await server.verify()
@@ -98,7 +95,8 @@ async function timeOfGet(): Promise<number> {
   return (await server.send('get', 5).sent).cpuTime / 1_000
 }
 
-const comparisons: Readonly<Record<string, Calls>> = {
+/** A call of our part, and one of the library. */
+const comparisons = {
   'Hono, router': routers(),
   'pino, log': logs(),
   '@prometheus-io/client, metrics': metrics(),
@@ -107,12 +105,12 @@ const comparisons: Readonly<Record<string, Calls>> = {
 }
 
 const getTime = await timeOfGet()
-const rows: string[][] = []
+const rows = []
 for (const [name, [ours, theirs]] of Object.entries(comparisons)) {
-  const times: (readonly [ours: number, theirs: number])[] = []
+  const times = []
   for (let round = 0; round < rounds; round++) times.push([await time(ours), await time(theirs)])
   const ratio = quartiles(times.map(([our, their]) => their / our)).median
   const more = quartiles(times.map(([our, their]) => ((their - our) / getTime) * 100)).median
   rows.push([name, showNumber(ratio), `${showNumber(more)}%`])
 }
-process.stdout.write(`${table(['Library', 'CPU time of a call, ours = 1', 'More in a get'], rows)}\n`)
+process.stdout.write(`${table(['Library', 'CPU time of a call, ours = 1', 'More, of a whole get'], rows)}\n`)
