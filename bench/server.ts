@@ -5,7 +5,7 @@ import { freePort, program, readOutput, residentBytes, temporaryFolder, until } 
 import { animalAt, type Load, petsPath, requestsOf } from './loads.ts'
 import type { Contender } from './parts.ts'
 
-/** Any 20 characters: the servers listen on 127.0.0.1 for a few minutes. */
+/** Any key of 16 characters or more: the servers listen on 127.0.0.1 for a few minutes. */
 const apiKey = 'bench-key-0123456789'
 const newPet = '{"name":"Rex","categoryId":7,"status":"available"}'
 
