@@ -56,6 +56,7 @@ export class Server implements AsyncDisposable {
   readonly #folder: string
   readonly #origin: string
   readonly #processes: readonly Bun.Subprocess[]
+  #wrk: Bun.Subprocess | undefined
 
   constructor(contender: Contender, url: string, folder: string) {
     this.#contender = contender
@@ -100,6 +101,7 @@ export class Server implements AsyncDisposable {
     const script = ['-s', join(import.meta.dir, 'wrk.lua'), this.#origin, '--', requests, petsPath, newPet]
     const cpuNs = this.#cpuNs()
     const wrk = Bun.spawn([...this.#onCore(1), 'wrk', ...flags, ...script])
+    this.#wrk = wrk
     let [activeMs, resumedMs, pauses] = [0, performance.now(), 0]
     const result = async () => {
       const output = await wrk.stdout.text()
@@ -151,7 +153,8 @@ export class Server implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // At once: nothing uses its data again.
+    // At once: nothing uses its data again, and wrk may be paused.
+    this.#wrk?.kill('SIGKILL')
     for (const child of this.#processes) child.kill('SIGKILL')
     await Promise.all(this.#processes.map(({ exited }) => exited))
   }
