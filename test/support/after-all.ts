@@ -1,16 +1,13 @@
 import { afterAll, setDefaultTimeout } from 'bun:test'
-import { writeFileSync } from 'node:fs'
-import { relative } from 'node:path'
 import { stopSharedCluster } from './postgres.ts'
+import { downloadMs } from './process.ts'
 
-// A busy machine must not fail a test. Without --parallel, Bun runs this for the first file only.
-setDefaultTimeout(60_000)
+const startedMs = Date.now()
+
+// For what hangs outside of `until`. Without --parallel, Bun runs this file for the first test file only.
+setDefaultTimeout(downloadMs)
 afterAll(stopSharedCluster)
-afterAll(() => {
-  const terminal = process.env['PETSTORE_TEST_TERMINAL']
-  try {
-    if (terminal) writeFileSync(terminal, `${relative('.', Bun.main)}\n`)
-  } catch {
-    // The terminal is gone.
-  }
-})
+// `npm test` puts it behind the name of the file.
+if (process.env['BUN_TEST_WORKER_ID']) {
+  afterAll(() => void process.stderr.write(`finished after ${((Date.now() - startedMs) / 1_000).toFixed(1)} s\n`))
+}

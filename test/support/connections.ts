@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { hangMs } from './process.ts'
 
 export interface Reply {
   readonly status: number
@@ -35,11 +36,10 @@ class Connection implements Disposable {
     if (this.socket.writable) this.socket.write(text, encoding)
   }
 
-  /** Waits for so many whole replies, and then for silence. False if that takes too long or the server closes. */
-  async waitFor(replies: number, waitMs: number, quietMs = 0): Promise<boolean> {
-    const endMs = performance.now() + waitMs
+  /** Waits for so many whole replies, and then for silence. False if the server closes or hangs. */
+  async waitFor(replies: number, quietMs = 0): Promise<boolean> {
     while (repliesIn(this.received).length < replies) {
-      if (!(await this.#receives(endMs - performance.now()))) return false
+      if (!(await this.#receives(hangMs))) return false
     }
     while (quietMs > 0 && (await this.#receives(quietMs)));
     return !this.socket.closed
@@ -69,7 +69,6 @@ interface ExchangeOptions {
   /** How many replies to wait for. Bytes that arrive within `quietMs` after them count too. */
   readonly expected: number
   readonly quietMs?: number
-  readonly waitMs?: number
   /** Sent after that if something was answered and the connection is still open. */
   readonly follower?: string
 }
@@ -78,7 +77,7 @@ interface ExchangeOptions {
 export async function exchange(
   port: number,
   pieces: readonly string[],
-  { expected, quietMs = 100, waitMs = 20_000, follower }: ExchangeOptions,
+  { expected, quietMs = 100, follower }: ExchangeOptions,
 ): Promise<Exchange> {
   using connection = new Connection(port)
   await connection.opened
@@ -87,11 +86,11 @@ export async function exchange(
     if (index > 0) await Bun.sleep(20)
     connection.send(piece, 'latin1')
   }
-  const hasCome = await connection.waitFor(expected, waitMs, quietMs)
-  if (hasCome && follower !== undefined && connection.received !== '') {
+  const isOpen = await connection.waitFor(expected, quietMs)
+  if (isOpen && follower !== undefined && connection.received !== '') {
     const replies = repliesIn(connection.received).length
     connection.send(follower)
-    await connection.waitFor(replies + 1, 3_000 + quietMs, quietMs)
+    await connection.waitFor(replies + 1, quietMs)
   }
   const { received, socket } = connection
   return { received, replies: repliesIn(received), closed: socket.closed }
@@ -169,9 +168,6 @@ export type Outcome =
   | { readonly kind: 'refused' }
   | { readonly kind: 'lost'; readonly received: string; readonly requestsBefore: number }
 
-/** A response that takes longer than this counts as lost. */
-const hangMs = 40_000
-
 /** Sends one request after another on one connection, and opens another one only when the server has closed it. */
 export class KeepAliveClient implements Disposable {
   readonly #port: number
@@ -196,7 +192,7 @@ export class KeepAliveClient implements Disposable {
     if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`)
     connection.received = ''
     connection.send(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
-    await connection.waitFor(1, hangMs)
+    await connection.waitFor(1)
     const { received } = connection
     const [reply] = repliesIn(received)
     if (!reply || reply.closes) this[Symbol.dispose]()

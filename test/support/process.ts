@@ -10,14 +10,16 @@ export const program = join(projectFolder, 'bin/petstore')
 /** The text of a file of the project. */
 export const readProjectFile = (path: string) => readFileSync(join(projectFolder, path), 'utf8')
 
-/** Long enough for a busy machine, but shorter than a test's own limit, so that our clearer message comes first. */
-const waitMsDefault = 20_000
+/** Every wait is for an event. This limit only ends a test whose event never happens. */
+export const hangMs = 60_000
+/** For programs that fetch packages or build. */
+export const downloadMs = 5 * hangMs
 
 export interface Surroundings {
   readonly cwd: string
   /** Added to PATH and HOME. The program gets nothing else from our own environment. */
   readonly env?: Readonly<Record<string, string>>
-  readonly waitMs?: number
+  readonly waitMs?: typeof downloadMs
 }
 
 export interface Ended {
@@ -38,12 +40,11 @@ export function temporaryFolder(parent = tmpdir()): { readonly path: string; [Sy
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-const { PETSTORE_TEST_OUTPUT = join(projectFolder, 'test/output') } = process.env
 let outputs = 0
 
 /** A file for the output of a program. `npm test` shows the ends of those of a test file that fails. */
 export function outputFile(program: string): string {
-  const folder = join(PETSTORE_TEST_OUTPUT, relative(projectFolder, Bun.main))
+  const folder = join(projectFolder, 'test/output', relative(projectFolder, Bun.main))
   // Those of the last run.
   if (outputs === 0) rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
@@ -57,51 +58,38 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024
 }
 
-/** Below the ports that the system gives to clients and to port 0, so that none of them takes a port first. */
-const firstTestPort = 20_000
-/** Each of up to 8 workers has ports of its own, so that none takes the port of another before it is used. */
-const workerPorts = 1_500
-let nextPort = Math.floor(Math.random() * workerPorts)
+// Below the ports that the system gives to port 0. Each of 8 workers begins in a range of its own.
+const worker = Number(process.env['BUN_TEST_WORKER_ID'] ?? 0) % 8
+let lastPort = 20_000 + worker * 1_500 + Math.floor(Math.random() * 750)
 
 /** A port of 127.0.0.1 that is free now, and was not given before. */
 export function freePort(): number {
-  const worker = Number(process.env['BUN_TEST_WORKER_ID'] ?? 0) % 8
-  for (let attempts = 100; ; attempts--) {
-    nextPort = (nextPort + 1) % workerPorts
-    const port = firstTestPort + worker * workerPorts + nextPort
+  for (;;) {
+    lastPort += 1
     try {
-      Bun.listen({ hostname: '127.0.0.1', port, exclusive: true, socket: { data() {} } }).stop(true)
-      return port
+      Bun.listen({ hostname: '127.0.0.1', port: lastPort, exclusive: true, socket: { data() {} } }).stop(true)
+      return lastPort
     } catch (error) {
-      if (attempts === 0) throw error
+      if ((error as { code?: string }).code !== 'EADDRINUSE') throw error
     }
   }
 }
 
 /** What the program logged, other than requests: its JSON lines on stderr, as `level message`. */
 export function loggedBy({ stderr }: Pick<Ended, 'stderr'>): readonly string[] {
-  return stderr
-    .split('\n')
-    .filter(line => line.startsWith('{'))
-    .map(line => JSON.parse(line))
-    .filter(({ message }) => message !== 'request')
-    .map(({ level, message }) => `${level} ${message}`)
+  const lines = stderr.split('\n').filter(line => line.startsWith('{'))
+  const logged = lines.map(line => JSON.parse(line)).filter(({ message }) => message !== 'request')
+  return logged.map(({ level, message }) => `${level} ${message}`)
 }
 
 const { PATH = '' } = process.env
 /** What every program gets from our own environment. */
 export const inherited = { PATH }
 
-/** Long enough for npm to fetch Bun from the registry. */
-export const npmWaitMs = 150_000
-
 /** The variables by which npm and apt-get reach their servers from this machine. */
+const networkVariable = /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i
 export const network = Object.fromEntries(
-  Object.entries(process.env).flatMap(([name, value]) =>
-    value && /^(https?_proxy|no_proxy|node_extra_ca_certs|npm_config_(registry|userconfig|cache))$/i.test(name)
-      ? [[name, value]]
-      : [],
-  ),
+  Object.entries(process.env).flatMap(([name, value]) => (value && networkVariable.test(name) ? [[name, value]] : [])),
 )
 
 /** `bin/petstore ARGS`, until it has ended. */
@@ -130,28 +118,24 @@ export async function readOutput(command: readonly string[], surroundings: Surro
 
 /** Creates a key on the command line, in the store of the folder `cwd`. */
 export async function createKey(cwd: string, name: string, ...options: string[]): Promise<string> {
-  const { exitCode, stdout } = await petstore(['keys', 'create', '--name', name, ...options], { cwd })
-  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: expect.stringMatching(/^pets_\w{36}\n$/) })
-  return stdout.trimEnd()
+  return (await readOutput([program, 'keys', 'create', '--name', name, ...options], { cwd })).trimEnd()
 }
 
 /** Runs until the end of the test, if it is not stopped before: `await using server = await startServer(…)`. */
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
-  const { args = ['serve', '--port', '0'], command = [program, ...args], waitMs } = options
+  const { args = ['serve', '--port', '0'], command = [program, ...args] } = options
   await using stack = new AsyncDisposableStack()
   const cwd = options.cwd ?? stack.use(temporaryFolder()).path
   const server = stack.use(new Server(command, { ...options, cwd }))
-  server.url = await server.says('the address on stdout', () => server.greetedAt(), waitMs)
+  server.url = await server.says('the address on stdout', () => server.greetedAt())
   const owned = stack.move()
   return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
 }
 
+type Probe<T> = () => Promise<T | undefined> | T | undefined
+
 /** Calls the probe repeatedly until it gives a value. */
-export async function until<T>(
-  what: string,
-  probe: () => Promise<T | undefined> | T | undefined,
-  waitMs = waitMsDefault,
-): Promise<T> {
+export async function until<T>(what: string, probe: Probe<T>, waitMs = hangMs): Promise<T> {
   // Not Date.now(), which some tests set back.
   const deadline = performance.now() + waitMs
   for (;;) {
@@ -201,13 +185,13 @@ class Child implements AsyncDisposable {
   }
 
   ended(): Promise<Ended> {
-    return this.says('its end', () => this.end, this.#waitMs)
+    return this.says('its end', () => this.end)
   }
 
   /** Like `until`; an error also shows the command and everything it printed. */
-  async says<T>(...args: Parameters<typeof until<T>>): Promise<T> {
+  async says<T>(what: string, probe: Probe<T>): Promise<T> {
     try {
-      return await until(...args)
+      return await until(what, probe, this.#waitMs)
     } catch (error) {
       throw new Error(`${error}\n${this.#command}\nstdout: ${this.stdout}\nstderr: ${this.stderr}`)
     }

@@ -1,5 +1,4 @@
 import { appendFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { inspect } from 'node:util'
 import { issueApiKey, type NewApiKey } from '../../src/api-key.ts'
 import { withAdvice } from '../../src/cli/advice.ts'
@@ -10,19 +9,16 @@ import type { Log, LogFields } from '../../src/log.ts'
 import type { Pet } from '../../src/pet.ts'
 import { openStores } from '../../src/store/open.ts'
 import type { PetStore } from '../../src/store-contract.ts'
-import { expectDescribed } from '../http/described.ts'
-import { sharedDatabase, type TestDatabase } from './postgres.ts'
-import { memoryFolder, outputFile, temporaryFolder } from './process.ts'
-
-export type StoreKind = 'postgres' | 'sqlite'
-
-/** `npm test` runs the tests over HTTP once on each store. */
-const storeUnderTest: StoreKind = process.env['PETSTORE_TEST_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
+import { type Engine, newTestDatabase } from '../support/engines.ts'
+import { outputFile } from '../support/process.ts'
+import { expectDescribed } from './described.ts'
 
 /** The key is null for none, and absent for one that may do everything under /v1. */
 type CallInit = Pick<RequestInit, 'method' | 'body'> & { headers?: Record<string, string>; key?: string | null }
 
 export type Service = Awaited<ReturnType<typeof startService>>
+
+type ServiceOptions = Partial<typeof plainParts> & { readonly engine?: Engine; readonly pets?: PetStore }
 
 /** Stores animals with ids of our choice. The store must be empty. */
 export async function keepAnimals({ stores }: Pick<Service, 'stores'>, animals: readonly Pet[]): Promise<void> {
@@ -67,8 +63,8 @@ class CheckedApp extends App {
 }
 
 /** The whole service in this process. At its end, it throws if a response was not as the OpenAPI document says. */
-export async function startService(options: Partial<typeof plainParts> & { readonly pets?: PetStore } = {}) {
-  const database = await newTestDatabase(storeUnderTest)
+export async function startService({ engine = 'SQLite', ...options }: ServiceOptions = {}) {
+  const database = await newTestDatabase(engine)
   const stores = await openStores(database.url, { create: true })
   const logged: ({ readonly message: string } & LogFields)[] = []
   const output = outputFile('service')
@@ -116,28 +112,4 @@ export async function startService(options: Partial<typeof plainParts> & { reado
       for (const problem of app.problems) throw problem
     },
   }
-}
-
-/** An empty database of its own, gone with the test. */
-export interface AnyDatabase extends TestDatabase {
-  /** Makes the next animal get an id above this one. The store must be empty. */
-  setLastId(id: bigint): Promise<void>
-}
-
-export async function newTestDatabase(store: StoreKind): Promise<AnyDatabase> {
-  const database = store === 'sqlite' ? sqliteDatabase() : await sharedDatabase()
-  return Object.assign(database, {
-    async setLastId(id: bigint) {
-      const stores = await openStores(database.url, { create: false })
-      await keepAnimals({ stores }, [{ id, name: 'Last', categoryId: 1n }])
-      await stores.pets.remove(id)
-      await stores.close()
-    },
-  })
-}
-
-function sqliteDatabase(): TestDatabase {
-  const folder = temporaryFolder(memoryFolder)
-  const url = `sqlite:${join(folder.path, 'pets.db')}`
-  return { url, [Symbol.asyncDispose]: async () => folder[Symbol.dispose]() }
 }

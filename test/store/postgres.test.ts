@@ -1,4 +1,0 @@
-import { describeWithPostgres } from '../support/postgres.ts'
-import { describeStoreContract } from './contract.ts'
-
-describeWithPostgres('PostgreSQL', () => describeStoreContract('PostgreSQL', 'postgres'))
