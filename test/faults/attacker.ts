@@ -1,6 +1,5 @@
-// Attacks a server on 127.0.0.1 from a process of its own: `bun attacker.ts '{"port":…}'`. When its stdin ends, or after
-// a minute, it prints how many connections got which first response, and ends. For keys that it tried, it counts every
-// response.
+// Attacks a server on 127.0.0.1 from a process of its own until its stdin ends: `bun attacker.ts '{"port":…}'`. It prints
+// `connected` when it has opened all connections, and each kind of response when it first gets one.
 import type { Socket } from 'bun'
 import { generateApiKey } from '../../src/api-key.ts'
 
@@ -20,10 +19,16 @@ const { connections, first = '', endless = '', triesKeys = false } = attack
 const blockBytes = 100_000
 const block = Buffer.from(endless.repeat(Math.ceil(blockBytes / (endless.length || blockBytes))))
 const shownCharsMax = 2_000
-const responses: Record<string, number> = {}
+const printed = new Set<string>()
+let opened = 0
 
 /** `sent` counts the bytes of the present block. */
 type State = { sent: number; received: string }
+
+function print(what: string): void {
+  if (!printed.has(what)) process.stdout.write(`${what}\n`)
+  printed.add(what)
+}
 
 function send(socket: Socket<State>): void {
   const { data: state } = socket
@@ -37,15 +42,16 @@ function tryKey(socket: Socket<State>): void {
   socket.write(`GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${generateApiKey()}\r\n\r\n`)
 }
 
-function count({ data: { received } }: Socket<State>): void {
-  const [, status = 'none'] = /^HTTP\/1.1 (\d+)/.exec(received) ?? []
+/** Prints the status and the code of the first response. */
+function printResponse({ data: { received } }: Socket<State>): void {
+  const [, status] = /^HTTP\/1.1 (\d+)/.exec(received) ?? []
   const [, code] = /"code":"(\w+)"/.exec(received) ?? []
-  const response = code ? `${status} ${code}` : status
-  responses[response] = (responses[response] ?? 0) + 1
+  if (status) print(code ? `${status} ${code}` : status)
 }
 
 const handlers = {
   open(socket: Socket<State>) {
+    if (++opened === connections) print('connected')
     socket.write(first)
     if (triesKeys) tryKey(socket)
     else send(socket)
@@ -55,12 +61,12 @@ const handlers = {
     const { data: state } = socket
     if (state.received.length < shownCharsMax) state.received += bytes.toString('latin1')
     if (!triesKeys) return
-    count(socket)
+    printResponse(socket)
     state.received = ''
     tryKey(socket)
   },
   close(socket: Socket<State>) {
-    count(socket)
+    printResponse(socket)
     connect()
   },
   error() {},
@@ -73,11 +79,5 @@ function connect(): void {
 }
 
 for (let i = 0; i < connections; i++) connect()
-setTimeout(end, 60_000)
 for await (const _ of Bun.stdin.stream());
-end()
-
-function end(): never {
-  process.stdout.write(JSON.stringify(responses))
-  process.exit()
-}
+process.exit()

@@ -1,5 +1,4 @@
 import { afterAll, expect, test } from 'bun:test'
-import { connect } from 'node:net'
 import { type Exchange, exchange, type Reply } from '../support/connections.ts'
 import { loggedBy, startServer } from '../support/process.ts'
 
@@ -27,13 +26,6 @@ const animal = `{"name":"${placeholder}","categoryId":7}`
 const server = await startServer({ env: { PETSTORE_API_KEY: key } })
 afterAll(() => server[Symbol.asyncDispose]())
 
-// A new process compiles its code, so its first ticks are long: a request waits for the next one, and the runtime drops
-// a connection on which another request follows meanwhile.
-for (let i = 0; i < 250; i++) {
-  await server.fetch('/pets', key)
-  await server.fetch('/pets', key, { method: 'POST', body: '' })
-}
-
 const credential = `Host: pets.example\r\nAuthorization: Bearer ${key}\r\n`
 
 const request = (method: string, target: string, version: string, headers = '') =>
@@ -59,23 +51,18 @@ const inChunks = chunk(animal) + lastChunk
 const sizedChunk = (line: string) => post(chunked, `${line}${animal}\r\n${lastChunk}`)
 const encodedAs = (encoding: string) => post(encoded(encoding), inChunks)
 const hosted = (host: string) => get().replace('Host: pets.example\r\n', host)
-const long = 'a'.repeat(20_000)
-const as = (version: string) => request('GET', '/v1/pets', version)
-const to = (target: string) => get('', target)
-const by = (method: string) => request(method, '/v1/pets', 'HTTP/1.1')
+const line = (text: string) => `${text}\r\n${credential}\r\n`
 const sound = post(sized(right), animal)
-const asText = post(`Content-Type: text/plain\r\n${sized(right)}`, animal)
 
 const malformed: readonly Row[] = [
   ...rows(refused, 'Content-Length', withLengths, [
     ...['', '-1', '2 9', `+${right}`, `0x${size}`, `${right}.0`, `${right}a`, `${right}, ${right}`],
     ...['99999999999999999999999', wrapped],
   ]),
-  ...rows(added, 'Content-Length', withLengths, [`000${right}`, `  ${right}\t`]),
-  ['the same Content-Length twice', withLengths(right, right), added],
-  ['a length above our limit', withLengths(65_537), '413 body_too_large, stuck'],
-  ['a length above the body', withLengths(right + 1), 'nothing, waiting'],
-  ['no length, so that the body is a request', post('', animal), '400 missing_body; 400 empty, closed'],
+  ['a Content-Length with zeros in front', withLengths(`000${right}`), added],
+  ['a length above our limit', withLengths(65_537), '413 body_too_large, unfinished'],
+  ['a length that is too long, then GET', withLengths(right + 1) + get(), dropped, '400 invalid_json, closed'],
+  ['no length, so that the body is a request', post('', animal), refused, '400 missing_body; 400 empty, closed'],
   // The runtime finds the line end while the animal is being stored, and its response comes first.
   ['a line end behind a POST', `${sound}\r\n`, refused, '201; 400 empty, closed'],
 
@@ -87,8 +74,7 @@ const malformed: readonly Row[] = [
   ...rows(added, 'the chunk size line', sizedChunk, [`${'0'.repeat(40)}${size}\r\n`, `${size};a=b\r\n`]),
   ['sound chunks', post(chunked, chunk(animal.slice(0, 9)) + chunk(animal.slice(9)) + lastChunk), added],
   ['a chunk without a line end', post(chunked, `${size}\r\n${animal}${lastChunk}`), refused],
-  ['a chunk ended by a bare LF', post(chunked, `${size}\r\n${animal}\n${lastChunk}`), refused],
-  ['chunks without a last one', post(chunked, chunk(animal)), 'nothing, waiting'],
+  ['chunks without a last one, then GET', post(chunked, chunk(animal)) + get(), refused],
   // The runtime refuses trailers, but finds them only after it has passed the body to us.
   ['a trailer', post(chunked, `${chunk(animal)}0\r\nX-Trailer: 1\r\n\r\n`), refused, '201; 400 empty, closed'],
 
@@ -96,7 +82,6 @@ const malformed: readonly Row[] = [
     ...['xchunked', 'identity', 'chunked, identity', 'gzip, chunked', 'chunked, chunked', '"chunked"', ''],
     ...['\x0bchunked', 'chunked\r\nTransfer-Encoding: identity', 'chunked\r\nTransfer-Encoding: chunked'],
   ]),
-  ['Transfer-Encoding: CHUNKED', encodedAs('CHUNKED'), added],
   ['Transfer-Encoding on HTTP/1.0', encodedAs('chunked').replace('HTTP/1.1', 'HTTP/1.0'), refused],
 
   ...rows(refused, 'the header', get, [
@@ -104,40 +89,34 @@ const malformed: readonly Row[] = [
     ...['X Odd: 1\r\n', 'X-Odd: 1\nX-Other: 2\r\n', 'X-Odd: 1\rX-Other: 2\r\n', 'X-Odd: 1\r\r\n', 'X-\xe9: 1\r\n'],
     ...['X-O\0dd: 1\r\n', 'X-Odd: 1\0\r\n', 'X-Odd: 1\x07\r\n'],
   ]),
-  ['a space before the first header', get().replace('Host', ' Host'), refused],
   ['bare LF line ends', get().replaceAll('\r\n', '\n'), refusedVersion],
-  ...rows(listed, 'the header', get, ['X-Odd: \xff\xfe\r\n', `X-Odd: ${long.slice(10_000)}\r\n`]),
-  ['150 headers', get('X-Odd: 1\r\n'.repeat(150)), listed],
   ['250 headers', get('X-Odd: 1\r\n'.repeat(250)), refusedSize],
-  ['a header of 20 KB', get(`X-Odd: ${long}\r\n`), refusedSize],
-  ['a target of 20 KB', to(`/v1/pets?a=${long}`), refusedSize],
+  ['a target of 20 KB', get('', `/v1/pets?${'a'.repeat(20_000)}`), refusedSize],
   ['no Host', hosted(''), refused],
   ...rows(listed, 'the Host', hosted, ['Host: a.example\r\nHost: b.example\r\n', 'Host: \r\n', 'Host: \\@[:/#?\r\n']),
-  ['two credentials', get(`Authorization: Bearer ${key}\r\n`), '401 invalid_api_key, open'],
-  ['Expect: 100-continue', post(`${sized(right)}Expect: 100-continue\r\n`, animal), '100 empty; 201, open'],
 
-  ...rows(refusedVersion, 'the version', as, ['HTTP/0.9', 'HTTP/1.10', 'HTTP/2.0', 'http/1.1', 'PETS', 'HTTP/1.1 x']),
-  ['HTTP/1.0', as('HTTP/1.0'), '200, closed'],
-  ...rows(listed, 'the target', to, ['/v1/pets#there', '/v1/../v1/./pets', '/v1\\pets', 'http://x.example/v1/pets']),
-  ...rows(refused, 'the target', to, [' /v1/pets', 'gopher://pets.example/v1/pets', 'v1/pets', '*', 'pets.example:80']),
-  ...rows(refusedVersion, 'the target', to, ['/v1/pets and more', '/v1/pe\0ts', '/v1/pe\x07ts']),
-  ['bytes above ASCII in the target', to('/v1/p\xe9ts'), '404 not_found, open'],
+  ...rows(refusedVersion, 'the request line', line, [
+    ...['GET /v1/pets HTTP/0.9', 'GET /v1/pets HTTP/2.0', 'GET /v1/pets http/1.1', 'GET /v1/pets PETS'],
+    ...['GET /v1/pets HTTP/1.1 x', 'GET /v1/pets and more HTTP/1.1', 'GET /v1/pe\0ts HTTP/1.1'],
+  ]),
+  ...rows(refused, 'the request line', line, [
+    ...['GET  /v1/pets HTTP/1.1', 'GET gopher://x/v1/pets HTTP/1.1', 'GET v1/pets HTTP/1.1', 'GET * HTTP/1.1'],
+  ]),
+  ...rows(listed, 'the request line', line, ['GET /v1/../v1/./pets HTTP/1.1', 'GET http://x.example/v1/pets HTTP/1.1']),
+  ...rows(dropped, 'the request line', line, ['get /v1/pets HTTP/1.1', 'FOO /v1/pets HTTP/1.1']),
+  ['HTTP/1.0', line('GET /v1/pets HTTP/1.0'), '200, closed'],
   ...rows(refused, 'the bytes', bytes => bytes, [
     ...['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '\0'.repeat(64), '\r\n'.repeat(50), `\r\n\r\n${get()}`],
     `\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03${'Z'.repeat(160)}`,
   ]),
-  ...rows(dropped, 'the method', by, ['get', 'FOO', 'A'.repeat(1_000)]),
-  ['an empty method', by(''), refused],
-  ...rows('405 method_not_allowed, open', 'the method', by, ['CONNECT', 'TRACE']),
 
-  ['GET, then POST', get() + sound, '200; 201, open'],
   // The runtime closes the connection if a request is pipelined behind a response that is not ready yet.
+  ['GET, then POST', get() + sound, dropped, '200; 201, open'],
   ['POST, then POST', sound.repeat(2), dropped, '201; 201, open'],
   ['a chunked POST, then GET', post(chunked, inChunks) + get(), dropped, '201; 200, open'],
-  ['GET, then garbage', `${get()}garbage\r\n\r\n`, '200; 400 empty, closed'],
+  ['GET, then garbage', `${get()}garbage\r\n\r\n`, dropped, refused, '200; 400 empty, closed'],
   ['GET with Connection: close, then POST', get('Connection: close\r\n') + sound, '200, closed'],
-  ['an upgrade, then POST', get('Connection: Upgrade\r\nUpgrade: h2c\r\n') + sound, '200; 201, open'],
-  ['a POST refused for its type, then GET', asText + get(), '415 unsupported_media_type; 200, open'],
+  ['an upgrade, then POST', get('Connection: Upgrade\r\nUpgrade: h2c\r\n') + sound, dropped, '200; 201, open'],
 ]
 
 const smuggledName = 'Smuggled'
@@ -158,22 +137,19 @@ const smuggling: readonly Row[] = [
   ['in the chunked body of a GET', get(chunked) + chunk(smuggled) + lastChunk, '200, closed'],
   ['in the body of a DELETE', deleting, '405 method_not_allowed, open'],
   ['in the body of a POST without a key', keyless, '401 missing_api_key, open'],
-  ['in the body of a POST that is too large', post(sized(70_000), smuggled), '413 body_too_large, stuck'],
+  ['in the body of a POST that is too large', post(sized(70_000), smuggled), '413 body_too_large, unfinished'],
   ['in the body of a POST', post(sized(length), smuggled), '400 invalid_json, open'],
   ['behind the last chunk, within the length', post(sized(length + 5) + chunked, zeroThenPost), refused],
   ['behind the length, within a chunk', post(chunked + sized(4), chunk(smuggled) + lastChunk), refused],
   ['behind the first of two lengths', post(sized(0) + sized(length), smuggled), refused],
-  ['behind the second of two lengths', post(sized(length) + sized(0), smuggled), refused],
   ['behind an xchunked body', post(sized(length + 5) + encoded('xchunked'), zeroThenPost), refused],
   ['behind a body that is chunked before a space', post(sized(length + 5) + spaced, zeroThenPost), refused],
   ['with its length behind a bare CR', post(`X-Odd: 1\r${sized(length)}`, smuggled), refused],
-  ['with its length behind a bare LF', post(`X-Odd: 1\n${sized(length)}`, smuggled), refused],
   ['with its length folded', post(sized(`\r\n ${length}`), smuggled), refused],
   ['behind a length that wraps to 0', post(sized('18446744073709551616'), smuggled), refused],
-  ['behind a bad chunk', post(chunked, `zz\r\n\r\n${smuggled}`), refused],
   ['behind a chunk extension', post(chunked, hidden), refused],
   ['in the trailers', trailing, refused, '400 invalid_request; 400 empty, closed'],
-  ['behind CONNECT', request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled, '404 not_found, stuck'],
+  ['behind CONNECT', request('CONNECT', 'pets.example:80', 'HTTP/1.1') + smuggled, '404 not_found, unfinished'],
 ]
 
 const all = [...malformed, ...smuggling.map(([where, ...rest]): Row => [`a POST ${where}`, ...rest])]
@@ -190,8 +166,7 @@ function shown({ status, text }: Reply): string {
 function outcomeOf({ replies, closed }: Exchange): string {
   const answers = replies.map(shown)
   if (closed) return `${answers.join('; ') || 'nothing'}, closed`
-  if (answers.at(-1) === followed) return `${answers.slice(0, -1).join('; ')}, open`
-  return answers.length === 0 ? 'nothing, waiting' : `${answers.join('; ')}, stuck`
+  return answers.at(-1) === followed ? `${answers.slice(0, -1).join('; ')}, open` : `${answers.join('; ')}, unfinished`
 }
 
 const count = (text: string, part: string) => text.split(part).length - 1
@@ -202,7 +177,6 @@ async function kept(name: string): Promise<number> {
   const response = await server.fetch('/pets?limit=100', key)
   expect(response.status).toBe(200)
   const pets = (await response.json()) as readonly { readonly name: string }[]
-  expect(pets.map(pet => pet.name)).not.toContain(smuggledName)
   return pets.filter(pet => pet.name === name).length
 }
 
@@ -218,10 +192,9 @@ test.concurrent.each(runs)('%s: as listed, and nothing is smuggled', async (_, r
   const [, bytes, ...outcomes] = row
   const named = bytes.replaceAll(placeholder, name)
   const pieces = named.match(new RegExp(`[^]{1,${Math.ceil(named.length / piecesMax)}}`, 'g')) ?? []
-  const expected = Math.max(...outcomes.map(repliesOf))
-  // A busy machine may close a connection late.
-  const quietMs = outcomes.every(one => one.endsWith('closed')) ? 2_000 : 100
-  const outcome = outcomeOf(await exchange(server.port, pieces, { expected, follower, quietMs }))
+  const expected = Math.max(1, ...outcomes.map(repliesOf))
+  const ends = outcomes.every(one => !one.endsWith('unfinished'))
+  const outcome = outcomeOf(await exchange(server.port, pieces, { expected, quietMs: 0, ...(ends && { follower }) }))
   // Bytes sent on a closed connection reset it, and the reset can overtake the response.
   const canReset = piecesMax > 1 && outcomes.some(one => one.endsWith('closed'))
   expect(canReset ? [...outcomes, dropped] : outcomes).toContain(outcome)
@@ -229,28 +202,11 @@ test.concurrent.each(runs)('%s: as listed, and nothing is smuggled', async (_, r
   const acknowledged = count(outcome, '201')
   const atMost = outcomes.length > 1 ? count(bytes, placeholder) : acknowledged
   expect(await kept(name)).toBeWithin(acknowledged, atMost + 1)
-})
-
-/** Sends the bytes and closes this side of the connection, as `nc -N` does. */
-function halfClosed(bytes: string): Promise<string> {
-  return new Promise(resolve => {
-    let received = ''
-    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true }, () => socket.end(bytes))
-    socket.on('data', chunk => {
-      received += chunk
-    })
-    socket.on('close', () => resolve(received))
-    socket.on('end', () => socket.destroy())
-  })
-}
-
-test('a client that closes its side after the request gets an answer to a GET, but perhaps not to a POST', async () => {
-  expect(await halfClosed(get())).toStartWith('HTTP/1.1 200 ')
-  // The runtime closes the connection when it sees the end, which may be after the response.
-  expect(await halfClosed(post(sized(animal.length), animal))).toMatch(/^$|^HTTP\/1\.1 201 /)
+  expect(await kept(smuggledName)).toBe(0)
 })
 
 test('after all of that the server stops as usual', async () => {
+  expect(await kept(smuggledName)).toBe(0)
   const stopped = await server.stop('SIGTERM')
   expect([stopped.exitCode, loggedBy(stopped)]).toEqual([0, ['info Stopping']])
   expect(stopped.stdout + stopped.stderr).not.toContain(key)
