@@ -5,10 +5,8 @@ import { join } from 'node:path'
 import { issueApiKey } from '../../src/api-key.ts'
 import { identify } from '../../src/store/sqlite/schema.ts'
 import { Committer, type Write } from '../../src/store/sqlite/writer-thread.ts'
-import { animalLines } from '../support/load.ts'
-import { loggedBy, petstore, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
-
-const advice = 'stop the servers, move the file away with its -wal and -shm files, and restore a backup'
+import { loggedBy, petstore, refusal, type Server, startServer, temporaryFolder, until } from '../support/process.ts'
+import { animalLines } from './load.ts'
 
 const key = 'a-key-for-damaged-files-0123456789'
 const env = { PETSTORE_API_KEY: key }
@@ -19,7 +17,6 @@ const animals = 5_000
 let prepared: ReturnType<typeof temporaryFolder>
 let folder: ReturnType<typeof temporaryFolder>
 let file: string
-let backup: string
 
 beforeAll(async () => {
   prepared = temporaryFolder()
@@ -38,7 +35,6 @@ beforeEach(() => {
   folder = temporaryFolder()
   cpSync(prepared.path, folder.path, { recursive: true })
   file = join(folder.path, 'data/petstore.db')
-  backup = join(folder.path, 'backup.db')
 })
 
 afterEach(() => folder[Symbol.dispose]())
@@ -51,15 +47,8 @@ async function statusesOf(server: Server): Promise<readonly number[]> {
 
 const healthOf = async ({ url }: Server) => (await fetch(new URL('/healthz', url))).status
 
-/** The pages with the animals become zeros; the file's header and its schema stay. */
-const zeroAnimals = () => writeFileSync(file, readFileSync(file).fill(0, 16 * 4096))
-
-function zeroTable(name: string): void {
-  using database = new Database(file)
-  const [[page] = []] = database.query('SELECT rootpage FROM sqlite_schema WHERE name = ?').values(name)
-  database.close()
-  writeFileSync(file, readFileSync(file).fill(0, (Number(page) - 1) * 4096, Number(page) * 4096))
-}
+/** The file's header and its schema. The pages with the animals follow. */
+const headBytes = 16 * 4096
 
 /** The damage is found by this request; all later responses come from a store that knows of it. */
 async function expectUnavailable(server: Server, path: string, init?: typeof rex): Promise<void> {
@@ -70,11 +59,11 @@ async function expectUnavailable(server: Server, path: string, init?: typeof rex
   // The result of the check at the start is used for a moment.
   await until('/healthz to notice the damage', async () => (await healthOf(server)) === 503 || undefined)
   const stopped = await server.stop('SIGTERM')
-  const damage = `error The store ${file} is damaged (SQLite: SQLITE_CORRUPT); ${advice}`
-  expect(loggedBy(stopped)).toEqual([damage, 'info Stopping'])
+  expect(loggedBy(stopped)).toEqual([expect.stringMatching(/^error .*SQLITE_CORRUPT/), 'info Stopping'])
 }
 
 test('a backup that is copied over the file of a running server: 503 for all, and a restore by the book helps', async () => {
+  const backup = join(folder.path, 'backup.db')
   await using server = await startServer({ cwd: folder.path, env })
   expect((await server.fetch('/pets', key)).status).toBe(200)
   copyFileSync(backup, file)
@@ -87,27 +76,21 @@ test('a backup that is copied over the file of a running server: 503 for all, an
   expect([...(await statusesOf(restored)), await healthOf(restored)]).toEqual([404, 200, 201, 200])
 })
 
-test('a stop does not move the write-ahead log into a damaged file', async () => {
+test('a creation that finds damage is not acknowledged, and the stop does not move the write-ahead log into the file', async () => {
   await using server = await startServer({ cwd: folder.path, env })
-  expect((await server.fetch('/pets', key, rex)).status).toBe(201)
-  zeroAnimals()
+  expect((await server.fetch('/pets/1', key, { method: 'PATCH', body: '{"name":"Mia"}' })).status).toBe(200)
+  writeFileSync(file, readFileSync(file).fill(0, headBytes))
   const before = readFileSync(file)
-  await expectUnavailable(server, '/pets/2500')
+  await expectUnavailable(server, '/pets', rex)
   expect(readFileSync(file).equals(before)).toBe(true)
 })
 
-test('damage that a creation finds makes the store unavailable, and the creation is not acknowledged', async () => {
-  await using server = await startServer({ cwd: folder.path, env })
-  zeroAnimals()
-  await expectUnavailable(server, '/pets', rex)
-})
-
-const once = { scope: 'till', key: 'first', at: new Date() }
-test.each<[string, Write]>([
-  ['idempotency_keys', ['createPetOnce', { name: 'Rex', categoryId: 7n }, once]],
-  ['pets', ['createPet', { name: 'Rex', categoryId: 7n }]],
-])('a group of writes in which one finds damage in %s is not committed at all', (table, write) => {
-  zeroTable(table)
+const pet = { name: 'Rex', categoryId: 7n }
+test.each<Write>([
+  ['createPet', pet],
+  ['createPetOnce', pet, { scope: 'till', key: 'first', at: new Date() }],
+])('a group of writes in which %s finds damage is not committed at all', (...write) => {
+  writeFileSync(file, readFileSync(file).fill(0, headBytes))
   const committer = new Committer(file, identify(file))
   const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date() })
   const committed = committer.commit([['createKey', record], write])
@@ -125,12 +108,10 @@ test('a file that is damaged at the start is refused, and stays byte for byte as
     store.run('PRAGMA user_version = 1000')
     store.run('PRAGMA wal_checkpoint(TRUNCATE)')
   }
-  zeroAnimals()
+  writeFileSync(file, readFileSync(file).fill(0, headBytes))
   const before = readFileSync(file)
-  const problem = `the file is damaged (quick_check); ${advice}`
-  const stderr = `petstore: Cannot open the store data/petstore.db: ${problem}\n`
   for (const line of ['serve --port 0', 'keys list', 'export']) {
-    expect(await petstore(line.split(' '), { cwd: folder.path, env }), line).toMatchObject({ exitCode: 1, stderr })
+    expect(await refusal(line.split(' '), { cwd: folder.path, env }), line).toContain('quick_check')
   }
   expect(readFileSync(file).equals(before)).toBe(true)
 })

@@ -8,7 +8,7 @@ import { type PostgresAddress, parsePostgresUrl } from '../../src/store/postgres
 import type { Stores } from '../../src/store-contract.ts'
 import { describeWithPostgres, sharedDatabase } from '../support/postgres.ts'
 import { until } from '../support/process.ts'
-import { closing, rex } from './contract.ts'
+import { closing, rex } from './stores.ts'
 
 /** The step of a made-up next version, which adds a column and replaces the functions. */
 const next = `ALTER TABLE pets ADD COLUMN colour text; ${functions}`
