@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readProjectFile } from '../../test/support/process.ts'
 import { show } from '../field.ts'
 import { readValues } from './arguments.ts'
 import { label, type Option } from './command.ts'
@@ -23,7 +23,6 @@ test('the defaults apply to settings that are not set or empty', () => {
   }
 })
 
-const visibleCharacters = String.fromCharCode(...Array.from({ length: 94 }, (_, i) => 0x21 + i))
 const [url, pets] = ['https://example.com', 'https://pets.example.com']
 const sameText = (...texts: string[]) => Object.fromEntries(texts.map(text => [text, text]))
 const rate = (requests: number, seconds: number) => ({ requests, seconds })
@@ -32,20 +31,14 @@ test.each<[Name, Record<string, unknown>]>([
   ['port', { '0': 0, '65535': 65_535 }],
   ['host', { '[::1]': '::1', ...sameText('0.0.0.0', 'pets-1.example.com', '::') }],
   ['databasePooler', { true: true, false: false }],
-  ['databaseUrl', sameText('postgres://db.example.com/pets')],
-  ['readUrl', sameText('postgresql://a:6543/pets')],
   ['databasePool', { '1': 1, '1000': 1_000 }],
   ['waitForDatabaseMs', { '30s': 30_000, '0ms': 0, '300s': 300_000, '300000ms': 300_000 }],
-  ['environmentKey', sameText('key-of-16-chars!', 'x'.repeat(1_000), visibleCharacters)],
   ['publicUrl', Object.fromEntries(['', '/v1', '/v1//', '/'].map(path => [`${pets}${path}`, `${pets}/v1`]))],
   ['publicUrl', Object.fromEntries(['/shopv1', '/v1/shop', '/v10'].map(path => [url + path, `${url}${path}/v1`]))],
-  ['publicUrl', { 'HTTPS://Pets.Example.COM/v1': `${pets}/v1`, [`${url}:443/shop`]: `${url}/shop/v1` }],
   ['stagingUrl', { 'https://täst.example': 'https://xn--tst-qla.example/v1', ...sameText('http://[::1]:8080/v1') }],
   ['rateLimit', { '600/m': rate(600, 60), '1/s': rate(1, 1), '999999999/h': rate(999_999_999, 3_600) }],
-  ['drainMs', { '250ms': 250 }],
   ['corsOrigins', { 'https://a.example, http://b:3000': ['https://a.example', 'http://b:3000'] }],
   ['trustedProxies', { '10.1.2.3/8, ::1': ['10.1.2.3/8', '::1'] }],
-  ['logLevel', sameText('info', 'warn', 'error')],
 ])('%s: %j are read', (name, valid) => {
   // What some settings need of others.
   const others = { DATABASE_URL: 'postgres://db/pets', PETSTORE_TLS_CERT: 'LICENSE', PETSTORE_TLS_KEY: 'LICENSE' }
@@ -56,16 +49,13 @@ test.each<[Name, Record<string, unknown>]>([
 })
 
 const notUrls = [
-  ' |pets.example.com/v1|/v1|//pets.example.com/v1|https://|https://a b/v1|https://a:99999/v1|file:///v1',
-  'ftp://pets.example.com/v1|javascript:alert(1)|https://a.example/v1?a=b|https://a.example/v1#a',
-  'http://x/"><script>|https://a.example/a>b|https://a.example/%zz|https://a.example/[a]',
-  'https://a.example/a\\b/v1|https://a.example/{v}/v1|https://a.example/v1\n',
+  ' |pets.example.com/v1|/v1|https://|https://a b/v1|https://a:99999/v1|ftp://pets.example.com/v1|javascript:alert(1)',
+  'https://a.example/v1?a=b|https://a.example/v1#a|http://x/"><script>|https://a.example/%zz|https://a.example/{v}/v1',
 ]
 
 test.each<[Name, string]>([
   ['port', '65536|99999|100000|-1|+1|1.0|1e3|0x50| 80|80 |http|８０'],
   ['host', ' |a b|http://localhost|localhost/|[]|[::1|a,b|höst|*'],
-  ['reusePort', 'yes|1|TRUE| true'],
   ['databasePool', '0|1001'],
   ['waitForDatabaseMs', '301s|300001ms|30|-1s|1.5s|1m|s|30 s| 30s|30S|forever'],
   ['publicUrl', notUrls.join('|')],
@@ -80,24 +70,16 @@ test.each<[Name, string]>([
   }
 })
 
-const notKeys = [
-  'hunter2-123456x|hunter2-123456789 hunter2|hunter2-1234567890\n|\thunter2-1234567890',
-  'hunter2-1234567890-é|hunter2-1234567890-\u007f',
-]
-const notPostgres =
-  'replica.example.com|sqlite:hunter2.db|mysql://me:hunter2@replica/pets|postgresfoo://hunter2@replica/pets| '
+const notKeys =
+  'hunter2-123456x|hunter2-123456789 hunter2|hunter2-1234567890\n|hunter2-1234567890-é|hunter2-1234567890-\u007f'
 
 test.each<[Name, string, string]>([
-  ['environmentKey', 'is invalid (', notKeys.join('|')],
+  ['environmentKey', 'is invalid (', notKeys],
   ['databaseUrl', 'is invalid: expected ', 'mysql://me:hunter2@db/pets'],
-  ['databaseUrl', 'is invalid: sslmode=maybe is not ', 'postgres://me:hunter2@db/pets?sslmode=maybe'],
-  ['readUrl', 'is invalid: expected ', notPostgres],
-  ['readUrl', 'is invalid: it names several hosts', 'postgres://me:hunter2@one,two/pets'],
+  ['readUrl', 'is invalid: expected ', 'sqlite:hunter2.db|mysql://me:hunter2@replica/pets| '],
   // A database URL given as another setting, and a base URL with a password.
   ['publicUrl', 'is "postgres://…@h', 'postgres://u:hunter2@hunter2@h/x'],
   ['port', 'is "postgres://…@h', 'postgres://u:hunter2/hunter2@h'],
-  ['host', 'is "postgres://…@h', 'postgres://u:hunter2?c@hunter2#s3@h/x'],
-  ['logLevel', 'is "postgres://…@h', 'postgres://u:hunter2\nhunter2@h/x'],
   ['publicUrl', 'is "https://…@a', 'https://hunter2@a.example/v1|https://:hunter2@a.example/v1'],
 ])('%s %s…: a password or key is not shown', (name, problem, refused) => {
   const { variable } = settings[name]
@@ -111,30 +93,18 @@ test.each<[Name, string, string]>([
 test.each<[Given, string]>([
   [{ PETSTORE_READ_URL: 'postgres://replica/pets' }, '--read-url needs a PostgreSQL store'],
   [{ PETSTORE_TLS_CERT: 'package.json' }, '--tls-cert and --tls-key: set both or neither'],
-  [{ PETSTORE_TLS_KEY: 'package.json' }, '--tls-cert and --tls-key: set both or neither'],
-  [{ PETSTORE_TLS_CERT: 'no.pem', PETSTORE_TLS_KEY: 'package.json' }, 'CERT is "no.pem": expected a file'],
   // An empty certificate would mean plain HTTP.
   [{ PETSTORE_TLS_CERT: '/dev/null', PETSTORE_TLS_KEY: 'package.json' }, 'CERT is "/dev/null": expected a file'],
 ])('%j is refused', (env, problem) => {
   expect(listProblems(env)).toEqual([expect.stringContaining(problem)])
 })
 
-/** The table of settings in docs/operating.md. */
-function settingsTable(): string {
+test('docs/operating.md has the table of settings', () => {
+  const [, table = ''] =
+    /<!-- settings -->\n(.*)\n<!-- \/settings -->/s.exec(readProjectFile('docs/operating.md')) ?? []
   const rows = Object.values<Option>(settings).map(setting => {
     const { variable, default: fallback, otherwise = `\`${fallback}\``, help } = setting
     return `| \`${variable}\` | \`${label(setting)}\` | ${otherwise} | ${help} |`
   })
-  return ['| Variable | Flag | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
-}
-
-test('docs/operating.md has the table of settings', () => {
-  const file = new URL('../../docs/operating.md', import.meta.url)
-  const text = readFileSync(file, 'utf8')
-  const expected = text.replace(/(?<=<!-- settings -->\n).*(?=\n<!-- \/settings -->)/s, settingsTable)
-  expect(text).toContain('<!-- settings -->')
-  if (process.env['UPDATE_DOCS']) writeFileSync(file, expected)
-  else if (text !== expected) {
-    throw new Error('The table is out of date. Update it with: UPDATE_DOCS=1 npx bun test src/cli/settings.test.ts')
-  }
+  expect(table.split('\n').slice(2)).toEqual(rows)
 })

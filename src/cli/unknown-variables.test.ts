@@ -19,7 +19,7 @@ test.each([
 test.each([
   ...['PETSTORE_SERVICE_HOST=10.0.0.1', 'PETSTORE_SERVICE_PORT_HTTP=80', 'PETSTORE_PORT_80_TCP_ADDR=10.0.0.1'],
   ...['PETSTORE_DB_SERVICE_HOST=10.0.0.2', 'PETSTORE_DB_PORT=tcp://10.0.0.2:5432'],
-  ...['PETSTORE_PROGRAM=bin/petstore', 'PETSTORE_TEST_STORE=postgres', 'PETSTORE_LOGLEVEL=', 'MY_PETSTORE_KEY=x'],
+  ...['PETSTORE_PROGRAM=bin/petstore', 'PETSTORE_TEST_CRASH_ROUNDS=9', 'PETSTORE_LOGLEVEL=', 'MY_PETSTORE_KEY=x'],
   ...[...Object.values(settings).map(({ variable }) => variable), 'PETSTORE_URL'].map(name => `${name}=x`),
 ])('%s gets none', variable => {
   const [name = '', value] = variable.split('=')

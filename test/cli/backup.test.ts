@@ -31,54 +31,45 @@ test('a backup of a busy store can be restored, and one of a stopped store does 
   expect(made).toMatchObject({ exitCode: 0, stdout: '' })
   expect(made.stderr).toMatch(/Copied [\d,]+ animals to copy\.db \([\d,]+ bytes\)/)
   expect(statSync(join(folder.path, 'copy.db')).mode & 0o777).toBe(0o600)
-  expect(readdirSync(folder.path).toSorted()).toEqual(['copy.db', 'data'])
   const after = await everything(folder.path)
   await server.stop('SIGTERM')
   const stopped = readFileSync(join(folder.path, 'data/petstore.db'))
-  const exists = /: the file exists; choose another name\n$/
-  expect(await refusal(['backup', 'copy.db'], { cwd: folder.path })).toMatch(exists)
   // The runtime would trim this name.
   expect(await petstore(['backup', ' later.db'], { cwd: folder.path })).toMatchObject({ exitCode: 0 })
   expect(readdirSync(folder.path).toSorted()).toEqual([' later.db', 'copy.db', 'data'])
   expect(readFileSync(join(folder.path, 'data/petstore.db')).equals(stopped)).toBe(true)
 
-  const url = 'sqlite:restored.db'
-  const restored = await petstore(['restore', '--yes', 'copy.db', '--database-url', url], { cwd: folder.path })
-  expect(restored).toMatchObject({ exitCode: 0 })
-  const copied = await everything(folder.path, '--database-url', url)
+  const other = ['--database-url', 'sqlite:restored.db']
+  expect(await petstore(['restore', '--yes', 'copy.db', ...other], { cwd: folder.path })).toMatchObject({ exitCode: 0 })
+  const copied = await everything(folder.path, ...other)
   expect(copied.slice(0, before.length)).toEqual(before)
   expect(copied).toEqual(after.slice(0, copied.length))
-  await using again = await startServer({ cwd: folder.path, env: { ...env, DATABASE_URL: url } })
-  expect((await add(again, 'new')).status).toBe(201)
 })
 
 test.each([
-  ['NO_COLOR', '1', 0],
-  ['TERM', 'dumb', 0],
-  ['NO_COLOR', '', 1],
-])('on a terminal with %s=%j, a line is overwritten only if that is wanted', async (name, value, overwritten) => {
+  ['1', 0],
+  ['', 1],
+])('on a terminal with NO_COLOR=%j, a line is overwritten only if that is wanted', async (NO_COLOR, overwritten) => {
   using folder = temporaryFolder()
   await storeKey(join(folder.path, 'data/petstore.db'))
-  await using terminal = spawnOnTerminal([program, 'backup', 'copy.db'], { cwd: folder.path, env: { [name]: value } })
+  await using terminal = spawnOnTerminal([program, 'backup', 'copy.db'], { cwd: folder.path, env: { NO_COLOR } })
   expect(await terminal.exited()).toBe(0)
   expect(terminal.shown).toContain('Copied 0 animals')
-  const escapes = terminal.shown.split('\u001b').length - 1
-  expect([escapes, /\r(?!\n)/.test(terminal.shown)]).toEqual([overwritten, overwritten > 0])
+  expect(terminal.shown.split('\u001b')).toHaveLength(overwritten + 1)
 })
 
 test.each<[string, string, (store: Database) => unknown]>([
-  ["another program's", 'it is a database of another program; ', s => s.run('PRAGMA application_id = 1')],
-  ['an incomplete', 'SQLiteError: no such table: pets; ', s => s.run('DROP TABLE pets')],
-  ['a damaged', 'the file is damaged (', s => writeFileSync(s.filename, readFileSync(s.filename).fill(0xff, 4_096))],
+  ["another program's", 'of another program', s => s.run('PRAGMA application_id = 1')],
+  ['an incomplete', 'no such table: pets', s => s.run('DROP TABLE pets')],
+  ['a damaged', 'damaged', s => writeFileSync(s.filename, readFileSync(s.filename).fill(0xff, 4_096))],
 ])('%s file cannot be copied, and nothing is left behind', async (_, problem, change) => {
   using folder = temporaryFolder()
-  await storeKey(join(folder.path, 'data/petstore.db'))
-  {
-    using store = new Database(join(folder.path, 'data/petstore.db'))
-    change(store)
-  }
-  const stderr = await refusal(['backup', ' copy.db'], { cwd: folder.path })
-  expect(stderr).toContain(`\npetstore: Cannot back up the store data/petstore.db: ${problem}`)
+  const file = join(folder.path, 'data/petstore.db')
+  await storeKey(file)
+  using store = new Database(file)
+  change(store)
+  store.close()
+  expect(await refusal(['backup', 'copy.db'], { cwd: folder.path })).toContain(problem)
   expect(readdirSync(folder.path)).toEqual(['data'])
 })
 

@@ -10,6 +10,7 @@ import {
   run,
   type Server,
   type Surroundings,
+  until,
 } from '../support/process.ts'
 
 /** `bin/petstore ARGS`, to be interrupted. Its stdin stays open. */
@@ -19,28 +20,28 @@ export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surrou
 
 /** A program in a pseudo-terminal. */
 export function spawnOnTerminal(command: readonly string[], { cwd, env = {} }: Surroundings) {
-  const closed = Promise.withResolvers<void>()
+  let isClosed = false
   const child = Bun.spawn([...command], {
     cwd,
     env: { ...inherited, ...env },
-    timeout: 30_000,
     terminal: {
       data: (_, bytes) => {
         terminal.shown += Buffer.from(bytes)
       },
-      exit: () => closed.resolve(),
+      exit: () => {
+        isClosed = true
+      },
     },
   })
+  const exited = () => (isClosed ? (child.exitCode ?? undefined) : undefined)
   const terminal = {
     /** Everything that the terminal has shown so far. */
     shown: '',
-    hasEnded: () => child.exitCode !== null,
     type: (text: string) => child.terminal?.write(text),
+    /** Resolves when the program asks, or has ended without a question. */
+    asks: () => until('a question', () => terminal.shown.endsWith('[y/N] ') || exited()),
     /** The exit code, once everything is shown. */
-    exited: async () => {
-      const [exitCode] = await Promise.all([child.exited, closed.promise])
-      return exitCode
-    },
+    exited: () => until('the end of the program', exited),
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL')
       await child.terminal?.[Symbol.asyncDispose]()

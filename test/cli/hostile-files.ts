@@ -12,10 +12,8 @@ const preload = `preload = ["${evil}"]\n[run]\npreload = ["${evil}"]\n`
 /** Every kind of file that the runtime looks for in the working folder or above it. Each sets variables or runs code. */
 const files: Readonly<Record<string, string>> = {
   '.env': variables,
-  '.env.local': variables,
   '.env.production': variables,
   'bunfig.toml': preload,
-  '.bunfig.toml': preload,
   'tsconfig.json': JSON.stringify({ compilerOptions }),
   'jsconfig.json': JSON.stringify({ compilerOptions }),
   'package.json': JSON.stringify({ type: 'commonjs', main: evil, exports: evil, browser: { 'node:fs': evil } }),

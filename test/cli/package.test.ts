@@ -1,12 +1,10 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { pack } from '../client/pack.ts'
-import { loggedBy, network, run, startServer, temporaryFolder, npmWaitMs as waitMs } from '../support/process.ts'
+import { network, run, startServer, temporaryFolder, downloadMs as waitMs } from '../support/process.ts'
 import { pasteCurl } from './child.ts'
-
-setDefaultTimeout(180_000)
 
 /** A machine with Node and npm, the usual tools, and no Bun. */
 async function machineWithoutBun(folder: string): Promise<Record<string, string>> {
@@ -39,13 +37,12 @@ test('npx runs the package on a machine without Bun, and Ctrl-C ends all process
   mkdirSync(cwd)
   // npx reads an absolute path as a program, not as a package.
   const npx = ['npx', '--yes', `../${filename}`]
-  expect(await run(['sh', '-c', 'command -v bun'], { cwd, env })).toMatchObject({ stdout: '' })
   await using server = await startServer({ command: [...npx, 'serve', '--port', '0'], cwd, env, waitMs })
   expect(server.stdout).toStartWith(`petstore ${manifest.version} serves `)
   expect(await pasteCurl(server, { cwd, env })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   // Like Ctrl-C in a terminal: npx gets the signal too.
   process.kill(-server.pid, 'SIGINT')
-  expect(loggedBy(await server.ended())).toEqual(['info Stopping'])
+  await server.ended()
   await expect(fetch(server.url)).rejects.toThrow()
   expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
 })

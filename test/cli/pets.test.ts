@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { tmpdir } from 'node:os'
 import { errorAnswer, startScriptedServer } from '../client/scripted-server.ts'
-import { type Ended, petstore, program, refusal, until } from '../support/process.ts'
-import { type Service, startService } from '../support/service.ts'
-import { spawnOnTerminal } from './child.ts'
+import { type Service, startService } from '../http/service.ts'
+import { type Ended, petstore, program, refusal } from '../support/process.ts'
+import { spawnOnTerminal, spawnPetstore } from './child.ts'
 
 let service: Service
 
@@ -31,7 +31,7 @@ const upTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1)
 
 const more = 'There are more animals: --all lists all\n'
 
-test('pets list prints one table, in which no name controls the terminal', async () => {
+test('pets list prints one table, or objects with exact integers; no name controls the terminal', async () => {
   expect(await pets(['list', '--limit', '3'])).toEqual({
     exitCode: 0,
     stdout: `\
@@ -42,17 +42,13 @@ ID  STATUS     CATEGORY             NAME
 `,
     stderr: more,
   })
-  const { stdout, stderr } = await pets(['list', '--limit', '9999'])
-  expect([stdout.match(/^ID /gm)?.length, stdout.split('\n').length, stderr]).toEqual([1, 252, ''])
-})
-
-test('pets list --json prints one object per line, with exact integers', async () => {
-  const stdout = `\
+  expect((await pets(['list', '--json', '--limit=3'])).stdout).toBe(`\
 {"id":1,"name":"Rex","categoryId":7,"status":"available"}
 {"id":2,"name":"Tom \\u001b[31m\\nin red","categoryId":9223372036854775807,"status":"sold"}
 {"id":3,"name":"Animal 3","categoryId":-3}
-`
-  expect(await pets(['list', '--json', '--limit=3'])).toEqual({ exitCode: 0, stdout, stderr: more })
+`)
+  const { stdout, stderr } = await pets(['list', '--limit', '9999'])
+  expect([stdout.match(/^ID /gm)?.length, stdout.split('\n').length, stderr]).toEqual([1, 252, ''])
 })
 
 test.each([
@@ -65,21 +61,7 @@ test.each([
   expect({ exitCode, stderr, ids: idsIn(stdout) }).toEqual({ exitCode: 0, stderr: said, ids })
 })
 
-test('pets add prints the animal with its new id', async () => {
-  await using own = await startService()
-  const env = readEnvironment(own)
-  expect(await pets(['add', 'Rex', '--category', '7', '--status', 'pending'], env)).toEqual({
-    exitCode: 0,
-    stdout: 'ID  STATUS   CATEGORY  NAME\n1   pending  7         Rex\n',
-    stderr: '',
-  })
-  const stdout = '{"id":2,"name":"--Kim 犬","categoryId":-9223372036854775808}\n'
-  const args = ['add', '--category', '-9223372036854775808', '--json', '--', '--Kim 犬']
-  expect(await pets(args, env)).toMatchObject({ exitCode: 0, stdout })
-  expect((await own.call('/v1/pets')).json).toHaveLength(2)
-})
-
-test('pets get prints one animal, or that none has the id, and after a success that the operation is deprecated', async () => {
+test('pets get prints one animal and that the operation is deprecated, or that no animal has the id', async () => {
   const { exitCode, stdout, stderr } = await pets(['get', '2', '--json'])
   expect({ exitCode, ids: idsIn(stdout) }).toEqual({ exitCode: 0, ids: [2] })
   expect(stderr).toBe(`pets get is deprecated and will be removed on 5 December 2030: use ${program} pets list\n`)
@@ -94,35 +76,40 @@ async function fourPending() {
   const own = await startService()
   for (const name of ['Rex', 'Mia', 'Tom', 'Kim'])
     await own.stores.pets.create({ name, categoryId: 7n, status: 'pending' })
-  const asTill = { ...readEnvironment(own), PETSTORE_API_KEY: await own.newKey({ permission: 'read-write' }) }
   const ids = async () => (await own.call('/v1/pets')).json.map(({ id }: { id: number }) => id)
-  return Object.assign(own, { env: readEnvironment(own), asTill, ids })
+  return Object.assign(own, { env: readEnvironment(own), ids })
 }
 
-const lacksManage = `petstore: The API key lacks the permission manage: use a key that has it; create one with ${program} keys create --name NAME --permission PERMISSION\n`
-
-test('pets update changes what is given and prints the animal, or says why nothing has changed', async () => {
+test('pets add and pets update print the animal, or say why nothing has changed', async () => {
   await using own = await fourPending()
-  const update = (line: string, env = own.env) => pets(['update', ...line.split(' ')], env)
-  const sold = 'ID  STATUS  CATEGORY  NAME\n1   sold    7         Rex\n'
-  expect(await update('1 --status sold --if-status pending')).toEqual({ exitCode: 0, stdout: sold, stderr: '' })
-  const bare = { exitCode: 0, stdout: '{"id":1,"name":"-Kim","categoryId":-9}\n', stderr: '' }
-  expect(await update('1 --name -Kim -c -9 --no-status --json')).toEqual(bare)
-  for (const [line, message, env] of [
-    ['1 --name Tom --if-status pending', 'petstore: Animal 1 has no status now, not pending: nothing has changed\n'],
-    ['9 --name Tom', 'petstore: No animal has id 9\n'],
-    ['1 --name Tom', lacksManage, own.asTill],
+  const asTill = { ...own.env, PETSTORE_API_KEY: await own.newKey({ permission: 'read-write' }) }
+  const bare = '{"id":1,"name":"-Kim","categoryId":-9}\n'
+  for (const [line, stdout] of [
+    ['add Rex --category 7 --status pending', 'ID  STATUS   CATEGORY  NAME\n5   pending  7         Rex\n'],
+    [`add --category -${2n ** 63n} --json -- --犬`, `{"id":6,"name":"--犬","categoryId":-${2n ** 63n}}\n`],
+    ['update 1 --status sold --if-status pending', 'ID  STATUS  CATEGORY  NAME\n1   sold    7         Rex\n'],
+    ['update 1 --name -Kim -c -9 --no-status --json', bare],
   ] as const) {
-    expect(await update(line, env)).toEqual({ exitCode: 1, stdout: '', stderr: message })
+    expect(await pets(line.split(' '), own.env)).toEqual({ exitCode: 0, stdout, stderr: '' })
   }
-  expect((await own.call('/v1/pets/1')).text).toBe(bare.stdout.trimEnd())
+  for (const [line, problem, env] of [
+    [
+      'update 1 --name Tom --if-status pending',
+      'Animal 1 has no status now, not pending: nothing has changed\n',
+      own.env,
+    ],
+    ['update 9 --name Tom', 'No animal has id 9\n', own.env],
+    ['update 1 --name Tom', `${program} keys create --name NAME --permission PERMISSION\n`, asTill],
+  ] as const) {
+    expect(await refusal(['pets', ...line.split(' ')], { cwd: tmpdir(), env })).toEndWith(problem)
+  }
+  expect((await own.call('/v1/pets/1')).text).toBe(bare.trimEnd())
 })
 
 test('pets remove shows and removes animals, each once, and none if one is missing', async () => {
   await using own = await fourPending()
   const remove = (line: string) => pets(['remove', '--yes', ...line.split(' ')], own.env)
-  const missing = 'petstore: No animal has id 8\n'
-  expect(await remove('1 8 2 -9')).toEqual({ exitCode: 1, stdout: '', stderr: missing })
+  expect(await remove('1 8 2 -9')).toMatchObject({ exitCode: 1, stdout: '', stderr: expect.stringContaining('id 8') })
   expect(await own.ids()).toEqual([1, 2, 3, 4])
   const stderr = `ID  STATUS   CATEGORY  NAME\n3   pending  7         Tom\n1   pending  7         Rex\nRemoved animal 3\nRemoved animal 1\n`
   expect(await remove('3 1 3')).toEqual({ exitCode: 0, stdout: '', stderr })
@@ -136,7 +123,7 @@ test('pets remove stops at the first failure, and says what it removed', async (
   const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: 'a-key-of-this-service' }
   const { exitCode, stderr } = await pets(['remove', '-y', '5', '6', '7', '8'], env)
   expect(exitCode).toBe(1)
-  expect(stderr).toEndWith('\nRemoved animal 5\nRemoved animal 6\npetstore: This is internal_error\n')
+  expect(stderr).toMatch(/\nRemoved animal 5\nRemoved animal 6\npetstore: .*internal_error\n$/)
   expect(server.requests.map(({ method, path }) => `${method} ${path}`).slice(4)).toEqual(
     [5, 6, 7].map(id => `DELETE /v1/pets/${id}?status=sold`),
   )
@@ -148,7 +135,7 @@ test.each([
 ])('on a terminal, pets remove shows the animals and asks: %j', async (answer, exitCode, last, left) => {
   await using own = await fourPending()
   await using terminal = spawnOnTerminal([program, 'pets', 'remove', '2'], { cwd: tmpdir(), env: own.env })
-  await until('the question', () => terminal.shown.includes('[y/N]') || terminal.hasEnded() || undefined)
+  await terminal.asks()
   expect(terminal.shown).toEndWith(
     `\r\n2   pending  7         Mia\r\nRemove 1 animal from ${own.origin}/v1 for good? [y/N] `,
   )
@@ -159,18 +146,18 @@ test.each([
 })
 
 test('a wait of more than a second is announced', async () => {
+  const announced = Promise.withResolvers<void>()
   const limited = errorAnswer(429, 'rate_limited', { 'retry-after': '2' })
-  const slow = async () => {
-    await Bun.sleep(1_500)
-    return Response.json([])
-  }
-  await using server = startScriptedServer(limited, slow)
+  await using server = startScriptedServer(limited, () => announced.promise.then(() => Response.json([])))
   const env = { PETSTORE_URL: server.url, PETSTORE_API_KEY: 'a-key-of-this-service' }
-  const { exitCode, stdout, stderr } = await pets(['list'], env)
-  expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
-  // On a busy machine, the first response may take a second, too.
-  const announced = `Rate limited: waiting 2 s\nWaiting for ${server.url}\nThe pet store has no animals\n`
-  expect(stderr).toEndWith(announced)
+  await using child = spawnPetstore(['pets', 'list'], { cwd: tmpdir(), env })
+  let printed = ''
+  for await (const text of child.stderr.pipeThrough(new TextDecoderStream())) {
+    printed += text
+    if (/Rate limited: waiting 2 s\nWaiting for /.test(printed)) announced.resolve()
+  }
+  expect(printed).toEndWith(`Rate limited: waiting 2 s\nWaiting for ${server.url}\nThe pet store has no animals\n`)
+  expect(await child.exited).toBe(0)
 })
 
 test('one line says what to do about a failure, and no text from elsewhere controls the terminal', async () => {
@@ -178,17 +165,17 @@ test('one line says what to do about a failure, and no text from elsewhere contr
   await using other = startScriptedServer(page)
   const wrongKey = 'no-key-of-this-service'
   const readOnlyKey = await service.newKey({ permission: 'read-only' })
-  const failures: [Record<string, string>, string[], string[]][] = [
-    [{}, ['add', ' ', '-c', '7'], ['name is blank: ']],
-    [{ PETSTORE_API_KEY: wrongKey }, ['list'], ['set PETSTORE_API_KEY to a key of http://127.0.0.1:']],
-    [{ PETSTORE_API_KEY: readOnlyKey }, ['add', 'Rex', '-c', '7'], ['Use a key that may write; create one with ']],
-    [{ PETSTORE_URL: other.url }, ['list'], ['is not the base URL of a pet store: ', 'Welcome\\u009b']],
-    [{ PETSTORE_URL: `${service.origin}/shop/` }, ['list'], ['/shop/v1 is not the base URL of a pet store: ']],
-    [{ PETSTORE_URL: 'http://127.0.0.1:1' }, ['list'], [`(ECONNREFUSED); start it with ${program} serve, or`]],
+  const failures: [Record<string, string>, string, ...string[]][] = [
+    [{}, 'add \t -c 7', 'name is blank'],
+    [{ PETSTORE_API_KEY: wrongKey }, 'list', `set PETSTORE_API_KEY to a key of ${service.origin}/v1; create one`],
+    [{ PETSTORE_API_KEY: readOnlyKey }, 'add Rex -c 7', 'create one with '],
+    [{ PETSTORE_URL: other.url }, 'list', 'is not the base URL of a pet store: ', 'Welcome\\u009b'],
+    [{ PETSTORE_URL: `${service.origin}/shop/` }, 'list', '/shop/v1 is not the base URL of a pet store: '],
+    [{ PETSTORE_URL: 'http://127.0.0.1:1' }, 'list', `(ECONNREFUSED); start it with ${program} serve`],
   ]
-  for (const [env, args, advice] of failures) {
+  for (const [env, line, ...advice] of failures) {
     const surroundings = { cwd: tmpdir(), env: { ...readEnvironment(service), ...env } }
-    const stderr = await refusal(['pets', ...args], surroundings)
+    const stderr = await refusal(['pets', ...line.split(' ')], surroundings)
     expect(stderr).toMatch(/^petstore: [^\n]+\n$/)
     for (const text of advice) expect(stderr).toContain(text)
     expect(stderr).not.toContain(wrongKey)

@@ -9,16 +9,14 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
-  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { withAdvice } from '../../src/cli/advice.ts'
 import { StoreError } from '../../src/errors.ts'
 import { openSqliteRestore } from '../../src/store/sqlite/restore.ts'
-import { animalLines } from '../support/load.ts'
-import { createKey, program, refusal, type Server, startServer, until } from '../support/process.ts'
+import { animalLines } from '../faults/load.ts'
+import { createKey, program, refusal, type Server, startServer } from '../support/process.ts'
 import { spawnOnTerminal } from './child.ts'
 import { workplace } from './workplace.ts'
 
@@ -51,6 +49,8 @@ beforeAll(async () => {
 })
 afterAll(() => prepared[Symbol.dispose]())
 
+const lostHistory = /\nThe store may not know .*\n.*valid again.*\n.*assigned again\.\n$/
+
 /** A copy of that store and its backup. */
 function withBackup() {
   const place = workplace('')
@@ -61,12 +61,8 @@ function withBackup() {
 test('every running server shows the animals of the backup; keys stay, and no id is assigned twice', async () => {
   using place = workplace('')
   const { path: cwd, surroundings } = place
-  const both = ['--database-url', 'sqlite:pets.db']
-  const [till, revoked, lost] = [
-    await createKey(cwd, 'till', ...both),
-    await createKey(cwd, 'revoked', ...both),
-    await createKey(cwd, 'lost', ...both),
-  ]
+  const newKey = (name: string) => createKey(cwd, name, '--database-url', 'sqlite:pets.db')
+  const [till, revoked, lost] = [await newKey('till'), await newKey('revoked'), await newKey('lost')]
   await using server = await startServer(surroundings)
   await using other = await startServer(surroundings)
   const list = (of: Server, key: string) => of.fetch('/pets', key)
@@ -76,13 +72,13 @@ test('every running server shows the animals of the backup; keys stay, and no id
   expect((await add(server, till, 'later')).id).toBe(3)
   await place.petstore('keys', 'revoke', 'revoked')
   change(place.file('pets.db'), "DELETE FROM api_keys WHERE name = 'lost'")
-  const later = await createKey(cwd, 'later', ...both)
+  const later = await newKey('later')
   for (const each of [server, other]) expect(await (await list(each, till)).json()).toHaveLength(3)
 
   const { exitCode, stdout, stderr } = await place.petstore('restore', '--yes', 'backup.db')
   expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' })
-  expect(stderr).toContain('\n  API keys: 1 to add; those of the store stay as they are\n')
-  expect(stderr).toMatch(/\nRestored 2 animals\nThe store may not know .*\n.*valid again.*\n.*assigned again\.\n$/)
+  expect(stderr).toContain('\n  API keys: 1 to add;')
+  expect(stderr).toMatch(lostHistory)
   for (const each of [server, other]) {
     expect(await (await list(each, till)).json()).toHaveLength(2)
     const statuses = await Promise.all([till, later, lost, revoked].map(async key => (await list(each, key)).status))
@@ -94,13 +90,6 @@ test('every running server shows the animals of the backup; keys stay, and no id
   expect(readdirSync(cwd).toSorted()).toEqual(['animals.ndjson', 'backup.db', 'pets.db', 'pets.db-shm', 'pets.db-wal'])
 })
 
-/** Starts `restore backup.db` on a terminal. Resolves when it asks. */
-async function restoreOnTerminal({ surroundings }: ReturnType<typeof withBackup>) {
-  const terminal = spawnOnTerminal([program, 'restore', 'backup.db'], surroundings)
-  await until('the question', () => terminal.shown.endsWith('[y/N] ') || undefined)
-  return terminal
-}
-
 const shown = `Checking backup.db and the store
 backup.db, last modified 2030-01-01 00:00Z, replaces the catalogue of pets.db:
   Animals:  2 in the backup; 4 now
@@ -109,17 +98,22 @@ Animals added since the backup will be lost, including those added until the res
 Replace the catalogue? [y/N] `.replaceAll('\n', '\r\n')
 
 test.each([
-  ['\n', 1, 'petstore: Nothing was restored: answer y, or use --yes'],
-  ['y\n', 0, 'Restored 2 animals'],
-])('on a terminal it shows what it replaces, and asks: %j', async (answer, exitCode, last) => {
+  ['\n', 'petstore: Nothing was restored: answer y, or use --yes', ''],
+  ['y\n', 'Restored 2 animals', ''],
+  ['y\n', 'pets.db was moved, replaced or deleted); try again', 'moved.db'],
+])('on a terminal it shows what it replaces and asks: after %j, %s', async (answer, last, movedTo) => {
   using place = withBackup()
   const before = await place.exported()
-  await using terminal = await restoreOnTerminal(place)
+  await using terminal = spawnOnTerminal([program, 'restore', 'backup.db'], place.surroundings)
+  await terminal.asks()
   expect(terminal.shown).toBe(shown)
+  if (movedTo) renameSync(place.file('pets.db'), place.file(movedTo))
   terminal.type(answer)
-  expect(await terminal.exited()).toBe(exitCode)
+  const isRestored = last.startsWith('Restored')
+  expect(await terminal.exited()).toBe(isRestored ? 0 : 1)
   expect(terminal.shown).toEndWith(`${last}\r\n`)
-  expect((await place.exported()) === before).toBe(exitCode === 1)
+  if (movedTo) renameSync(place.file(movedTo), place.file('pets.db'))
+  expect((await place.exported()) === before).toBe(!isRestored)
 })
 
 /** The index has another id than the table: only a full check finds that. */
@@ -134,56 +128,45 @@ const otherPets = (strict: string, ...ids: readonly unknown[]) => [
   ...ids.map(id => `INSERT INTO pets VALUES (${id}, 'Rex', 7, NULL)`),
 ]
 const view = "CREATE VIEW pets AS SELECT 1 AS id, 'Rex' AS name, 7 AS category_id, NULL AS status"
-const keyOfNoDate =
-  "INSERT INTO api_keys (name, hash, shown, permission, created_at_ms) VALUES ('x', 'y', 'z', 'metrics', 9000000000000000000)"
-const idempotencyKeyOfNoDate = "INSERT INTO idempotency_keys VALUES ('a', 'b', 'c', 1, 9000000000000000000)"
 
-const otherTables = 'its tables are not those of this program; name another backup'
-const impossible = 'the backup has values that this program never writes; name another backup'
-const notOurs = 'it is not a backup of this program'
-const damaged = 'it is damaged (integrity_check); name another backup'
-const itself = 'it is the store itself; name another backup'
-const newer = 'it has schema version 2, and this program supports versions up to 1; upgrade the program'
 test.each<[string, string, (path: string) => unknown]>([
-  ['missing', 'the file does not exist (ENOENT); name another backup', () => {}],
-  ['a folder', 'it is not a regular file; name another backup', path => mkdirSync(path)],
-  ['empty', `${notOurs}; name another backup`, path => writeFileSync(path, '')],
-  ['text', `${notOurs} (SQLITE_NOTADB); name another backup`, path => writeFileSync(path, 'no database '.repeat(99))],
-  ["another program's", `${notOurs}; name another backup`, path => change(path, 'CREATE TABLE invoices (id)')],
-  ['without a table', otherTables, path => change(path, 'DROP TABLE idempotency_keys')],
-  ['with columns of any type', otherTables, path => change(path, ...otherPets('', 1))],
-  ['with a view, which can be endless', otherTables, path => change(path, 'DROP TABLE pets', view)],
-  ['with a last id that is text', impossible, path => change(path, "UPDATE sqlite_sequence SET seq = 'abc'")],
-  ['damaged', damaged, path => writeFileSync(path, readFileSync(path).fill(0xff, 4_096))],
-  ['damaged in an index', damaged, changeIndex],
-  ['of a later version', newer, path => change(path, 'PRAGMA user_version = 2')],
-  ['the store', itself, path => symlinkSync('pets.db', path)],
-  ['a link to the store', itself, path => linkSync(join(path, '../pets.db'), path)],
+  ['missing', 'does not exist (ENOENT)', () => {}],
+  ['text', 'not a backup of this program (SQLITE_NOTADB)', path => writeFileSync(path, 'no database '.repeat(99))],
+  ["another program's", 'not a backup of this program', path => change(path, 'CREATE TABLE invoices (id)')],
+  ['with columns of any type', 'its tables', path => change(path, ...otherPets('', 1))],
+  ['with a view, which can be endless', 'its tables', path => change(path, 'DROP TABLE pets', view)],
+  ['with a last id that is text', 'has values', path => change(path, "UPDATE sqlite_sequence SET seq = 'abc'")],
+  ['damaged in an index', 'damaged (integrity_check)', changeIndex],
+  ['of a later version', 'schema version 2', path => change(path, 'PRAGMA user_version = 2')],
+  ['the store', 'the store itself', path => linkSync(join(path, '../pets.db'), path)],
 ])('a file that is %s is refused, and nothing changes', async (name, problem, make) => {
   using place = withBackup()
   const bad = place.file('bad.db')
   if (/^(with|damaged|of)/.test(name)) copyFileSync(place.file('backup.db'), bad)
   make(bad)
-  for (const store of problem === itself ? ['pets.db'] : ['pets.db', 'new.db']) {
+  for (const store of name === 'the store' ? ['pets.db'] : ['pets.db', 'new.db']) {
     const before = filesIn(place.path)
     const refused = await openSqliteRestore(place.file(store), bad).catch(error => error)
     expect(refused).toBeInstanceOf(StoreError)
-    expect(withAdvice(refused)).toBe(`Cannot restore ${bad}: ${problem}`)
+    expect(refused.message).toContain(problem)
     expect(filesIn(place.path)).toEqual(before)
   }
 })
 
-const unchecked = 'PRAGMA ignore_check_constraints = ON'
+const keyOfNoDate =
+  "INSERT INTO api_keys (name, hash, shown, permission, created_at_ms) VALUES ('x', 'y', 'z', 'metrics', 9000000000000000000)"
 const ignoring = 'CREATE TRIGGER odd BEFORE INSERT ON pets WHEN new.id = 2 BEGIN SELECT raise(IGNORE); END'
-const impossibleValue = /the backup has values that .* \(SQLITE_CONSTRAINT_CHECK\); name another backup\n$/
-const missingAnimal =
-  /the backup has 2 animals, and the store took 1; remove the triggers that you have added to the store\n$/
+
 test.each<[string, RegExp, string, ...string[]]>([
-  ['a backup has ids below 1', impossibleValue, 'backup.db', ...otherPets('STRICT', -1, 0, 5)],
-  ['a backup has an unknown status', impossibleValue, 'backup.db', unchecked, "UPDATE pets SET status = 'lost'"],
-  ['a backup has a key of no date', impossibleValue, 'backup.db', unchecked, keyOfNoDate],
-  ['a backup has an idempotency key of no date', impossibleValue, 'backup.db', unchecked, idempotencyKeyOfNoDate],
-  ['a trigger of the store ignores an animal', missingAnimal, 'pets.db', ignoring],
+  ['a backup has ids below 1', /SQLITE_CONSTRAINT_CHECK/, 'backup.db', ...otherPets('STRICT', -1, 0, 5)],
+  [
+    'a backup has a key of no date',
+    /SQLITE_CONSTRAINT/,
+    'backup.db',
+    'PRAGMA ignore_check_constraints = ON',
+    keyOfNoDate,
+  ],
+  ['a trigger of the store ignores an animal', /has 2 animals.* took 1;.*triggers/, 'pets.db', ignoring],
 ])('if %s, nothing changes', async (_, problem, file, ...statements) => {
   using place = withBackup()
   change(place.file(file), ...statements)
@@ -192,42 +175,30 @@ test.each<[string, RegExp, string, ...string[]]>([
   expect(await place.exported()).toBe(before)
 })
 
-const lostHistory = /\nThe store may not know what happened after the backup:\n.*valid again.*\n.*assigned again\.\n$/
-
 test('a damaged store is refused with a way out; the new store does not know what happened after the backup', async () => {
   using place = withBackup()
   const file = place.file('pets.db')
+  const restore = () => place.petstore('restore', '--yes', 'backup.db')
   // Too large to be checked completely by every command.
   change(file, 'CREATE TABLE padding (bytes BLOB)', 'INSERT INTO padding VALUES (zeroblob(9000000))')
   writeFileSync(file, readFileSync(file).fill(0xff, 4_096, 8_192))
   const before = filesIn(place.path)
-  const problem = 'petstore: Cannot open the store pets.db: the file is damaged (quick_check); stop the servers'
+  const problem = 'the file is damaged (quick_check); stop the servers'
   expect(await refusal(['restore', '--yes', 'backup.db'], place.surroundings)).toContain(problem)
   expect(filesIn(place.path)).toEqual(before)
   renameSync(file, `${file}.damaged`)
-  const { stderr } = await place.petstore('restore', '--yes', 'backup.db')
-  expect(stderr).toContain('\n  Animals:  2 in the backup; the store will be created\n')
+  const { stderr } = await restore()
+  expect(stderr).toContain('the store will be created\n')
   expect(stderr).toMatch(lostHistory)
   expect(await place.exported()).toBe(animalLines(2, 1n).replaceAll('"id":4', '"id":2'))
   // By now the store knows as much as the backup.
-  expect((await place.petstore('restore', '--yes', 'backup.db')).stderr).not.toMatch(lostHistory)
+  expect((await restore()).stderr).not.toMatch(lostHistory)
   // A server that has created a new store meanwhile makes no difference.
   change(file, 'DELETE FROM pets', 'DELETE FROM sqlite_sequence')
   change(place.file('backup.db'), 'DELETE FROM pets')
-  expect((await place.petstore('restore', '--yes', 'backup.db')).stderr).toMatch(lostHistory)
+  expect((await restore()).stderr).toMatch(lostHistory)
   await place.shell(`echo '${rex}' | petstore import -`)
   expect(await place.exported()).toStartWith('{"id":3,')
-})
-
-test('if the store is moved after the question, nothing changes', async () => {
-  using place = withBackup()
-  await using terminal = await restoreOnTerminal(place)
-  renameSync(place.file('pets.db'), place.file('moved.db'))
-  terminal.type('y\n')
-  expect(await terminal.exited()).toBe(1)
-  expect(terminal.shown).toEndWith('pets.db was moved, replaced or deleted); try again\r\n')
-  renameSync(place.file('moved.db'), place.file('pets.db'))
-  expect(await place.exported()).toContain('"id":4')
 })
 
 test('a read-only backup in WAL mode is restored, and no file is left beside it', async () => {
@@ -263,18 +234,6 @@ test('a restore that gets SIGINT while it replaces the animals changes nothing',
   child.kill('SIGINT')
   expect(await child.exited).toBe(1)
   expect(await child.stderr.text()).toEndWith(': Interrupted: nothing was restored\n')
-  expect(await place.exported()).toBe(before)
-})
-
-test('a locked store: restore says so, and nothing changes', async () => {
-  using place = withBackup()
-  const before = await place.exported()
-  {
-    using other = new Database(place.file('pets.db'))
-    other.run('BEGIN IMMEDIATE')
-    const problem = await refusal(['restore', '--yes', 'backup.db'], place.surroundings)
-    expect(problem).toContain('Nothing has changed in the store pets.db: another process has locked it (SQLITE_BUSY)')
-  }
   expect(await place.exported()).toBe(before)
 })
 

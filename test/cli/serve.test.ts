@@ -1,7 +1,8 @@
 import { expect, test } from 'bun:test'
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import manifest from '../../package.json' with { type: 'json' }
 import { openCrowd } from '../support/connections.ts'
 import {
   loggedBy,
@@ -25,8 +26,7 @@ test('the first start creates a private store and shows a key in curl lines; the
   using folder = temporaryFolder()
   await using first = await startServer({ cwd: folder.path })
   expect(first.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/v1$/)
-  const [, key = ''] =
-    /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(permission manage, shown only this once\)$/m.exec(first.stdout) ?? []
+  const [, key = ''] = /^ {2}API key {4}(pets_[0-9A-Za-z]{36}) \(permission manage, .*\)$/m.exec(first.stdout) ?? []
   expect(await pasteCurl(first, { cwd: folder.path })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   expect(readdirSync(folder.path).sort()).toEqual(['data'])
   const mode = (path: string) => (statSync(join(folder.path, path)).mode & 0o777).toString(8)
@@ -50,35 +50,26 @@ test.each(hostileNames)('a file %s in the working folder or above it sets nothin
   const cwd = join(folder.path, 'below')
   for (const place of [folder.path, cwd]) addHostileFile(place, name)
   // Both write in a thread.
-  for (const args of [
-    ['keys', 'create', '--name', 'till'],
-    ['backup', 'copy.db'],
-  ]) {
-    expect(await petstore(args, { cwd })).toMatchObject({ exitCode: 0 })
+  for (const line of ['keys create --name till', 'backup copy.db']) {
+    expect(await petstore(line.split(' '), { cwd })).toMatchObject({ exitCode: 0 })
   }
   expect(readdirSync(join(cwd, 'data'))).toEqual(['petstore.db'])
   expect([folder.path, cwd].filter(hasCodeRun)).toEqual([])
 })
 
-const others = Object.values(networkInterfaces()).flatMap(list => list?.filter(({ internal }) => !internal) ?? [])
-const hasIpv6 = Object.values(networkInterfaces()).some(list => list?.some(({ family }) => family === 'IPv6'))
+const addresses = Object.values(networkInterfaces()).flatMap(list => list ?? [])
+const hasIpv6 = addresses.some(({ family }) => family === 'IPv6')
+const isOnNetwork = addresses.some(({ internal, family }) => !internal && family === 'IPv4')
 
 test.each(['0.0.0.0', ...(hasIpv6 ? ['::'] : [])])(
   'with HOST=%s, it prints addresses that reach it, and warns about keys without TLS',
   async HOST => {
-    await using server = await startServer({ env: { HOST, PETSTORE_PUBLIC_URL: 'https://pets.example.com/shop' } })
-    const { origin } = new URL(server.url)
-    expect(origin).toBe(`http://${HOST === '::' ? '[::1]' : '127.0.0.1'}:${server.port}`)
-    const urls = [...server.stdout.matchAll(/^ {2}\w* +(http.+)$/gm)].map(([, url = '']) => url)
-    const network = urls.slice(2, -1)
-    expect(urls).toEqual([`${origin}/`, `${origin}/docs`, ...network, 'https://pets.example.com/shop/v1'])
-    const isIpv4Known = others.some(({ family, address }) => family === 'IPv4' && !address.startsWith('169.254.'))
-    if (isIpv4Known) expect(network).not.toBeEmpty()
-    for (const url of network) {
-      expect(url).not.toMatch(/\/(127\.|\[::1\]|\[fe80)/)
-      expect((await fetch(`${url}livez`)).status).toBe(200)
-    }
-    expect(server.stdout).toContain('\nWithout TLS, keys travel in the clear: ')
+    await using server = await startServer({ env: { HOST } })
+    expect(new URL(server.url).hostname).toBe(HOST === '::' ? '[::1]' : '127.0.0.1')
+    const urls = [...server.stdout.matchAll(/^ {2}(?:Catalogue|Network) +(http.+)$/gm)].map(([, url = '']) => url)
+    expect(urls.length).toBeGreaterThan(isOnNetwork ? 1 : 0)
+    for (const url of urls) expect((await fetch(`${url}livez`)).status).toBe(200)
+    expect(server.stdout).toContain('in the clear')
     expect(await pasteCurl(server, { cwd: server.cwd })).toMatchObject({ exitCode: 0, stdout: '[]\n' })
   },
 )
@@ -110,58 +101,39 @@ test('every setting of the interface reaches it, and with PETSTORE_API_KEY it cr
   const pasted = await pasteCurl(server, { cwd: server.cwd, env }, 1)
   expect(pasted).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('"id":2') })
   expect(await listKeys(server.cwd)).toEqual([])
+  expect(server.stdout).toContain(publicUrl)
 })
 
 test('bin/petstore runs no program that lies beside its folder', async () => {
   using folder = temporaryFolder()
-  cpSync(join(projectFolder, 'bin'), join(folder.path, 'app/bin'), { recursive: true })
-  const planted = join(folder.path, '@oven/bun-linux-x64/bin')
-  mkdirSync(planted, { recursive: true })
-  writeFileSync(join(planted, 'bun'), '#!/bin/sh\necho planted\n', { mode: 0o755 })
-  const started = (command: string) => run([join(folder.path, command), '--version'], { cwd: folder.path })
-  const advice = (npm: string) =>
-    `petstore: Bun is not installed. Install it with: npm ${npm} --prefix '${folder.path}/app'\n`
-  const stderr = advice('install --omit=dev --include=optional')
-  expect(await started('app/bin/petstore')).toEqual({ exitCode: 1, stdout: '', stderr })
-  symlinkSync('app/bin/petstore', join(folder.path, 'petstore'))
-  expect(await started('petstore')).toEqual({ exitCode: 1, stdout: '', stderr })
-  // Only a clone has it.
-  writeFileSync(join(folder.path, 'app/package-lock.json'), '{}')
-  expect(await started('petstore')).toMatchObject({ exitCode: 1, stderr: advice('ci --omit=dev') })
+  const inside = (path: string) => join(folder.path, path)
+  cpSync(join(projectFolder, 'bin'), inside('app/bin'), { recursive: true })
+  mkdirSync(inside('@oven/bun-linux-x64/bin'), { recursive: true })
+  writeFileSync(inside('@oven/bun-linux-x64/bin/bun'), '#!/bin/sh\necho planted\n', { mode: 0o755 })
+  symlinkSync('app/bin/petstore', inside('petstore'))
+  const started = (command: string) => run([inside(command), '--version'], { cwd: folder.path })
+  for (const command of ['app/bin/petstore', 'petstore']) {
+    const stderr = expect.stringContaining(`npm install --omit=dev --include=optional --prefix '${inside('app')}'`)
+    expect(await started(command)).toEqual({ exitCode: 1, stdout: '', stderr })
+  }
 
-  // As npm installs it.
-  const modules = join(folder.path, 'node_modules')
-  mkdirSync(modules)
-  for (const name of ['app', '@oven']) cpSync(join(folder.path, name), join(modules, name), { recursive: true })
-  expect(await started('node_modules/app/bin/petstore')).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
-  // As pnpm installs it: the package's folder is a symbolic link.
-  symlinkSync('node_modules/app', join(folder.path, 'linked'))
-  expect(await started('linked/bin/petstore')).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
+  // As npm and pnpm install it: with pnpm, the package's folder is a symbolic link.
+  for (const name of ['app', '@oven']) cpSync(inside(name), inside(`node_modules/${name}`), { recursive: true })
+  symlinkSync('node_modules/app', inside('linked'))
+  for (const command of ['node_modules/app/bin/petstore', 'linked/bin/petstore']) {
+    expect(await started(command)).toMatchObject({ exitCode: 0, stdout: 'planted\n' })
+  }
 })
 
 // src/http/auth.test.ts shows that the store decides what the key may do.
-test.each([
-  ['read-only', ''],
-  ['metrics', ''],
-  ['read-write', ', revoked'],
-] as const)(
-  'for a stored %s key%s in PETSTORE_API_KEY, it prints no curl lines, and warns',
-  async (permission, revoked) => {
-    using folder = temporaryFolder()
-    const key = await storeKey(join(folder.path, 'data/petstore.db'), permission, { isRevoked: revoked !== '' })
-    await using server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
-    expect(server.stdout).toContain('  New key  ')
-    expect(server.stdout).not.toContain(' curl ')
-    const line = `warn PETSTORE_API_KEY is the key "till" (${permission}${revoked}): its permission in the store applies`
-    expect(loggedBy(await server.stop('SIGTERM'))).toEqual([line, 'info Stopping'])
-  },
-)
-
-test('with --api-key, no line to paste needs a variable of the shell', async () => {
-  const args = ['serve', '--port', '0', '--api-key', outsideKey]
-  await using server = await startServer({ args, env: { PETSTORE_API_KEY: 'another-key-0123456789' } })
-  expect(server.stdout).toContain('  API key    as given by --api-key\n')
-  for (const text of ['curl', '$PETSTORE_API_KEY', outsideKey]) expect(server.stdout).not.toContain(text)
+test('for a stored key in PETSTORE_API_KEY, it prints no curl lines, and warns of its permission', async () => {
+  using folder = temporaryFolder()
+  const key = await storeKey(join(folder.path, 'data/petstore.db'), 'read-only', { isRevoked: true })
+  await using server = await startServer({ cwd: folder.path, env: { PETSTORE_API_KEY: key } })
+  expect(server.stdout).toContain('  New key  ')
+  expect(server.stdout).not.toContain(' curl ')
+  const [warning] = loggedBy(await server.stop('SIGTERM'))
+  expect(warning).toMatch(/^warn .*"till" \(read-only, revoked\)/)
 })
 
 test('the line for a new key creates it in the store of the server, also with another DATABASE_URL', async () => {
@@ -238,14 +210,8 @@ test('an unknown option and all invalid settings are reported at once, and no st
     PETSTORE_LOGLEVEL: 'warn',
   }
   const lines = await refusedLines(2, folder.path, ['--tls-cert', 'no.pem', '--hots', '0.0.0.0'], env)
-  expect(lines).toEqual([
-    'petstore: Unknown variable PETSTORE_LOGLEVEL: did you mean PETSTORE_LOG_LEVEL?',
-    'petstore: Unknown option --hots: did you mean --host?',
-    'petstore: PORT is "65536": expected an integer from 0 to 65535',
-    expect.stringMatching(/^petstore: DATABASE_URL is invalid: expected /),
-    expect.stringMatching(/^petstore: PETSTORE_API_KEY is invalid \(15 characters\): /),
-    'petstore: --tls-cert is "no.pem": expected a file that this user may read',
-  ])
+  const names = ['PETSTORE_LOGLEVEL', '--hots', 'PORT', 'DATABASE_URL', 'PETSTORE_API_KEY', '--tls-cert']
+  expect(lines).toEqual(names.map(name => expect.stringContaining(name)))
   expect(lines.join()).not.toContain('secret')
   expect(readdirSync(folder.path)).toEqual([])
 })
@@ -257,53 +223,36 @@ test.each([
   const env = { PETSTORE_API_KEY: outsideKey }
   await using server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
   const args = ['--port', `${server.port}`, '--database-url', 'sqlite:second.db']
-  const problem = `petstore: Cannot listen on 127.0.0.1:${server.port}: the port is in use (EADDRINUSE); `
-  expect(await refusedLines(1, server.cwd, args)).toEqual([expect.stringContaining(problem)])
+  expect(await refusedLines(1, server.cwd, args)).toEqual([expect.stringContaining('(EADDRINUSE)')])
   expect((await server.fetch('/pets', outsideKey)).status).toBe(200)
 })
 
 // Modes do not stop root; the kernel's own tree does.
 const readOnly = process.getuid?.() === 0 ? '/sys' : 'locked'
 
-test.each<[string, string, RegExp]>([
-  ['an address of another machine', '--host 192.0.2.1', /Cannot listen on .*: the address is not usable \(\w+\); /],
-  ['a folder without write permission', `--database-url sqlite:${readOnly}/a.db`, /Cannot open the store .*a\.db: /],
-  ['a folder that cannot be created', `--database-url sqlite:${readOnly}/b/c.db`, /Cannot open the store .*c\.db: /],
-])('%s is refused in one line', async (_, args, problem) => {
+test.each([
+  ['an address of another machine', '--host 192.0.2.1', '192.0.2.1:0'],
+  ['a folder without write permission', `--database-url sqlite:${readOnly}/a.db`, 'a.db'],
+  ['a folder that cannot be created', `--database-url sqlite:${readOnly}/b/c.db`, 'c.db'],
+])('%s is refused in one line', async (_, args, place) => {
   using folder = temporaryFolder()
   mkdirSync(join(folder.path, 'locked'), { mode: 0o500 })
-  expect(await refusedLines(1, folder.path, args.split(' '))).toEqual([expect.stringMatching(problem)])
-})
-
-test('a file that is not a database stays as it is, and a mistyped variable is reported', async () => {
-  using folder = temporaryFolder()
-  writeFileSync(join(folder.path, 'diary.db'), 'Dear diary,\n')
-  const env = { DATABASE_URL: 'sqlite:diary.db', PETSTORE_DATABASE_URL: 'sqlite:other.db' }
-  const [first = '', ...lines] = await refusedLines(1, folder.path, [], env)
-  expect(first).toBe('petstore: Unknown variable PETSTORE_DATABASE_URL: did you mean DATABASE_URL?')
-  expect(lines).toEqual([expect.stringMatching(/Cannot open the store diary\.db: .*\(SQLITE_NOTADB\); /)])
-  expect(readFileSync(join(folder.path, 'diary.db'), 'utf8')).toBe('Dear diary,\n')
-  expect(readdirSync(folder.path)).toEqual(['diary.db'])
+  expect(await refusedLines(1, folder.path, args.split(' '))).toEqual([expect.stringContaining(`${place}: `)])
 })
 
 test('if the greeting cannot be written, the server ends and revokes the first key', async () => {
   using folder = temporaryFolder()
   const command = ['sh', '-c', `"${program}" serve --port 0 > /dev/full`]
   const { exitCode, stderr } = await run(command, { cwd: folder.path })
-  expect(exitCode).toBe(1)
-  expect(stderr).toContain('petstore: Cannot write the address to stdout')
-  expect(stderr).not.toMatch(/\n\s+at /)
+  expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^petstore: .*stdout.*\n$/)])
   expect(await listKeys(folder.path)).toMatchObject([{ name: 'first', revokedAt: expect.any(String) }])
 })
 
-test('an incomplete installation is refused, and the missing file is named', async () => {
+test('npm run dev serves, and ends at Ctrl-C', async () => {
   using folder = temporaryFolder()
-  const inside = (path: string) => join(folder.path, path)
-  for (const path of ['src', 'bin', 'package.json'])
-    cpSync(join(projectFolder, path), inside(path), { recursive: true })
-  symlinkSync(join(projectFolder, 'node_modules'), inside('node_modules'))
-  rmSync(inside('src/web/docs/docs.ts'))
-  const { exitCode, stdout, stderr } = await run([inside('bin/petstore'), 'serve', '--port', '0'], { cwd: folder.path })
-  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' })
-  expect(stderr).toMatch(/^petstore: .*\/docs\/docs\.ts.*\n$/)
+  const env = { PATH: `${join(projectFolder, 'node_modules/.bin')}:${process.env['PATH']}` }
+  const command = ['sh', '-c', `${manifest.scripts.dev} --port 0 --database-url sqlite:${folder.path}/petstore.db`]
+  await using dev = await startServer({ cwd: projectFolder, env, command })
+  expect((await fetch(new URL('/livez', dev.url))).status).toBe(200)
+  expect((await dev.stop('SIGINT')).exitCode).toBe(0)
 })
