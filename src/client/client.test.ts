@@ -1,4 +1,4 @@
-import { describe, expect, mock, test } from 'bun:test'
+import { expect, mock, test } from 'bun:test'
 import { inspect } from 'node:util'
 import { startScriptedServer } from '../../test/client/scripted-server.ts'
 import { newIdempotencyKey, type Pets, PetstoreClient, UnexpectedResponseError } from './index.ts'
@@ -23,45 +23,33 @@ const page = (ids: readonly number[], cursor?: string) =>
     { headers: cursor === undefined ? {} : { 'x-next-cursor': cursor } },
   )
 
-const readIds = async (pets: AsyncIterable<{ id: bigint }>) => (await Array.fromAsync(pets)).map(({ id }) => id)
-
-describe('a list', () => {
-  test('goes on with the cursor of each page, also over empty pages', async () => {
-    await using server = startScriptedServer(page([1, 2], 'a/b'), page([], 'c'), page([3]))
-    const list = petsAt(server).list({ limit: 2, status: 'sold' })
-    expect(await readIds(list)).toEqual([1n, 2n, 3n])
-    const paths = ['', '&cursor=a%2Fb', '&cursor=c'].map(cursor => `/v1/pets?limit=2&status=sold${cursor}`)
-    expect(server.requests.map(({ path }) => path)).toEqual(paths)
-    // Each iteration starts again; the server repeats its last page.
-    expect(await readIds(list)).toEqual([3n])
-    expect(server.requests.at(-1)?.path).toBe(paths[0] ?? '')
-  })
-
-  test('sends nothing before it is iterated, and fetches no page that is not needed', async () => {
-    await using server = startScriptedServer(page([1, 2], 'a'), page([3]))
-    const list = petsAt(server).list()
-    for await (const pet of list) if (pet.id === 2n) break
-    expect(server.requests).toHaveLength(1)
-  })
-
-  test('can be read page by page, with its options on each page', async () => {
-    await using server = startScriptedServer(page([1], 'a'), page([2]))
-    const list = petsAt(server).list({ headers: { 'x-a': '1' } })
-    const pages = await Array.fromAsync(list.pages())
-    const [one, two] = [1n, 2n].map(id => ({ id, name: 'Rex', categoryId: 7n }))
-    expect(pages).toStrictEqual([{ pets: [one], nextCursor: 'a' }, { pets: [two] }] as never)
-    expect(server.requests.map(({ headers }) => headers.get('x-a'))).toEqual(['1', '1'])
-  })
-
-  test('ends at a page with the cursor of the page before', async () => {
-    await using server = startScriptedServer(page([1], 'same'))
-    const error = await Array.fromAsync(petsAt(server).list({ cursor: 'same' })).catch(error => error)
-    expect(error).toBeInstanceOf(UnexpectedResponseError)
-    expect(server.requests).toHaveLength(1)
-  })
+test('a list goes on with the cursor of each page, also over empty pages, with its options on each page', async () => {
+  await using server = startScriptedServer(page([1, 2], 'a/b'), page([], 'c'), page([3]))
+  const list = petsAt(server).list({ limit: 2, status: 'sold', headers: { 'x-a': '1' } })
+  expect((await Array.fromAsync(list)).map(({ id }) => id)).toEqual([1n, 2n, 3n])
+  const paths = ['', '&cursor=a%2Fb', '&cursor=c'].map(cursor => `/v1/pets?limit=2&status=sold${cursor}`)
+  expect(server.requests.map(({ path }) => path)).toEqual(paths)
+  // Each iteration starts again; the server repeats its last page.
+  const pages = await Array.fromAsync(list.pages())
+  expect<unknown>(pages).toStrictEqual([{ pets: [{ id: 3n, name: 'Rex', categoryId: 7n }] }])
+  expect(server.requests.at(-1)?.path).toBe(paths[0] ?? '')
+  expect(server.requests.map(({ headers }) => headers.get('x-a'))).toEqual(Array(4).fill('1'))
 })
 
-const invalidKeys = ['secret 犬', 'a\r\nx: secret', null as unknown as string]
+test('a list sends nothing before it is iterated, and fetches no page that is not needed', async () => {
+  await using server = startScriptedServer(page([1, 2], 'a'), page([3]))
+  for await (const pet of petsAt(server).list()) if (pet.id === 2n) break
+  expect(server.requests).toHaveLength(1)
+})
+
+test('a list ends at a page with the cursor of the page before', async () => {
+  await using server = startScriptedServer(page([1], 'same'))
+  const error = await Array.fromAsync(petsAt(server).list({ cursor: 'same' })).catch(error => error)
+  expect(error).toBeInstanceOf(UnexpectedResponseError)
+  expect(server.requests).toHaveLength(1)
+})
+
+const mistyped = { ...rex, stauts: 'sold' }
 
 test.each<[string, (pets: Pets) => Promise<unknown>[]]>([
   ['id', pets => [pets.get(1.5), pets.get(2n ** 63n), pets.update(1.5, {}), pets.remove(2n ** 63n)]],
@@ -69,8 +57,13 @@ test.each<[string, (pets: Pets) => Promise<unknown>[]]>([
   ['timeoutMs', pets => [pets.list({ timeoutMs: 0 }).page()]],
   ['retries', pets => [pets.get(1n, { retries: -1 })]],
   ['headers["x-a"]', pets => [pets.create(rex, { headers: { 'x-a': 'secret\0' } })]],
-  ['headers["Idempotency-Key"]', pets => invalidKeys.map(idempotencyKey => pets.create(rex, { idempotencyKey }))],
-  ['signal', pets => [pets.get(1, { signal: {} as AbortSignal })]],
+  ['property timeout: did you mean timeoutMs?', pets => [pets.get(1, { timeout: 5 } as object)]],
+  ['property stauts: did you mean status?', pets => [pets.create(mistyped), pets.update(1, mistyped)]],
+  ['property stauts', pets => [Promise.try(() => pets.list({ stauts: 'sold' } as object))]],
+  ['property ifstatus: did you mean ifStatus?', pets => [pets.update(1, {}, { ifstatus: 'sold' } as object)]],
+  ['property status: expected signal', pets => [pets.remove(1, { status: 'sold' } as object)]],
+  ['property key: expected signal', pets => [pets.create(rex, { key: 'a' } as object)]],
+  ['headers["Idempotency-Key"]', pets => [pets.create(rex, { idempotencyKey: 'secret 犬' })]],
 ])('an invalid %s is a TypeError, and nothing is sent', async (name, call) => {
   await using server = startScriptedServer(page([]))
   for (const outcome of await Promise.allSettled(call(petsAt(server)))) {
@@ -111,45 +104,44 @@ test('the Idempotency-Key is sent as given, and otherwise 32 new random digits',
   expect(new Set(keys).size).toBe(101)
 })
 
-describe('a request of the caller', () => {
-  test('is sent as given, with the key and the headers of the client, and has any response as it came', async () => {
-    const body = '{"id" : 9223372036854775808}\n'
-    const redirect = new Response(null, { status: 307, headers: { location: 'https://other.example/' } })
-    await using server = startScriptedServer(new Response(`\ufeff${body}`, { status: 503 }), redirect)
-    const client = new PetstoreClient({ baseUrl: server.url, apiKey, headers: { 'x-a': '1', 'x-b': '2' } })
-    const query = { limit: '0', 'ä b': '&?' }
-    const later = await client.request({ method: 'GET', path: '/pets/%2F?a=1', query, headers: { 'X-A': '3' } })
-    expect(later).toStrictEqual({ status: 503, headers: expect.any(Headers), text: `\ufeff${body}` })
-    const own = { 'Idempotency-Key': 'order 1' }
-    expect(await client.request({ method: 'POST', path: '/pets', body, headers: own })).toMatchObject({ status: 307 })
-    await client.request({ method: 'POST', path: '/a', body: '', headers: { 'Content-Type': 'text/plain' } })
-    const authorization = `Bearer ${apiKey}`
-    expect(server.requests.map(({ headers, ...sent }) => ({ ...sent, ...headers.toJSON() }))).toMatchObject([
-      { method: 'GET', path: '/v1/pets/%2F?a=1&limit=0&%C3%A4+b=%26%3F', authorization, 'x-a': '3', 'x-b': '2' },
-      { method: 'POST', path: '/v1/pets', body, 'content-type': 'application/json', 'idempotency-key': 'order 1' },
-      { method: 'POST', path: '/v1/a', body: '', 'content-type': 'text/plain' },
-    ])
-  })
+test('a request of the caller is sent as given, with the key and the headers of the client, and has any response as it came', async () => {
+  const body = '{"id" : 9223372036854775808}\n'
+  const redirect = new Response(null, { status: 307, headers: { location: 'https://other.example/' } })
+  await using server = startScriptedServer(new Response(`\ufeff${body}`, { status: 503 }), redirect)
+  const client = new PetstoreClient({ baseUrl: server.url, apiKey, headers: { 'x-a': '1', 'x-b': '2' } })
+  const query = { limit: '0', 'ä b': '&?' }
+  const later = await client.request({ method: 'GET', path: '/pets/%2F?a=1', query, headers: { 'X-A': '3' } })
+  expect(later).toStrictEqual({ status: 503, headers: expect.any(Headers), text: `\ufeff${body}` })
+  const own = { 'Idempotency-Key': 'order 1' }
+  expect(await client.request({ method: 'POST', path: '/pets', body, headers: own })).toMatchObject({ status: 307 })
+  await client.request({ method: 'POST', path: '/a', body: '', headers: { 'Content-Type': 'text/plain' } })
+  const authorization = `Bearer ${apiKey}`
+  expect(server.requests.map(({ headers, ...sent }) => ({ ...sent, ...headers.toJSON() }))).toMatchObject([
+    { method: 'GET', path: '/v1/pets/%2F?a=1&limit=0&%C3%A4+b=%26%3F', authorization, 'x-a': '3', 'x-b': '2' },
+    { method: 'POST', path: '/v1/pets', body, 'content-type': 'application/json', 'idempotency-key': 'order 1' },
+    { method: 'POST', path: '/v1/a', body: '', 'content-type': 'text/plain' },
+  ])
+})
 
-  const elsewhere = '|pets|?a|@other.example/|.example/|:1/|/..|/../v2/pets|/%2e%2E/x|/.\t./|/\\../../a'.split('|')
-  test.each<[string, object]>([
-    ...elsewhere.map((path): [string, object] => ['path is invalid', { path }]),
-    ['The address contains the API key', { query: { key: apiKey } }],
-    ['headers["Authorization"] is not allowed', { headers: { Authorization: 'Bearer other' } }],
-    ['timeoutMs is 0', { timeoutMs: 0 }],
-  ])('cannot leave the base address or show the key: %s %j', async (message, options) => {
-    const fetch = mock(async () => new Response())
-    const request = { method: 'GET', path: '/', ...options }
-    const error = await new PetstoreClient({ baseUrl, apiKey, fetch }).request(request).catch(error => error)
-    expect(error).toBeInstanceOf(TypeError)
-    expect(error.message).toStartWith(message)
-    expect(fetch).not.toHaveBeenCalled()
-  })
+const elsewhere = '|pets|?a|@other.example/|.example/|:1/|/..|/../v2/pets|/%2e%2E/x|/.\t./|/\\../../a'.split('|')
+test.each<[string, object]>([
+  ...elsewhere.map((path): [string, object] => ['path is invalid', { path }]),
+  ['The address contains the API key', { query: { key: apiKey } }],
+  ['headers["Authorization"] is not allowed', { headers: { Authorization: 'Bearer other' } }],
+  ['timeoutMs is 0', { timeoutMs: 0 }],
+  ['Unknown property url', { url: 'a' }],
+])('a request of the caller cannot leave the base address or show the key: %s %j', async (message, options) => {
+  const fetch = mock(async () => new Response())
+  const request = { method: 'GET', path: '/', ...options }
+  const error = await new PetstoreClient({ baseUrl, apiKey, fetch }).request(request).catch(error => error)
+  expect(error).toBeInstanceOf(TypeError)
+  expect(error.message).toStartWith(message)
+  expect(fetch).not.toHaveBeenCalled()
+})
 
-  test('is sent once, and rejects without a response', async () => {
-    const fetch = mock(() => Promise.reject(new TypeError('fetch failed')))
-    const request = new PetstoreClient({ baseUrl, apiKey, fetch }).request({ method: 'GET', path: '/pets' })
-    expect(await request.catch(error => error)).toMatchObject({ name: 'TemporaryError', code: 'connection_failed' })
-    expect(fetch).toHaveBeenCalledTimes(1)
-  })
+test('a request of the caller is sent once, and rejects without a response', async () => {
+  const fetch = mock(() => Promise.reject(new TypeError('fetch failed')))
+  const request = new PetstoreClient({ baseUrl, apiKey, fetch }).request({ method: 'GET', path: '/pets' })
+  expect(await request.catch(error => error)).toMatchObject({ name: 'TemporaryError', code: 'connection_failed' })
+  expect(fetch).toHaveBeenCalledTimes(1)
 })

@@ -2,18 +2,18 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startService } from '../http/service.ts'
 import { petstore, projectFolder, readProjectFile, run, temporaryFolder } from '../support/process.ts'
-import { startService } from '../support/service.ts'
-
-const page = readProjectFile('docs/client.md')
 
 /** The first block starts every program. Each other block is a program, followed by its output. */
 function readExamples() {
-  const [setting, ...rest] = page.split(/^### /m).flatMap(section => {
-    const [title = ''] = section.split('\n', 1)
-    const blocks = section.matchAll(/^```ts\n([\s\S]*?)^```$(?:\s*^```text\n([\s\S]*?)^```$)?/gm)
-    return [...blocks].map(([, code = '', output = '']) => ({ title, code, output }))
-  })
+  const [setting, ...rest] = readProjectFile('docs/client.md')
+    .split(/^### /m)
+    .flatMap(section => {
+      const [title = ''] = section.split('\n', 1)
+      const blocks = section.matchAll(/^```ts\n([\s\S]*?)^```$(?:\s*^```text\n([\s\S]*?)^```$)?/gm)
+      return [...blocks].map(([, code = '', output = '']) => ({ title, code, output }))
+    })
   return rest.map(({ title, code, output }) => [title, `${setting?.code}\n${code}`, output] as const)
 }
 

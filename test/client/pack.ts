@@ -1,8 +1,8 @@
-import { network, npmWaitMs, projectFolder, readOutput } from '../support/process.ts'
+import { downloadMs, network, projectFolder, readOutput } from '../support/process.ts'
 
 /** Runs npm, which must succeed, and returns what it printed to stdout. */
 export const npm = (cwd: string, ...args: string[]) =>
-  readOutput(['npm', ...args], { cwd, env: network, waitMs: npmWaitMs })
+  readOutput(['npm', ...args], { cwd, env: network, waitMs: downloadMs })
 
 /** Packs the server, or the package in the folder `from`. */
 export async function pack(into: string, from = projectFolder) {

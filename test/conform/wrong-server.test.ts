@@ -1,7 +1,6 @@
-import { expect, spyOn, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { contractChecks } from '../../src/conform/contract.ts'
-import { conform, expectReachable } from '../../src/conform/run.ts'
-import { createStream } from '../support/stream.ts'
+import { conform } from '../../src/conform/run.ts'
 import { type Asked, answering, changing, type Defect, error, key, startWrongServer } from './wrong-server.ts'
 
 type JsonObject = Readonly<Record<string, unknown>>
@@ -14,10 +13,8 @@ function hearing(change: (asked: Asked) => Asked): Defect {
 const changedList = (change: (pets: readonly JsonObject[], asked: Asked) => unknown) =>
   changing((reply, asked) => (Array.isArray(reply.body) ? { ...reply, body: change(reply.body, asked) } : reply))
 /** Changes every animal of a list. */
-const listing = (change: (pet: JsonObject) => unknown) => changedList(pets => pets.map(change))
-/** Responds with an Error of this status to the requests that match. */
-const refusing = (status: number, when: (asked: Asked) => boolean) =>
-  changing((reply, asked) => (when(asked) ? error(status) : reply))
+const withEach = (change: (pet: JsonObject) => JsonObject) =>
+  changedList(pets => pets.map(pet => ({ ...pet, ...change(pet) })))
 /** Accepts requests without a key, or with a wrong one. */
 const trusting = (method: string, path: RegExp, authorization: RegExp) =>
   hearing(asked => {
@@ -39,23 +36,12 @@ const rewriting = (change: (query: URLSearchParams) => void) =>
 
 const [list, one] = [/^\/pets$/, /^\/pets\/./]
 const [none, wrong] = [/^none$/, /wrong/]
-const posts = (body: RegExp) => refusing(400, asked => asked.method === 'POST' && body.test(asked.body))
+const posts = (body: RegExp) =>
+  changing((reply, asked) => (asked.method === 'POST' && body.test(asked.body) ? error(400) : reply))
 const having = (status: number, change: JsonObject) => answering(status, body => ({ ...body, ...change }))
-const withEach = (change: (pet: JsonObject) => JsonObject) => listing(pet => ({ ...pet, ...change(pet) }))
 const everyId = changing((reply, { path }) => (/\d{15}/.test(path) ? { status: 200, body: {} } : reply))
-const withoutFilter = rewriting(query => query.delete('status'))
-const withoutLimitOfStatus = rewriting(query => query.has('status') && query.delete('limit'))
-const withDefaultLimit = (limit: string, ofStatus = limit) =>
-  rewriting(query => query.has('limit') || query.set('limit', query.has('status') ? ofStatus : limit))
 const rounded = (pet: JsonObject) => ({ ...pet, categoryId: BigInt(Number(pet['categoryId'])) })
-const ascii = (pet: JsonObject) => ({ ...pet, name: String(pet['name']).replace(/[^ -~]/g, '?') })
-const nullWithoutStatus = changing((reply, { body }) =>
-  reply.status === 201 && !body.includes('status')
-    ? { ...reply, body: { ...Object(reply.body), status: null } }
-    : reply,
-)
-const typed = (isWrong: (status: number) => boolean, type: string) =>
-  changing(reply => (isWrong(reply.status) ? { ...reply, type } : reply))
+const problem = changing(reply => (reply.status >= 400 ? { ...reply, type: 'application/problem+json' } : reply))
 
 /** A part of a check's name, a part of its finding, and the server's defect. */
 const rows: readonly (readonly [check: string, found: string, defect: Defect])[] = [
@@ -70,7 +56,6 @@ const rows: readonly (readonly [check: string, found: string, defect: Defect])[]
   ['POST /pets returns the name and the categoryId as sent', 'REX', having(201, { name: 'REX' })],
   ['POST /pets accepts each status', '400', posts(/"pending"/)],
   ['POST /pets accepts an animal without a status', '400', posts(/^(?!.*"status")/)],
-  ['POST /pets accepts an animal without a status', 'the status null', nullWithoutStatus],
   ['POST /pets returns a categoryId beyond 2^53 exactly', 'the categoryId 9007199254740992', answering(201, rounded)],
 
   ['POST /pets without a body is refused', '201', taking(/^$/)],
@@ -85,32 +70,25 @@ const rows: readonly (readonly [check: string, found: string, defect: Defect])[]
 
   ['GET /pets is 200 with a JSON array', '{"pets":[', changedList(pets => ({ pets }))],
   ['every listed animal is a Pet', 'the id "', withEach(({ id }) => ({ id: String(id) }))],
-  ['every listed animal is a Pet', 'null', withEach(() => ({ name: null }))],
-  ['every listed animal is a Pet', 'the categoryId 1.5', withEach(() => ({ categoryId: 1.5 }))],
   ['every listed animal is a Pet', 'SOLD', withEach(() => ({ status: 'SOLD' }))],
   ['no two listed or new animals have the same id', 'id 1 twice', withEach(() => ({ id: 1n }))],
   ['no two listed or new animals have the same id', 'id 7 twice', having(201, { id: 7n })],
-  ['GET /pets without a limit', 'GET /pets lists 21', withDefaultLimit('21')],
-  ['GET /pets without a limit', 'status=available lists ', withDefaultLimit('20', '100')],
+  ['GET /pets without a limit', '/pets lists 21', rewriting(query => query.has('limit') || query.set('limit', '21'))],
   ['GET /pets?limit accepts', 'limit=1 lists 20', rewriting(query => query.delete('limit'))],
-  ['GET /pets?status lists only', 'status=available returned 200 with the status "sold"', withoutFilter],
-  ['GET /pets?limit accepts', 'status=available lists ', withoutLimitOfStatus],
+  ['GET /pets?status lists only', 'with the status "sold"', rewriting(query => query.delete('status'))],
   ['in the list of its status', 'returned 200 []', changedList((pets, { query }) => (query.has('status') ? [] : pets))],
 
   ['as it was added or listed', 'the categoryId 9223372036854775808', answering(200, rounded)],
-  ['as it was added or listed', 'the name', answering(200, ascii)],
   ['GET /pets/{petId} with the id of no animal is refused', 'returned 200', everyId],
 
-  ['responses are application/json', 'text/html', typed(status => status === 200, 'text/html')],
-  ['responses are application/json', 'problem+json', typed(status => status >= 400, 'application/problem+json')],
+  ['responses are application/json', 'problem+json', problem],
   ['every error is an Error', 'the code 404', having(404, { code: 404n })],
-  ['every error is an Error', 'no message', answering(401, ({ message: _, ...body }) => body)],
   ['every error is an Error', 'the status 500', having(400, { status: 500n })],
 ]
 
-/** The failures of a whole run against a server, as text: name, what was expected, what was found. */
-async function listFailures(server: { readonly url: string; readonly key: string }): Promise<string[]> {
-  const results = await Array.fromAsync(conform({ baseUrl: server.url, key: server.key, readOnly: false }))
+/** The failures of a whole run, as text: name, what was expected, what was found. */
+async function listFailures({ url, key }: ReturnType<typeof startWrongServer>): Promise<string[]> {
+  const results = await Array.fromAsync(conform({ baseUrl: url, key, readOnly: false }))
   return results.flatMap(result =>
     result.outcome === 'failed' ? [`${result.name}: expected ${result.expected}, found ${result.found}`] : [],
   )
@@ -142,25 +120,4 @@ test('a redirect is not followed, so that the key stays with the given address',
   const [first] = await Array.fromAsync(conform(target))
   expect(first).toMatchObject({ outcome: 'failed', found: expect.stringContaining('returned 307') })
   expect(other.methods).toEqual([])
-})
-
-test('a response without an end is not read to its end', async () => {
-  const fetch = () => new Response(createStream([2 ** 26], 'stalls'))
-  await using server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch })
-  const target = { baseUrl: `http://127.0.0.1:${server.port}/v1`, key, readOnly: true }
-  await expect(expectReachable(target)).rejects.toThrow(/^Cannot reach .* at most 16 MiB/)
-})
-
-test('a server that answers slowly does not hold up the run for more than 300 s', async () => {
-  const now = performance.now.bind(performance)
-  let lateMs = 0
-  using _ = spyOn(performance, 'now').mockImplementation(() => now() + lateMs)
-  using server = startWrongServer((asked, respond) => {
-    // The time of the tenth answer.
-    if (server.methods.length === 10) lateMs = 300_000
-    return respond(asked)
-  })
-  const results = await Array.fromAsync(conform({ baseUrl: server.url, key, readOnly: false }))
-  expect(results).toContainEqual(expect.objectContaining({ expected: 'the run to end within 300 s' }))
-  expect(server.methods).toHaveLength(10)
 })
