@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import {
   type ApiKey,
   generateApiKey,
@@ -17,35 +17,29 @@ const wellFormed = [
 ] as const
 const [zeros] = wellFormed
 
-describe('the form of a key', () => {
-  test('1,000 generated keys are well-formed and all different', () => {
-    const keys = Array.from({ length: 1_000 }, generateApiKey)
-    for (const key of keys) {
-      expect(key).toMatch(/^pets_[0-9A-Za-z]{36}$/)
-      expect(isWellFormedApiKey(key)).toBe(true)
-    }
-    expect(new Set(keys).size).toBe(1_000)
-  })
+test('1,000 generated keys are well-formed and all different', () => {
+  const keys = Array.from({ length: 1_000 }, generateApiKey)
+  for (const key of keys) expect(key).toMatch(/^pets_[0-9A-Za-z]{36}$/)
+  expect(keys.every(isWellFormedApiKey)).toBe(true)
+  expect(new Set(keys).size).toBe(1_000)
+})
 
-  test.each([
-    ...[zeros.slice(5), zeros.slice(0, -6), `${zeros}0`, `${zeros}\n`],
-    // With a correct checksum: another prefix, a hyphen, and 29 characters.
-    ...['cats_0000000000000000000000000000004HQw2U', 'pets_00000000000000000000000000000-42mzrd'],
-    'pets_0000000000000000000000000000011cX7l',
-  ])('%j is refused', key => {
-    expect(isWellFormedApiKey(key)).toBe(false)
-  })
+test.each([
+  ...[zeros.slice(5), zeros.slice(0, -6), `${zeros}0`, `${zeros}\n`],
+  // With a correct checksum: another prefix, a hyphen, and 29 characters.
+  ...['cats_0000000000000000000000000000004HQw2U', 'pets_00000000000000000000000000000-42mzrd'],
+  'pets_0000000000000000000000000000011cX7l',
+])('%j is not a key', key => {
+  expect(isWellFormedApiKey(key)).toBe(false)
+})
 
-  test.each(wellFormed)('%s is well-formed, and with any one character changed it is refused', key => {
-    expect(isWellFormedApiKey(key)).toBe(true)
-    for (let position = 0; position < key.length; position++) {
-      for (let code = 0x20; code < 0x7f; code++) {
-        const char = String.fromCharCode(code)
-        if (char === key[position]) continue
-        expect(isWellFormedApiKey(key.slice(0, position) + char + key.slice(position + 1))).toBe(false)
-      }
+test.each(wellFormed)('%s is a key, and with any one character changed it is none', key => {
+  expect(isWellFormedApiKey(key)).toBe(true)
+  for (let position = 0; position < key.length; position++) {
+    for (const char of '-/09:@AZ[`az{ é'.replace(key[position] ?? '', '')) {
+      expect(isWellFormedApiKey(key.slice(0, position) + char + key.slice(position + 1))).toBe(false)
     }
-  })
+  }
 })
 
 test.each([
@@ -58,11 +52,11 @@ test.each([
   expect(maskKeys(message)).toBe(shown)
 })
 
+// In quadratic time this would take longer than a test may take.
 test.each(['pets_', 'pets_abcd', 'pets_abcdefghijk/', 'a', '%2d'])(
   'a long text of %j is masked in linear time',
   part => {
-    // In quadratic time this would take minutes, which is longer than a test may take.
-    const text = part.repeat(1_000_000 / part.length)
+    const text = part.repeat(2_000_000 / part.length)
     expect(maskKeys(text, zeros)).toBe(text)
   },
 )
@@ -76,21 +70,19 @@ test('the record of a key has its SHA-256 in hexadecimal and its first nine char
   expect(record).toStrictEqual({ ...given, hash: hashSecret(key), shown: key.slice(0, 9) })
 })
 
-describe('a stored key', () => {
-  const now = new Date('2026-06-01T12:00:00Z')
-  const before = new Date(now.getTime() - 1)
-  const after = new Date(now.getTime() + 1)
-  const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date('2026-01-01') })
-  const key: ApiKey = { ...record, id: 1n, deprecatedUses: 0n }
+const now = new Date('2026-06-01T12:00:00Z')
+const before = new Date(now.getTime() - 1)
+const after = new Date(now.getTime() + 1)
+const { record } = issueApiKey({ name: 'till', permission: 'read-write', createdAt: new Date('2026-01-01') })
+const key: ApiKey = { ...record, id: 1n, deprecatedUses: 0n }
 
-  test.each<[string, Partial<ApiKey>, ReturnType<typeof whyInvalid>]>([
-    ['without an expiry is accepted', {}, undefined],
-    ['that expires later is accepted', { expiresAt: after }, undefined],
-    ['that expires at this moment is refused', { expiresAt: now }, 'expired'],
-    ['that was revoked and has expired is reported as revoked', { revokedAt: before, expiresAt: before }, 'revoked'],
-    // Another instance's clock may be ahead: a revocation is valid at once.
-    ['that was revoked in the future is refused', { revokedAt: after }, 'revoked'],
-  ])('%s', (_what, part, refusal) => {
-    expect(whyInvalid({ ...key, ...part }, now)).toBe(refusal)
-  })
+test.each<[string, Partial<ApiKey>, ReturnType<typeof whyInvalid>]>([
+  ['without an expiry is accepted', {}, undefined],
+  ['that expires later is accepted', { expiresAt: after }, undefined],
+  ['that expires at this moment is refused', { expiresAt: now }, 'expired'],
+  ['that was revoked and has expired is reported as revoked', { revokedAt: before, expiresAt: before }, 'revoked'],
+  // Another instance's clock may be ahead: a revocation is valid at once.
+  ['that was revoked in the future is refused', { revokedAt: after }, 'revoked'],
+])('a stored key %s', (_what, part, refusal) => {
+  expect(whyInvalid({ ...key, ...part }, now)).toBe(refusal)
 })

@@ -6,25 +6,17 @@ import { CommitQueue, type Outcome, WriteHealth, writeMsMax, writesWaitingMax } 
 /** A queue of numbers whose commits wait until the test finishes them: with their numbers, or an error. */
 function testQueue() {
   const health = new WriteHealth()
-  const commits: {
-    take: () => readonly number[]
-    finish(outcomes: readonly Outcome<number>[]): void
-    fail(error: Error): void
-  }[] = []
-  const queue = new CommitQueue<number, number>({
-    commit(take) {
-      const { promise, resolve, reject } = Promise.withResolvers<readonly Outcome<number>[]>()
-      commits.push({ take, finish: resolve, fail: reject })
-      return promise
-    },
-    kindOf: () => 'pets',
-    health,
-  })
+  const commits: (PromiseWithResolvers<readonly Outcome<number>[]> & { take(): readonly number[] })[] = []
+  const commit = (take: () => readonly number[]) => {
+    commits.push({ ...Promise.withResolvers(), take })
+    return (commits.at(-1) as (typeof commits)[number]).promise
+  }
+  const queue = new CommitQueue<number, number>({ commit, kindOf: () => 'pets', health })
   /** Sends what waits and finishes it. Returns what it was. */
   const commitNext = () => {
-    const { take, finish } = commits.shift() as (typeof commits)[number]
+    const { take, resolve } = commits.shift() as (typeof commits)[number]
     const batch = take()
-    finish(batch.map(done))
+    resolve(batch.map(done))
     return batch
   }
   return { queue, commits, commitNext, health }
@@ -37,37 +29,33 @@ const nextTick = () => new Promise(setImmediate)
 test('writes of one tick are one batch, and those that arrive during its commit are the next one', async () => {
   const { queue, commits, commitNext } = testQueue()
   const first = numbers(20).map(number => queue.add(number))
+  expect(queue.writesWaiting).toBe(20)
   await nextTick()
   const batch = commits[0]?.take() ?? []
   expect(batch).toEqual(numbers(20))
   const second = [queue.add(20), queue.add(21)]
   await nextTick()
   expect(commits).toHaveLength(1)
-  expect(queue.writesWaiting).toBe(22)
-  commits.shift()?.finish(batch.map(done))
+  commits.shift()?.resolve(batch.map(done))
   expect(await Promise.all(first)).toEqual(numbers(20))
   expect(commitNext()).toEqual([20, 21])
   expect(await Promise.all(second)).toEqual([20, 21])
   expect(queue.writesWaiting).toBe(0)
 })
 
-test('a write that fails rejects alone', async () => {
-  const { queue, commits, health } = testQueue()
+test('a write that fails rejects alone; a commit that fails rejects what was sent, or all that waits', async () => {
+  const { queue, commits, commitNext, health } = testQueue()
   const writes = numbers(3).map(number => queue.add(number).catch(String))
   await nextTick()
   commits[0]?.take()
-  commits[0]?.finish([done(0), { error: 'refused' }, { result: 2, changed: false }])
+  commits.shift()?.resolve([done(0), { error: 'refused' }, { result: 2, changed: false }])
   expect(await Promise.all(writes)).toEqual([0, 'refused', 2])
   expect(health.isGood).toBe(false)
-})
-
-test('a commit that fails rejects what was sent, or all that waits, and later writes are committed', async () => {
-  const { queue, commits, commitNext } = testQueue()
   for (const send of [true, false]) {
     const write = queue.add(1).catch(String)
     await nextTick()
     if (send) commits[0]?.take()
-    commits.shift()?.fail(new Error('no connection'))
+    commits.shift()?.reject(new Error('no connection'))
     expect(await write).toBe('Error: no connection')
   }
   const write = queue.add(2)
@@ -91,22 +79,23 @@ test('a write that was not sent within its time is refused, and never sent', asy
   expect(await late).toBe(2)
 })
 
+const error = new StoreUnavailable('locked')
+const unsent = { error, mayRepeat: true } as const
+
 test('a write that was sent is awaited, and one that comes back unsent is sent again or, at its time, refused', async () => {
   using _ = standingClock()
   const { queue, commits, commitNext } = testQueue()
-  const error = new StoreUnavailable('locked')
-  const unsent = { error, mayRepeat: true } as const
   const writes = [queue.add(1), queue.add(2).catch(cause => cause)]
   await settle()
   expect(commits[0]?.take()).toEqual([1, 2])
   await advance(writeMsMax - 1)
   const other = queue.add(3)
-  commits.shift()?.finish([done(1), unsent])
+  commits.shift()?.resolve([done(1), unsent])
   await settle()
   expect(commits[0]?.take()).toEqual([2, 3])
   await advance(1)
   expect(Bun.peek.status(writes[1] as Promise<number>)).toBe('pending')
-  commits.shift()?.finish([unsent, unsent])
+  commits.shift()?.resolve([unsent, unsent])
   await settle()
   expect(commitNext()).toEqual([3])
   expect(await Promise.all([...writes, other])).toEqual([1, error, 3])
@@ -125,7 +114,7 @@ test('a write that comes back unsent is refused at its time, even if no commit c
   commits[0]?.take()
   // The timer of the first write has ended by now.
   await advance(writeMsMax - 500)
-  commits.shift()?.finish([{ error: new StoreUnavailable('locked'), mayRepeat: true }])
+  commits.shift()?.resolve([unsent])
   await settle()
   await advance(500)
   expect(Bun.peek.status(late)).toBe('fulfilled')
@@ -133,18 +122,14 @@ test('a write that comes back unsent is refused at its time, even if no commit c
 
 test('the store takes writes until one fails, and again after a change of that kind, a creation or two minutes', () => {
   const health = new WriteHealth()
-  expect(health.isGood).toBe(true)
-  for (const [failed, changed, isGood] of [
-    ['pets', 'others', false],
-    ['pets', 'pets', true],
-    ['others', 'others', true],
-    ['others', 'pets', true],
-  ] as const) {
+  const isGoodAfter = (failed: 'pets' | 'others', changed: 'pets' | 'others') => {
     health.noteFailure(failed)
     expect(health.isGood).toBe(false)
     health.noteChange(changed)
-    expect(health.isGood).toBe(isGood)
+    return health.isGood
   }
+  expect([health.isGood, isGoodAfter('pets', 'others'), isGoodAfter('pets', 'pets')]).toEqual([true, false, true])
+  expect([isGoodAfter('others', 'others'), isGoodAfter('others', 'pets')]).toEqual([true, true])
   health.noteFailure('pets')
   using _ = spyOn(performance, 'now').mockReturnValue(performance.now() + 120_000)
   expect(health.isGood).toBe(true)
@@ -153,7 +138,7 @@ test('the store takes writes until one fails, and again after a change of that k
 test('writes beyond the limit are refused at once, all others are made, and batches are bounded', async () => {
   const { queue, commitNext } = testQueue()
   const writes = numbers(writesWaitingMax).map(number => queue.add(number))
-  expect(await queue.add(0).catch(error => error)).toBeInstanceOf(StoreUnavailable)
+  await expect(queue.add(0)).rejects.toBeInstanceOf(StoreUnavailable)
   for (let batch = 0; batch < 2; batch++) {
     await nextTick()
     expect(commitNext()).toHaveLength(512)

@@ -1,19 +1,15 @@
 import { expect, test } from 'bun:test'
 import { databaseUrlProblem } from './open.ts'
 
-const files =
-  'pets.db data/petstore.db ./pets.db ../pets.db /var/lib/pets.db ///var/lib/pets.db with:colon with%20escape'
+const files = 'pets.db ../pets.db /var/lib/pets.db ///var/lib/pets.db with:colon with%20escape'
 test.each([
   ...files.split(' ').map(file => `sqlite:${file}`),
-  'sqlite:with space.db',
-  'postgres://somebody:hunter2@db/pets',
-  'postgresql://somebody@db:6543/pets?sslmode=require',
+  ...['sqlite:with space.db', 'postgres://somebody:hunter2@db/pets', 'postgresql://db:6543/pets?sslmode=require'],
 ])('%s is valid', url => {
   expect(databaseUrlProblem(url)).toBeUndefined()
 })
 
-const withoutFile =
-  'sqlite: sqlite:// sqlite::memory: sqlite://pets.db sqlite://hunter2@host/pets.db sqlite:////pets.db'
+const withoutFile = 'sqlite: sqlite:// sqlite::memory: sqlite://hunter2@host/pets.db sqlite:////pets.db'
 const withOptions = 'sqlite:pets\0.db sqlite:pets.db?mode=ro sqlite:pets.db#part sqlite:file:pets.db'
 const paths = 'hunter2 /var/lib/petstore.db data/pets-1.db ~/pets.db sqlite'
 const withoutStore = ':memory: sqlite3:pets.db SQLITE:pets.db file:pets.db http://example.com/pets C:\\hunter2.db'

@@ -10,16 +10,20 @@ const named = (name: string): NewPet => ({ name, categoryId: 1n })
 const created = (pet: NewPet): Creation => ({ outcome: 'created', pet: { ...pet, id: 1n } })
 
 const refused = new IdsExhausted('no id is left')
-const cause = new SQL.PostgresError('no lock', {
-  code: 'ERR_POSTGRES_SERVER_ERROR',
-  errno: '55P03',
-  detail: '',
-  hint: '',
-})
-const locked = new StoreUnavailable('locked', { cause })
+const noLock = { code: 'ERR_POSTGRES_SERVER_ERROR', errno: '55P03', detail: '', hint: '' }
+const locked = new StoreUnavailable('locked', { cause: new SQL.PostgresError('no lock', noLock) })
 
-/** Commits animals with these names. `failures` are by the names of the animals that are sent at once. */
-async function commit(names: string, failures: Readonly<Record<string, unknown>>) {
+const unsent = { error: locked, mayRepeat: true }
+const down = new StoreUnavailable('no answer')
+const done = (name: string) => ({ result: created(named(name)), changed: true })
+
+/** The failures are by the names of the animals that are sent at once. */
+test.each<[string, failures: Record<string, unknown>, sent: string, outcomes: unknown[]]>([
+  ['did not get a lock was not sent', { ab: locked }, 'ab', [unsent, unsent]],
+  ['is refused is sent one by one', { ab: refused, a: refused }, 'ab a b', [{ error: refused }, done('b')]],
+  ['ends at a lock', { abcd: refused, b: locked }, 'abcd a b', [done('a'), unsent, unsent, unsent]],
+  ['loses its server is not sent again', { ab: down }, 'ab', [{ error: down }]],
+])('a batch that %s', async (_, failures, expected, outcomes) => {
   const sent: string[] = []
   const send = async (take: () => readonly NewPet[]) => {
     const pets = take()
@@ -28,33 +32,9 @@ async function commit(names: string, failures: Readonly<Record<string, unknown>>
     if (together in failures) throw failures[together]
     return pets.map(created)
   }
-  const outcomes = await commitBatch(() => [...names].map(named), send).catch(error => [{ error }])
-  return { sent, outcomes }
-}
-
-const unsent = { error: locked, mayRepeat: true }
-const down = new StoreUnavailable('no answer')
-const done = (name: string) => ({ result: created(named(name)), changed: true })
-
-test.each<[string, string, Record<string, unknown>, string[], unknown[]]>([
-  ['did not get a lock was not sent', 'ab', { ab: locked }, ['ab'], [unsent, unsent]],
-  [
-    'is refused is sent one by one',
-    'ab',
-    { ab: refused, a: refused },
-    ['ab', 'a', 'b'],
-    [{ error: refused }, done('b')],
-  ],
-  [
-    'is sent one by one ends at a lock',
-    'abcd',
-    { abcd: refused, b: locked },
-    ['abcd', 'a', 'b'],
-    [done('a'), unsent, unsent, unsent],
-  ],
-  ['loses its server is not sent again', 'ab', { ab: down }, ['ab'], [{ error: down }]],
-])('a batch that %s', async (_, names, failures, sent, outcomes) => {
-  expect<unknown>(await commit(names, failures)).toEqual({ sent, outcomes })
+  const [names = ''] = Object.keys(failures)
+  const found = await commitBatch(() => [...names].map(named), send).catch(error => [{ error }])
+  expect<unknown>([sent.join(' '), found]).toEqual([expected, outcomes])
 })
 
 test('look-ups wait for the statement before them, for a second at most if it hangs', async () => {

