@@ -1,6 +1,13 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { shell } from './images.ts'
+import { downloadMs, projectFolder, readOutput } from '../support/process.ts'
+
+/** What the command prints. Throws if it fails. */
+export async function shell(...command: readonly string[]): Promise<string> {
+  const env = Object.fromEntries(Object.entries(process.env).map(([name, value = '']) => [name, value]))
+  // It may download a package.
+  return (await readOutput(command, { cwd: projectFolder, env, waitMs: downloadMs })).trim()
+}
 
 /** Downloads a package of Debian 13 from this machine's mirror into a folder, and extracts it there. */
 export async function extractFromDebian13(name: string, folder: string): Promise<void> {

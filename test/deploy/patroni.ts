@@ -1,10 +1,7 @@
-import { writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { freePort, until } from '../support/process.ts'
-import type { ProcessFolder } from './process-folder.ts'
-
-/** After this time without a sign of life Patroni considers a node gone. Its default is 30. */
-const ttlSeconds = 20
+import { extractFromDebian13 } from './debian-13.ts'
+import { ProcessFolder } from './process-folder.ts'
 
 /** In Patroni's words. */
 export type Role = 'leader' | 'sync_standby'
@@ -13,32 +10,27 @@ export type Role = 'leader' | 'sync_standby'
 type Member = Readonly<Record<'name' | 'role' | 'state', string>> & { readonly timeline?: number }
 
 /** PostgreSQL servers of which Patroni makes one the primary and another one its synchronous standby. */
-export class PatroniCluster {
+export class PatroniCluster extends ProcessFolder {
   readonly nodes = ['db1', 'db2', 'db3'].map(name => ({ name, port: freePort(), restPort: freePort() }))
-  readonly #folder: ProcessFolder
-  readonly #patroni: readonly string[]
+  #patroni: readonly string[] = []
 
-  /** `modules` is the folder with Patroni's Python modules. */
-  constructor(
-    folder: ProcessFolder,
-    programs: Readonly<Record<'patroni' | 'etcd' | 'pg_rewind', string>>,
-    modules: string,
-  ) {
-    this.#folder = folder
-    this.#patroni = ['env', `PYTHONPATH=${modules}`, programs.patroni]
+  async run({ patroni, etcd, pg_rewind }: Readonly<Record<'patroni' | 'etcd' | 'pg_rewind', string>>): Promise<void> {
+    // Until 3.0.2, which Debian 12 has, a node that was frozen could take the leader's key from the new primary.
+    const newer = this.folder('debian-13')
+    await extractFromDebian13('patroni', newer)
+    this.#patroni = ['env', `PYTHONPATH=${join(newer, 'usr/lib/python3/dist-packages')}`, patroni, 'patroni.yml']
     const [client, peer] = [freePort(), freePort()].map(port => `http://127.0.0.1:${port}`)
     const urls = [`--listen-client-urls=${client}`, `--advertise-client-urls=${client}`, `--listen-peer-urls=${peer}`]
-    folder.start('etcd', programs.etcd, '--data-dir=data', ...urls)
+    this.start('etcd', {}, etcd, '--data-dir=data', ...urls)
     for (const node of this.nodes) {
-      const configuration = configurationOf(node, `${client}`, dirname(programs.pg_rewind))
-      writeFileSync(join(folder.folder(node.name), 'patroni.yml'), JSON.stringify(configuration))
-      this.start(node.name)
+      const configuration = configurationOf(node, `${client}`, dirname(pg_rewind))
+      this.startNode(node.name, { 'patroni.yml': JSON.stringify(configuration) })
     }
   }
 
   /** Starts Patroni on a node, and Patroni starts PostgreSQL. */
-  start(name: string): void {
-    this.#folder.start(name, ...this.#patroni, 'patroni.yml')
+  startNode(name: string, files = {}): void {
+    this.start(name, files, ...this.#patroni)
   }
 
   /** What the first node that answers says about all. */
@@ -52,26 +44,21 @@ export class PatroniCluster {
 
   /** Waits until every node is part of the cluster, and gives the names of the two that have a role. */
   async complete(): Promise<Readonly<Record<Role, string>>> {
-    const probe = async () => {
+    return await until('all nodes', async () => {
       const members = await this.#members()
       const isUp = ({ state, timeline }: Member) =>
         /^(running|streaming)$/.test(state) && timeline === members[0]?.timeline
-      const [leader, sync_standby] = ['leader', 'sync_standby'].map(
-        wanted => members.find(({ role }) => role === wanted)?.name,
-      )
+      const holder = (wanted: Role) => members.find(({ role }) => role === wanted)?.name
+      const [leader, sync_standby] = [holder('leader'), holder('sync_standby')]
       const isComplete = members.length === this.nodes.length && members.every(isUp)
       return isComplete && leader && sync_standby ? { leader, sync_standby } : undefined
-    }
-    return await until('all nodes', probe, 60_000).catch(error => {
-      const logs = this.nodes.map(({ name }) => `${name}: ${this.#folder.log(name)}`)
-      throw new Error([error.message, ...logs].join('\n'))
     })
   }
 
   /** Waits until another node has the role of this one. */
   async replaces(lost: string, role: Role): Promise<void> {
     const isOther = (member: Member) => member.role === role && member.name !== lost
-    await until(`another ${role}`, async () => (await this.#members()).some(isOther) || undefined, 60_000)
+    await until(`another ${role}`, async () => (await this.#members()).some(isOther) || undefined)
   }
 
   async switchover(primary: string): Promise<void> {
@@ -91,13 +78,8 @@ function configurationOf({ name, port, restPort }: PatroniCluster['nodes'][numbe
     restapi: { listen: restAddress, connect_address: restAddress },
     etcd3: { url: etcd },
     bootstrap: {
-      dcs: {
-        ttl: ttlSeconds,
-        loop_wait: 2,
-        retry_timeout: 5,
-        synchronous_mode: true,
-        postgresql: { use_pg_rewind: true },
-      },
+      // `ttl` is the time without a sign of life after which a node is gone; its default is 30.
+      dcs: { ttl: 20, loop_wait: 2, retry_timeout: 5, synchronous_mode: true, postgresql: { use_pg_rewind: true } },
       initdb: [{ encoding: 'UTF8' }, { locale: 'C' }, 'data-checksums'],
     },
     postgresql: {

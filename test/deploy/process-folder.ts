@@ -1,30 +1,20 @@
-import { mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import {
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
-import { asPostgres, own, signalTo } from '../support/postgres.ts'
+import { asPostgresWithUs, own, signalTo } from '../support/postgres.ts'
+import { temporaryFolder, until } from '../support/process.ts'
 
-/** Waits for the end of its input, then kills every process whose working folder is inside "$1", and removes the folder. */
-const cleanUp = `
-  cat >/dev/null
-  for round in 1 2 3 4 5 6 7 8 9 10; do
-    found=
-    for process in /proc/[0-9]*; do
-      case $(readlink "$process/cwd") in "$1"/*) found=1; kill -9 "\${process#/proc/}" ;; esac
-    done
-    [ "$found" ] || break
-    sleep 0.1
-  done
-  rm -rf "$1"`
-
-/** Programs, each in a folder of its own. All processes that work there end with this object, or with this process. */
+/** Programs, each in a folder of its own. All processes that work there end with this object. */
 export class ProcessFolder implements AsyncDisposable {
-  readonly #path = mkdtempSync(join(realpathSync(tmpdir()), 'petstore-deploy-'))
-  // In a session of its own, which Ctrl-C does not reach.
-  readonly #cleaner = Bun.spawn(['sh', '-c', cleanUp, 'clean-up', this.#path], {
-    cwd: '/',
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  })
+  readonly #path = realpathSync(temporaryFolder().path)
 
   constructor() {
     own(this.#path)
@@ -37,18 +27,22 @@ export class ProcessFolder implements AsyncDisposable {
     return path
   }
 
-  /** Starts a program as PostgreSQL's user. Its output goes to a file. */
-  start(name: string, ...command: readonly string[]): void {
+  /** Starts a program as PostgreSQL's user, in its folder with these files. Its output goes to a file. */
+  start(name: string, files: Readonly<Record<string, string>>, ...command: readonly string[]): void {
     const cwd = this.folder(name)
+    for (const [file, text] of Object.entries(files)) writeFileSync(join(cwd, file), text)
     const log = openSync(join(cwd, 'log'), 'a')
     const { PATH = '' } = process.env
-    Bun.spawn([...asPostgres, ...command], { cwd, env: { PATH, HOME: cwd }, stdio: ['ignore', log, log] })
+    Bun.spawn([...asPostgresWithUs, ...command], { cwd, env: { PATH, HOME: cwd }, stdio: ['ignore', log, log] })
   }
 
-  /** The last lines that a program printed. */
-  log(name: string): string {
-    const lines = readFileSync(join(this.folder(name), 'log'), 'utf8').split('\n')
-    return lines.slice(-15).join('\n')
+  log = (name: string) => readFileSync(join(this.folder(name), 'log'), 'utf8')
+
+  /** Like `until`; an error also shows the last lines that this program printed. */
+  until<T>(name: string, probe: () => Promise<T | undefined>): Promise<T> {
+    return until(name, () => probe().catch(() => undefined)).catch(error => {
+      throw new Error(`${error.message}\n${this.log(name).split('\n').slice(-15).join('\n')}`)
+    })
   }
 
   /** Sends a signal to every process of a program that has this text in its command line. */
@@ -65,23 +59,24 @@ export class ProcessFolder implements AsyncDisposable {
     }
   }
 
-  #pids(name: string, text: string): number[] {
-    const folder = `${this.folder(name)}/`
-    const isMeant = (pid: string) =>
-      `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(folder) &&
-      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text)
+  #pids(name: string, text = ''): number[] {
+    const folder = `${join(this.#path, name)}/`
     return readdirSync('/proc').flatMap(pid => {
       try {
-        return /^\d+$/.test(pid) && isMeant(pid) ? Number(pid) : []
+        const isMeant = `${readlinkSync(`/proc/${pid}/cwd`)}/`.startsWith(folder)
+        return isMeant && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(text) ? Number(pid) : []
       } catch {
-        // It has just ended, or belongs to another user.
+        // Not a process, or it has just ended, or belongs to another user.
         return []
       }
     })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#cleaner.stdin.end()
-    await this.#cleaner.exited
+    await until('the end of all programs', () => {
+      this.signal('', 'SIGKILL')
+      return this.#pids('').length === 0 || undefined
+    })
+    rmSync(this.#path, { recursive: true })
   }
 }

@@ -1,21 +1,17 @@
-import { expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
-import { network, projectFolder, readOutput, temporaryFolder } from '../support/process.ts'
+import { downloadMs, network, projectFolder, readOutput, temporaryFolder } from '../support/process.ts'
 
-setDefaultTimeout(120_000)
-
-interface Workflow {
-  readonly jobs: { readonly build: { readonly steps: readonly { readonly run?: string }[] } }
-}
+type Workflow = Readonly<{ jobs: { build: { steps: { run?: string }[] } } }>
 
 test("the release's workflow builds the packages, an executable that runs and a bill of materials", async () => {
   using folder = temporaryFolder()
   const clone = join(folder.path, 'petstore')
   const tag = `v${manifest.version}`
   const shell = (command: string, cwd = clone) =>
-    readOutput(['bash', '-euc', command], { cwd, env: { ...network, GITHUB_REF_NAME: tag }, waitMs: 60_000 })
+    readOutput(['bash', '-euc', command], { cwd, env: { ...network, GITHUB_REF_NAME: tag }, waitMs: downloadMs })
   await shell(`git -c safe.directory='*' clone -q '${projectFolder}' petstore`, folder.path)
   await shell(`cp -al '${projectFolder}/node_modules' .`)
   await shell("sed -i 's/ - unreleased$/ - 2030-01-31/' CHANGELOG.md")

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Pet } from '../../src/pet.ts'
-import { keepAnimals, type Service, startService } from '../support/service.ts'
+import { keepAnimals, type Service, startService } from '../http/service.ts'
 import { generatorsFolder, isSkipped, newWorkFolder, shell } from './shell.ts'
 
 setDefaultTimeout(900_000)

@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
 import { operations } from '../../src/http/operations.ts'
-import { startService } from '../support/service.ts'
+import { startService } from '../http/service.ts'
 import { isSkipped, newWorkFolder, shell } from './shell.ts'
 
 setDefaultTimeout(900_000)
@@ -9,7 +9,7 @@ setDefaultTimeout(900_000)
 test('Spectral finds nothing in the OpenAPI document', async () => {
   const folder = await newWorkFolder('spectral')
   expect(await shell('spectral lint --format json --quiet --fail-severity hint openapi.json', folder)).toBe('[]')
-}, 60_000)
+})
 
 describe.skipIf(isSkipped('schemathesis (Python)', ['python3']))('schemathesis', () => {
   test('finds nothing that differs from the OpenAPI document', async () => {
