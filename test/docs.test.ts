@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync } from 'node:fs'
+import { expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { requestIdCharsMax } from '../src/http/exchange.ts'
 import { bodyBytesMax, bodySecondsMax, errorCodes, operations, sharedErrors } from '../src/http/operations.ts'
@@ -10,14 +10,12 @@ import { petName } from '../src/pet.ts'
 import { idempotencyKeyMs } from '../src/store-contract.ts'
 import { projectFolder, readProjectFile } from './support/process.ts'
 
-const documents = [
-  ...['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', 'src/client/README.md'],
-  ...readdirSync(join(projectFolder, 'docs')).flatMap(name => (name.endsWith('.md') ? [`docs/${name}`] : [])),
-]
+const documents = [...new Bun.Glob('{*,docs/*,src/client/*}.md').scanSync({ cwd: projectFolder })]
 
 /** The anchors of a text's headings, as GitHub makes them. */
 function anchorsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+  const headings = text.match(/(?<=^#+ ).*$/gm) ?? []
+  return headings.map(heading =>
     heading
       .toLowerCase()
       .replace(/[^\w\- ]/g, '')
@@ -37,40 +35,36 @@ test.each(documents)('every link of %s leads to a file and a heading that exist'
 })
 
 test('docs/troubleshooting.md has every alert of deploy/alerts.yaml', () => {
-  const alerts = [...readProjectFile('deploy/alerts.yaml').matchAll(/alert: (\w+)/g)].map(([, name]) => name)
-  const rows = [...readProjectFile('docs/troubleshooting.md').matchAll(/^\| `(Petstore\w+)` \|/gm)].map(
-    ([, name]) => name,
-  )
-  expect(rows).toEqual(alerts)
+  const namesIn = (file: string, pattern: RegExp) =>
+    Array.from(readProjectFile(file).matchAll(pattern), ([, name]) => name)
+  const rows = namesIn('docs/troubleshooting.md', /^\| `(Petstore\w+)` \|/gm)
+  expect(rows).toEqual(namesIn('deploy/alerts.yaml', /alert: (\w+)/g))
 })
 
-describe('docs/interface.md agrees with the code', () => {
-  const text = readProjectFile('docs/interface.md').replace(/\s+/g, ' ')
-  const grouped = (number: unknown) => Number(number).toLocaleString('en')
-  const { minimum, maximum, default: byDefault } = pageLimit.schema
+const text = readProjectFile('docs/interface.md').replace(/\s+/g, ' ')
+const { minimum, maximum, default: byDefault } = pageLimit.schema
 
-  test.each([
-    `| ${petName.expected.replace('characters', 'Unicode code points')}, not all white space`,
-    `| \`limit\` | ${minimum} to ${maximum}, default ${byDefault} |`,
-    `has at most ${cursorSchema['maxLength']} characters`,
-    `Keys are remembered for ${idempotencyKeyMs / 3_600_000} hours`,
-    `if it is 1 to ${requestIdCharsMax} characters of`,
-    `| Body | ${grouped(bodyBytesMax)} bytes, complete within ${bodySecondsMax} seconds, nested at most ${nestingMax} levels |`,
-    `| Idle connection | closed after about ${idleSeconds} seconds |`,
-  ])('%s', sentence => {
-    expect(text).toContain(sentence)
-  })
+test.each([
+  `| ${petName.expected.replace('characters', 'Unicode code points')}, not all white space`,
+  `| \`limit\` | ${minimum} to ${maximum}, default ${byDefault} |`,
+  `has at most ${cursorSchema['maxLength']} characters`,
+  `Keys are remembered for ${idempotencyKeyMs / 3_600_000} hours`,
+  `if it is 1 to ${requestIdCharsMax} characters of`,
+  `| Body | ${bodyBytesMax.toLocaleString('en')} bytes, complete within ${bodySecondsMax} seconds, nested at most ${nestingMax} levels |`,
+  `| Idle connection | closed after about ${idleSeconds} seconds |`,
+])('docs/interface.md has %s', sentence => {
+  expect(text).toContain(sentence)
+})
 
-  test('error codes and their statuses', () => {
-    const rows = [...text.matchAll(/\| `(\w+)` \| (\d{3}) \|/g)].map(([, code, status]) => `${code} ${status}`)
-    expect(rows.sort()).toEqual(
-      Object.entries(errorCodes)
-        .map(([code, { status }]) => `${code} ${status}`)
-        .sort(),
-    )
-  })
+test('docs/interface.md has the error codes and their statuses', () => {
+  const rows = Array.from(text.matchAll(/\| `(\w+)` \| (\d{3}) \|/g), ([, code, status]) => [code, Number(status)])
+  const expected = Object.entries(errorCodes).map(([code, { status }]) => [code, status])
+  expect(rows.sort()).toEqual(expected.sort())
+})
 
-  test.each(Object.entries(operations))('method, path and statuses of %s', (id, operation) => {
+test.each(Object.entries(operations))(
+  'docs/interface.md has the method, the path and the statuses of %s',
+  (id, operation) => {
     const [, section = ''] = text.split(`### ${id}: \`${operation.method} ${operation.path}\``)
     const [own = ''] = section.split(/ #{2,4} /)
     const listed = [...own.matchAll(/\| (\d{3}(?:, \d{3})*) \|/g)].flatMap(([, statuses = '']) => statuses.split(', '))
@@ -78,5 +72,5 @@ describe('docs/interface.md agrees with the code', () => {
     const codes = [...operation.errors, ...Object.values(sharedErrors).flat()]
     const expected = [operation, ...codes.map(code => errorCodes[code])].map(({ status }) => status)
     expect(new Set([...listed, ...(ofAll.match(/\d+/g) ?? [])].map(Number))).toEqual(new Set(expected))
-  })
-})
+  },
+)
