@@ -128,7 +128,7 @@ export class Load extends Ledger {
   #lists = 0
   #acknowledgedAt = performance.now()
   #stopping = false
-  /** The service has ended, or our patience with it. */
+  /** The service is away for good: no client goes on. */
   #gone = false
   readonly #working: Promise<unknown>
   readonly #count: number
@@ -215,7 +215,7 @@ export class Load extends Ledger {
 }
 
 /**
- * Four innocent clients read and add during an attack, and get only their own results. `stored` are the animals that the
+ * Four other clients read and add during an attack, and get only their own results. `stored` are the animals that the
  * store had before.
  */
 export async function expectOthersServed(
@@ -257,12 +257,7 @@ export type Serving = Awaited<ReturnType<typeof serveFrom>>
 export async function serveFrom(url: string, ...flags: string[]) {
   // A server that trusts everybody ignores the password.
   const withPassword = url.replace('//postgres@', `//postgres:${password}@`)
-  const env = {
-    PETSTORE_API_KEY: key,
-    DATABASE_URL: withPassword,
-    PETSTORE_DRAIN_TIME: '2s',
-    PETSTORE_WAIT_FOR_DATABASE: '300s',
-  }
+  const env = { PETSTORE_API_KEY: key, DATABASE_URL: withPassword, PETSTORE_DRAIN_TIME: '2s' }
   const server = await startServer({ env, args: ['serve', '--port', '0', ...flags] })
 
   return Object.assign(server, {

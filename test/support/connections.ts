@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { hangMs } from './process.ts'
 
@@ -115,18 +114,6 @@ export function repliesIn(received: string): readonly Reply[] {
     const closes = headers.get('connection')?.toLowerCase() === 'close'
     replies.push({ status: Number(statusLine.split(' ')[1]), headers, text, closes })
   }
-}
-
-/** How many bytes the process on this port of 127.0.0.1 was sent and has not read, on all of its connections. */
-export function unreadBytes(port: number): number {
-  const rows = readFileSync('/proc/net/tcp', 'utf8').matchAll(/:(\w{4}) \w{8}:(\w{4}) \w\w (\w{8}):(\w{8})/g)
-  const isPort = (text = '') => Number.parseInt(text, 16) === port
-  let bytes = 0
-  for (const [, own, other, unsent = '', unread = ''] of rows) {
-    if (isPort(own)) bytes += Number.parseInt(unread, 16)
-    if (isPort(other)) bytes += Number.parseInt(unsent, 16)
-  }
-  return bytes
 }
 
 export type Crowd = Awaited<ReturnType<typeof openCrowd>>

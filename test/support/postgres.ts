@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { SQL } from 'bun'
 import { skipped } from './debian.ts'
-import { freePort, outputFile, projectFolder, readOutput, until } from './process.ts'
+import { freePort, hangMs, outputFile, projectFolder, readOutput, until } from './process.ts'
 
 /** A database of its own on a server, gone with the test. */
 export interface TestDatabase extends AsyncDisposable {
@@ -77,7 +77,6 @@ export class Cluster implements AsyncDisposable {
   readonly #port = freePort()
   /** `127.0.0.1:PORT` */
   readonly host = `127.0.0.1:${this.#port}`
-  /** The folder with its data. */
   readonly data: string
   #child: Bun.Subprocess | undefined
 
@@ -164,7 +163,7 @@ export async function newDatabase(adminUrl: string): Promise<TestDatabase> {
 
 /** Runs one statement on a connection of its own. */
 export async function ask(url: string, statement: string): Promise<void> {
-  const sql = new SQL(url, { max: 1, connectionTimeout: 5 })
+  const sql = new SQL(url, { max: 1, connectionTimeout: hangMs / 1_000 })
   try {
     await sql.unsafe(statement)
   } finally {

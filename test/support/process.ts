@@ -7,7 +7,6 @@ import { fileURLToPath } from 'node:url'
 export const projectFolder = fileURLToPath(new URL('../..', import.meta.url))
 export const program = join(projectFolder, 'bin/petstore')
 
-/** The text of a file of the project. */
 export const readProjectFile = (path: string) => readFileSync(join(projectFolder, path), 'utf8')
 
 /** Every wait is for an event. This limit only ends a test whose event never happens. */
@@ -19,7 +18,7 @@ export interface Surroundings {
   readonly cwd: string
   /** Added to PATH and HOME. The program gets nothing else from our own environment. */
   readonly env?: Readonly<Record<string, string>>
-  readonly waitMs?: typeof downloadMs
+  readonly waitMs?: number
 }
 
 export interface Ended {
@@ -83,7 +82,6 @@ export function loggedBy({ stderr }: Pick<Ended, 'stderr'>): readonly string[] {
 }
 
 const { PATH = '' } = process.env
-/** What every program gets from our own environment. */
 export const inherited = { PATH }
 
 /** The variables by which npm and apt-get reach their servers from this machine. */
@@ -126,7 +124,9 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   const { args = ['serve', '--port', '0'], command = [program, ...args] } = options
   await using stack = new AsyncDisposableStack()
   const cwd = options.cwd ?? stack.use(temporaryFolder()).path
-  const server = stack.use(new Server(command, { ...options, cwd }))
+  // PostgreSQL on a busy machine may need more than the 2 s of a connection.
+  const env = { PETSTORE_WAIT_FOR_DATABASE: '300s', ...options.env }
+  const server = stack.use(new Server(command, { ...options, cwd, env }))
   server.url = await server.says('the address on stdout', () => server.greetedAt())
   const owned = stack.move()
   return Object.assign(server, { [Symbol.asyncDispose]: () => owned.disposeAsync() })
@@ -146,6 +146,9 @@ export async function until<T>(what: string, probe: Probe<T>, waitMs = hangMs): 
   }
 }
 
+/** Begins a command that ends with this process, however that ends. */
+const withUs = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=KILL'] : []
+
 /** A running program. */
 class Child implements AsyncDisposable {
   /** Everything that it has printed so far. */
@@ -160,7 +163,7 @@ class Child implements AsyncDisposable {
 
   constructor(command: readonly string[], { cwd, env = {}, waitMs }: Surroundings) {
     const { HOME = cwd } = process.env
-    const child = Bun.spawn([...command], {
+    const child = Bun.spawn([...withUs, ...command], {
       cwd,
       env: { ...inherited, HOME, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,6 +6,8 @@ import { startShared } from './postgres.ts'
  * files share, prints the variables by which they find it as one line of JSON, and stops when its stdin ends.
  */
 await using stack = new AsyncDisposableStack()
+// Ctrl-C ends the stdin of this program, too.
+process.on('SIGINT', () => {})
 await chromium()
 await nginx()
 await pgbouncer()
