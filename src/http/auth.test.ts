@@ -8,7 +8,6 @@ import type { KeyStore } from '../store-contract.ts'
 import { Authenticator, lookUpsMax, requirePermission, verifiedForMs } from './auth.ts'
 import { type Caller, Exchange } from './exchange.ts'
 import { UsageRecorder } from './key-usage.ts'
-import { idempotencyKey, prefersStrict } from './query.ts'
 import { Refusal } from './response.ts'
 
 const folder = temporaryFolder()
@@ -182,17 +181,6 @@ test.each<[string, number, Permission, 'verified' | 'unknown' | 'revoked']>([
   expect(await scraping.then(() => 'accepted').catch((error: Error) => error.name)).toBe(expected)
   // The key opens nothing else.
   await expect(outcome(header, hours * hourMs)).rejects.toBeInstanceOf(StoreUnavailable)
-})
-
-// In quadratic time this would take longer than a test may take.
-const chars = 1_000_000
-test.each([
-  ['spaces', `Bearer x${' '.repeat(chars)}y`],
-  ['quotes and backslashes', '"\\'.repeat(chars / 2)],
-  ['spaces after a preference', `handling=a${' '.repeat(chars)}b`],
-])('a header of many %s is read in linear time', async (_what, header) => {
-  expect(await outcome(header)).toEndWith('_api_key')
-  expect([prefersStrict(header), idempotencyKey.read(header), lookups]).toEqual([false, undefined, []])
 })
 
 const refused = 'insufficient_permission'

@@ -4,7 +4,7 @@ import { failedDecisions } from '../conform/decisions.ts'
 import { expectOthersServed, key, Load, serveFrom } from '../faults/load.ts'
 import { KeepAliveClient } from '../support/connections.ts'
 import { describeWithOwnPostgres, describeWithPostgres, startCluster } from '../support/postgres.ts'
-import { freePort, run, startServer, temporaryFolder, until } from '../support/process.ts'
+import { freePort, readProjectFile, run, startServer, temporaryFolder, until } from '../support/process.ts'
 import {
   documentedConfiguration,
   expectChangesSentOnce,
@@ -75,7 +75,17 @@ testBehindNginx('behind nginx, a frozen instance is replaced by the other one, b
     return (await Promise.all([...creations, ...reads])).filter(Boolean).length
   }
   const first = await countTimeouts()
-  expect(await countTimeouts()).toBeLessThan(first)
+  const startMs = performance.now()
+  const second = await countTimeouts()
+  expect(second).toBeLessThan(first)
+  // nginx tries it again every 2 s (fail_timeout).
+  expect(second).toBeLessThanOrEqual(1 + (performance.now() - startMs) / 2_000)
+})
+
+test('deploy/rolling-restart.sh waits longer than nginx leaves out an instance that failed', () => {
+  const [, pause] = /^ {2}sleep (\d+)$/m.exec(readProjectFile('deploy/rolling-restart.sh')) ?? []
+  const [, leftOut] = /fail_timeout=(\d+)s/.exec(readProjectFile('deploy/nginx.conf')) ?? []
+  expect(Number(pause)).toBeGreaterThan(Number(leftOut))
 })
 
 testBehindNginx(

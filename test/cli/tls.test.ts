@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { petstore, refusal, startServer, temporaryFolder } from '../support/process.ts'
+import { petstore, refusal, run, startServer, temporaryFolder } from '../support/process.ts'
 import { hasOpenssl, makeCertificate, pasteCurl } from './child.ts'
 
 describe.skipIf(!hasOpenssl)('with a certificate', () => {
@@ -28,6 +28,11 @@ describe.skipIf(!hasOpenssl)('with a certificate', () => {
     const trusting = { ...env, NODE_EXTRA_CA_CERTS: 'cert.pem' }
     const listed = await petstore(['pets', 'list', '--url', server.url], { cwd: folder.path, env: trusting })
     expect(listed).toMatchObject({ exitCode: 0, stdout: '' })
+
+    const connect = ['openssl', 's_client', '-connect', `127.0.0.1:${server.port}`, '-tls1_2', '-cipher']
+    for (const [suite, exitCode] of [['AES256-GCM-SHA384', 1] as const, ['ECDHE-RSA-AES256-GCM-SHA384', 0] as const]) {
+      expect([suite, (await run([...connect, suite], { cwd: '.' })).exitCode]).toEqual([suite, exitCode])
+    }
   })
 
   test('that is invalid or for another key, it is refused in one line', async () => {

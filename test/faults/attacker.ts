@@ -1,5 +1,5 @@
-// Attacks a server on 127.0.0.1 from a process of its own until its stdin ends: `bun attacker.ts '{"port":…}'`. It prints
-// `connected` when it has opened all connections, and each kind of response when it first gets one.
+// Attacks a server on 127.0.0.1 until its stdin ends: `bun attacker.ts '{"port":…}'`. It prints `connected` when it has
+// opened as many connections as it holds, and each kind of response when it first gets one.
 import type { Socket } from 'bun'
 import { generateApiKey } from '../../src/api-key.ts'
 

@@ -48,7 +48,6 @@ test.each<[string, Attack, string]>([
     { connections: 1, first: head('POST /v1/pets', credential + chunked), endless: chunk },
     '413 body_too_large',
   ],
-  ['endless chunks behind a GET', { connections: 16, first: head('GET /livez', chunked), endless: chunk }, '200'],
   ['endless requests on one connection', { connections: 16, first: '', endless: head('GET /v1/pets') }, 'connected'],
   ['random keys', { connections: 32, triesKeys: true }, '401 invalid_api_key'],
   [

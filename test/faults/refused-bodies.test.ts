@@ -109,6 +109,6 @@ describe.skipIf(!nginx)('through the documented nginx configuration', () => {
 test('a refused body is not read as requests on a connection that closes', async () => {
   const inner = `GET /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`.repeat(2_000)
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${inner.length}\r\n\r\n`
-  const { replies, closed } = await exchange(server.port, [head, inner], { expected: 1 })
+  const { replies, closed } = await exchange(server.port, [head, inner], { expected: 1, quietMs: 0, follower: inner })
   expect([replies.map(({ status }) => status), closed]).toEqual([[401], true])
 })

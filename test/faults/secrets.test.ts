@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { generateApiKey, hashSecret } from '../../src/api-key.ts'
-import { exchange, openCrowd, unreadBytes } from '../support/connections.ts'
+import { exchange, openCrowd } from '../support/connections.ts'
 import { createKey, startServer, temporaryFolder, until } from '../support/process.ts'
 
 const environmentKey = 'a-key-from-outside-0123456789-secret'
@@ -39,6 +39,18 @@ function requestsWith(key: string): readonly string[] {
     `POST /v1/pets HTTP/1.1\r\nHost: x\r\n${bearer}\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n`,
     `FOO ${key}\r\n\r\n`,
   ]
+}
+
+/** How many bytes the process on this port of 127.0.0.1 was sent and has not read, on all of its connections. */
+function unreadBytes(port: number): number {
+  const rows = readFileSync('/proc/net/tcp', 'utf8').matchAll(/:(\w{4}) \w{8}:(\w{4}) \w\w (\w{8}):(\w{8})/g)
+  const isPort = (text = '') => Number.parseInt(text, 16) === port
+  let bytes = 0
+  for (const [, own, other, unsent = '', unread = ''] of rows) {
+    if (isPort(own)) bytes += Number.parseInt(unread, 16)
+    if (isPort(other)) bytes += Number.parseInt(unsent, 16)
+  }
+  return bytes
 }
 
 /** The rest of a key after the characters that `keys list` shows: it must appear nowhere. */
