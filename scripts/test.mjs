@@ -46,8 +46,7 @@ async function run(command, args, read) {
 /** Passes on what Bun prints on stderr and tests on stdout, and remembers what failed. */
 function readReport(line, name) {
   const [, header] = /^(\S+\.test\.ts):$/.exec(line) ?? []
-  if (line.startsWith('finished after ')) console.log(`${file} ${line}`)
-  else if (line !== '' && !header) console.log(line)
+  if (line !== '' && !header) console.log(line)
   if (name === 'stdout') return
   file = header ?? file
   const [, count, kind] = /^ *(\d+) (pass|fail|skip|error|expect)/.exec(line) ?? []

@@ -9,7 +9,6 @@ import { nginx as findNginx } from '../support/debian.ts'
 import { type Cluster, sharedDatabase } from '../support/postgres.ts'
 import { freePort, outputFile, readProjectFile, temporaryFolder, until } from '../support/process.ts'
 
-/** The path of the program; undefined if it is not installed. */
 export const nginx = await findNginx()
 
 /** deploy/nginx.conf on `port` of 127.0.0.1, in front of these instances. */
@@ -154,7 +153,6 @@ function oddRequests(key: string) {
   return { complete, incomplete: [invalid.slice(0, -5), `${chunked}5\r\nhello`, chunked + '1\r\n \r\n'.repeat(20_000)] }
 }
 
-/** Sends every odd request several times through a proxy. */
 export async function sendOddRequests(port: number, key: string): Promise<void> {
   const { complete, incomplete } = oddRequests(key)
   for (let round = 0; round < 3; round++) {

@@ -124,7 +124,6 @@ export class Load extends Ledger {
   unavailable = 0
   /** The longest time between two acknowledged animals. Set it to 0 to measure from here on. */
   longestPauseMs = 0
-  /** How many lists have succeeded. */
   #lists = 0
   #acknowledgedAt = performance.now()
   #stopping = false

@@ -28,7 +28,6 @@ const lists = (count: number) => Array<Sent>(count).fill(list)
 /** The same animals each time, so that a second attempt repeats the first. */
 const creates = (count: number) => Array.from({ length: count }, (_, number) => create(number))
 
-/** Each gets this status. */
 async function expectAll(sent: Promise<readonly Outcome[]>, status: number): Promise<void> {
   const seen = (await sent).map(outcome => [
     outcome.kind === 'answered' ? outcome.reply.status : outcome.kind,

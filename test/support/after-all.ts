@@ -1,4 +1,5 @@
 import { afterAll, setDefaultTimeout } from 'bun:test'
+import { relative } from 'node:path'
 import { stopSharedCluster } from './postgres.ts'
 import { downloadMs } from './process.ts'
 
@@ -7,7 +8,10 @@ const startedMs = Date.now()
 // For what hangs outside of `until`. Without --parallel, Bun runs this file for the first test file only.
 setDefaultTimeout(downloadMs)
 afterAll(stopSharedCluster)
-// `npm test` puts it behind the name of the file.
+// A line for each finished file of `npm test`.
 if (process.env['BUN_TEST_WORKER_ID']) {
-  afterAll(() => void process.stderr.write(`finished after ${((Date.now() - startedMs) / 1_000).toFixed(1)} s\n`))
+  afterAll(() => {
+    const seconds = ((Date.now() - startedMs) / 1_000).toFixed(1)
+    process.stderr.write(`${relative('.', Bun.main)} took ${seconds} s\n`)
+  })
 }

@@ -167,7 +167,6 @@ export class KeepAliveClient implements Disposable {
     this.#key = key
   }
 
-  /** One request at a time. */
   async send({ method, path, headers = {}, body }: Sent): Promise<Outcome> {
     const connection = this.#connection ?? new Connection(this.#port)
     await connection.opened

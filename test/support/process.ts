@@ -146,8 +146,9 @@ export async function until<T>(what: string, probe: Probe<T>, waitMs = hangMs): 
   }
 }
 
+const setpriv = Bun.which('setpriv')
 /** Begins a command that ends with this process, however that ends. */
-const withUs = Bun.which('setpriv') ? ['setpriv', '--pdeathsig=KILL'] : []
+const withUs = setpriv ? [setpriv, '--pdeathsig=KILL'] : []
 
 /** A running program. */
 class Child implements AsyncDisposable {
