@@ -7,7 +7,11 @@ import { spawnPetstore } from './child.ts'
 
 /** Makes the program run test/cli/preload.ts first. */
 const preload = fileURLToPath(new URL('preload.ts', import.meta.url))
-const preloaded = { BUN_OPTIONS: `--preload ${preload.replaceAll(' ', '\\ ')}` }
+const preloaded = {
+  BUN_OPTIONS: `--preload ${preload.replaceAll(' ', '\\ ')}`,
+  // With little memory, as it believes, the runtime collects garbage often: a peak shows what is in use.
+  BUN_JSC_forceRAMSize: '50000000',
+}
 /** Makes it wait for a signal after this batch. */
 const heldAt = (batch: number) => ({ ...preloaded, PETSTORE_TEST_HOLD: String(batch) })
 export const held = heldAt(1)
