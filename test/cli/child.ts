@@ -18,7 +18,6 @@ export function spawnPetstore(args: readonly string[], { cwd, env = {} }: Surrou
   return Bun.spawn([program, ...args], { cwd, env: { ...inherited, ...env }, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
-/** A program in a pseudo-terminal. */
 export function spawnOnTerminal(command: readonly string[], { cwd, env = {} }: Surroundings) {
   let isClosed = false
   const child = Bun.spawn([...command], {
@@ -35,7 +34,6 @@ export function spawnOnTerminal(command: readonly string[], { cwd, env = {} }: S
   })
   const exited = () => (isClosed ? (child.exitCode ?? undefined) : undefined)
   const terminal = {
-    /** Everything that the terminal has shown so far. */
     shown: '',
     type: (text: string) => child.terminal?.write(text),
     /** Resolves when the program asks, or has ended without a question. */

@@ -30,7 +30,6 @@ class Connection implements Disposable {
     this.opened = new Promise(done => this.socket.on('connect', done).on('close', done))
   }
 
-  /** Sends it if the connection is still open. */
   send(text: string, encoding: 'utf8' | 'latin1' = 'utf8'): void {
     if (this.socket.writable) this.socket.write(text, encoding)
   }

@@ -150,7 +150,6 @@ const setpriv = Bun.which('setpriv')
 /** Begins a command that ends with this process, however that ends. */
 const withUs = setpriv ? [setpriv, '--pdeathsig=KILL'] : []
 
-/** A running program. */
 class Child implements AsyncDisposable {
   /** Everything that it has printed so far. */
   stdout = ''
