@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url'
 import { petstore, program, run, temporaryFolder } from '../support/process.ts'
 import { spawnPetstore } from './child.ts'
 
-/** Makes the program run test/cli/preload.ts first. */
 const preload = fileURLToPath(new URL('preload.ts', import.meta.url))
+/** Makes the program run test/cli/preload.ts first. */
 const preloaded = {
   BUN_OPTIONS: `--preload ${preload.replaceAll(' ', '\\ ')}`,
-  // With little memory, as it believes, the runtime collects garbage often: a peak shows what is in use.
+  // The runtime collects garbage as on a machine with 50 MB, so its peak of memory shows what is in use.
   BUN_JSC_forceRAMSize: '50000000',
 }
 /** Makes it wait for a signal after this batch. */

@@ -22,7 +22,7 @@ export async function settle(): Promise<void> {
 
 /** Like `until`, on a clock that stands still. */
 export async function eventually<T>(what: string, probe: () => Promise<T | undefined> | T | undefined): Promise<T> {
-  // Of all clocks only CPU time goes on, and a test that reaches its own limit leaves its fake clock to the next one.
+  // CPU time is not faked. A test that reached its own limit would leave its fake clock to the next one.
   const startedAt = process.cpuUsage()
   for (;;) {
     const answer = await probe()

@@ -6,7 +6,7 @@ import { startShared } from './postgres.ts'
  * files share, prints the variables by which they find it as one line of JSON, and stops when its stdin ends.
  */
 await using stack = new AsyncDisposableStack()
-// Ctrl-C ends the stdin of this program, too.
+// After Ctrl-C, `npm test` ends, and with it this program's stdin.
 process.on('SIGINT', () => {})
 await chromium()
 await nginx()
